@@ -1,0 +1,62 @@
+/** Reads the CRDs beside this file, writes src/model/<kind>.ts. Run by `npm run generate`; a test fails when it is due. */
+import { readFile, writeFile } from "node:fs/promises";
+import { compile, type JSONSchema } from "json-schema-to-typescript";
+import { parse } from "yaml";
+
+interface CustomResourceDefinition {
+  spec: { names: { kind: string }; versions: { schema: { openAPIV3Schema: JSONSchema } }[] };
+}
+
+export const generated = [{ crd: "apis/secretbindings.yaml", module: "src/model/secret-binding.ts" }];
+
+/** The text of the module that belongs to one CRD. */
+export async function generate(crdFile: string): Promise<string> {
+  const crd = parse(await readFile(crdFile, "utf8")) as CustomResourceDefinition;
+  const version = crd.spec.versions[0];
+  if (version === undefined) throw new Error(`${crdFile} has no version`);
+  const schema = asRead(version.schema.openAPIV3Schema);
+  schema.required = ["apiVersion", "kind", "metadata", "spec"];
+  if (schema.properties) schema.properties["metadata"] = { tsType: 'import("./kube-object.ts").ObjectMeta' };
+  return await compile(schema, crd.spec.names.kind, {
+    additionalProperties: false,
+    ignoreMinAndMaxItems: true,
+    bannerComment: `/** Generated from ${crdFile} by \`npm run generate\`. Do not edit. */`,
+    style: { printWidth: 120 },
+  });
+}
+
+/**
+ * The schema of an object as the API server hands it out: what has a default is always there. And
+ * `oneOf: [{required: [a]}, {required: [b]}]` becomes a union of complete objects, each with one of them required and
+ * the others absent: the one form of it that the compiler turns into a union of its own.
+ */
+function asRead(schema: JSONSchema): JSONSchema {
+  const out: JSONSchema = { ...schema };
+  if (out.properties) {
+    const entries = Object.entries(out.properties);
+    const defaulted = entries.filter(([, value]) => value.default !== undefined).map(([key]) => key);
+    out.required = [...((out.required as string[] | undefined) ?? []), ...defaulted];
+    out.properties = Object.fromEntries(entries.map(([key, value]) => [key, asRead(value)]));
+  }
+  if (out.items && !Array.isArray(out.items)) out.items = asRead(out.items as JSONSchema);
+  if (!out.oneOf) return out;
+  const choices = out.oneOf.map((choice) => (choice.required as string[])[0] as string);
+  const { oneOf: _, description, properties = {}, required = [], ...rest } = out;
+  return {
+    ...(description === undefined ? {} : { description }),
+    oneOf: choices.map((chosen) => ({
+      ...rest,
+      type: "object" as const,
+      required: [...(required as string[]), chosen],
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([key, value]) =>
+          choices.includes(key) && key !== chosen ? [key, { tsType: "never" }] : [key, value],
+        ),
+      ),
+    })),
+  };
+}
+
+if (import.meta.main) {
+  for (const { crd, module } of generated) await writeFile(module, await generate(crd));
+}

@@ -1,0 +1,29 @@
+/** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
+import type { SecretBinding } from "./secret-binding.ts";
+
+export type { SecretBinding };
+export type Source = SecretBinding["spec"]["sources"][number];
+export type Target = SecretBinding["spec"]["targets"][number];
+export type Field = Target["fields"][number];
+export type Status = NonNullable<SecretBinding["status"]>;
+export type Condition = NonNullable<Status["conditions"]>[number];
+/** What status says of one target: its outcome, and the record of what there is ours. */
+export type TargetStatus = NonNullable<Status["targets"]>[number];
+
+export const FINALIZER = "inlay.dev/release";
+
+/** The name by which fields and templates call a source. */
+export function sourceName(source: Source): string {
+  return source.name ?? (source.secret ?? source.configMap ?? source.object).name;
+}
+
+/** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
+export function bindingKey(binding: SecretBinding): string {
+  return `${binding.metadata.namespace}/${binding.metadata.name}`;
+}
+
+export const conflictsOf = (binding: SecretBinding, target: Target) =>
+  target.conflicts ?? binding.spec.defaults.conflicts;
+
+export const onReleaseOf = (binding: SecretBinding, target: Target) =>
+  target.onRelease ?? binding.spec.defaults.onRelease;

@@ -1,0 +1,69 @@
+/** The shapes that every object of the Kubernetes API shares, and the ways to name one. No I/O. */
+
+export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+export type JsonObject = { [key: string]: JsonValue };
+
+export interface ManagedFieldsEntry {
+  manager?: string;
+  operation?: "Apply" | "Update";
+  subresource?: string;
+  apiVersion?: string;
+  fieldsType?: string;
+  fieldsV1?: JsonObject;
+  time?: string;
+}
+
+export interface ObjectMeta {
+  name: string;
+  namespace?: string;
+  uid: string;
+  resourceVersion: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  finalizers?: string[];
+  managedFields?: ManagedFieldsEntry[];
+}
+
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+  [field: string]: unknown;
+}
+
+/** A kind as the API server serves it, from discovery. */
+export interface Resource {
+  /** The empty string for the core group. */
+  group: string;
+  version: string;
+  kind: string;
+  /** The plural that stands in the URL. */
+  plural: string;
+  namespaced: boolean;
+  /** With it, metadata.generation does not grow when only the status changes. */
+  hasStatus: boolean;
+}
+
+/** One object of a kind. `namespace` is absent for cluster-scoped kinds. */
+export interface ObjectRef {
+  resource: Resource;
+  namespace?: string;
+  name: string;
+}
+
+export const apiVersionOf = (resource: Pick<Resource, "group" | "version">): string =>
+  resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+
+/** Splits `apps/v1` or `v1`. */
+export function parseApiVersion(apiVersion: string): { group: string; version: string } {
+  const slash = apiVersion.indexOf("/");
+  return { group: slash < 0 ? "" : apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
+}
+
+/** `HarborCluster registry/harbor`, for messages. */
+export function describeObject(kind: string, namespace: string | undefined, name: string): string {
+  return namespace === undefined || namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+}

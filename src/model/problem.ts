@@ -1,0 +1,51 @@
+/**
+ * Everything that can stand in the way of a binding, as one catalogue: what comes in is a cause, what goes out is a
+ * reason in CamelCase, a message that says what to do, and whether time alone may heal it. A message never carries a
+ * value of a Secret nor the API server's own words, which quote values.
+ */
+
+/**
+ * How a problem ends. `edit`: only by changing the binding. `event`: by a change that is watched, so nothing is
+ * retried. `poll`: by something that can't be watched, such as a right being granted, so it is tried again with backoff.
+ */
+export type Healing = "edit" | "event" | "poll";
+
+/** Every reason that a condition, an event or a log line may carry, and how it heals. */
+export const healingOf = {
+  InvalidBinding: "edit",
+  InvalidPath: "edit",
+  ForbiddenPath: "edit",
+  ForbiddenKind: "edit",
+  InvalidTemplate: "edit",
+  SourceNotFound: "event",
+  KeyNotFound: "event",
+  NotUtf8: "event",
+  ServiceAccountNotFound: "event",
+  TargetNotFound: "event",
+  KindNotFound: "poll",
+  UnknownField: "poll",
+  TypeMismatch: "poll",
+  Conflict: "poll",
+  Contended: "poll",
+  Forbidden: "poll",
+  ImpersonationForbidden: "poll",
+  Rejected: "poll",
+  ReleaseBlocked: "poll",
+  ReleaseAbandoned: "edit",
+  Unavailable: "poll",
+} as const satisfies Record<string, Healing>;
+
+export type Reason = keyof typeof healingOf;
+
+/** A reason why something could not be done, safe to print anywhere. */
+export class Problem extends Error {
+  override readonly name = "Problem";
+  readonly reason: Reason;
+  constructor(reason: Reason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+  get healing(): Healing {
+    return healingOf[this.reason];
+  }
+}
