@@ -1,0 +1,199 @@
+/**
+ * Paths to fields: the text that stands in a binding comes in, parsed segments go out, and back. One canonical text per
+ * path, so texts may be compared and recorded.
+ */
+import { Problem } from "./problem.ts";
+
+/**
+ * One step from an object or a list to what it holds. `key`: a field of an object. `index`: a place in a list, from 0.
+ * `element`: the first element of a list whose field `key` has `value`, both as text.
+ */
+export type Segment =
+  | { readonly kind: "key"; readonly key: string }
+  | { readonly kind: "index"; readonly index: number }
+  | { readonly kind: "element"; readonly key: string; readonly value: string };
+
+const BARE = /[A-Za-z0-9_-]+/y;
+const BARE_VALUE = /[^\s"'\\[\]=,]+/y;
+const QUOTED = /"(?:[^"\\]|\\.)*"/y;
+const INDEX = /(?:0|[1-9]\d{0,8})(?=\])/y;
+
+const isBare = (text: string): boolean => /^[A-Za-z0-9_-]+$/.test(text);
+const isBareValue = (text: string): boolean => /^[^\s"'\\[\]=,]+$/.test(text);
+
+/** Keys that mean something to JavaScript and nothing to Kubernetes. */
+const REFUSED = new Set(["__proto__", "constructor", "prototype"]);
+
+/** A path from the root of an object, such as `spec.hosts[0].name` or `metadata.annotations["example.com/key"]`. */
+export class FieldPath {
+  readonly segments: readonly Segment[];
+
+  /** Throws Problem("InvalidPath") for `__proto__`, `constructor` and `prototype`. */
+  constructor(segments: readonly Segment[]) {
+    for (const segment of segments) {
+      if (segment.kind !== "index" && REFUSED.has(segment.key)) {
+        throw new Problem("InvalidPath", `the key ${segment.key} can't be part of a path`);
+      }
+    }
+    this.segments = segments;
+  }
+
+  /** Reads a path's text. Throws Problem("InvalidPath") that says what is wrong, at which column (from 1). */
+  static parse(text: string): FieldPath {
+    return new FieldPath([...new Parser(text).segments()]);
+  }
+
+  /** The canonical text: keys are quoted only where they must be. `parse` of it equals this path. */
+  toString(): string {
+    return this.segments
+      .map((segment, position) => {
+        if (segment.kind === "index") return `[${segment.index}]`;
+        const key = isBare(segment.key) ? segment.key : JSON.stringify(segment.key);
+        if (segment.kind === "element") {
+          return `[${key}=${isBareValue(segment.value) ? segment.value : JSON.stringify(segment.value)}]`;
+        }
+        return key !== segment.key ? `[${key}]` : position === 0 ? key : `.${key}`;
+      })
+      .join("");
+  }
+
+  /** What stands at the path, or undefined. Only own properties count. */
+  get(object: unknown): unknown {
+    return this.segments.reduce(step, object);
+  }
+
+  /** Whether the path goes through objects only, never through an element of a list. */
+  get isPlain(): boolean {
+    return this.segments.every((segment) => segment.kind === "key");
+  }
+
+  /** The path without its last segment; undefined for a path of one segment. */
+  get parent(): FieldPath | undefined {
+    return this.segments.length > 1 ? new FieldPath(this.segments.slice(0, -1)) : undefined;
+  }
+
+  /** Whether `other` is this path or stands above it. */
+  startsWith(other: FieldPath): boolean {
+    return (
+      other.segments.length <= this.segments.length &&
+      other.segments.every((segment, position) => sameSegment(segment, this.segments[position]))
+    );
+  }
+
+  equals(other: FieldPath): boolean {
+    return other.segments.length === this.segments.length && this.startsWith(other);
+  }
+
+  /** The path as RFC 6901 writes it. Throws TypeError for a path with `[key=value]`: find its index first. */
+  toJsonPointer(): string {
+    return this.segments
+      .map((segment) => {
+        if (segment.kind === "element") throw new TypeError(`${this} has no JSON pointer`);
+        if (segment.kind === "index") return `/${segment.index}`;
+        return `/${segment.key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      })
+      .join("");
+  }
+}
+
+/** What one segment leads to from a value, or undefined. */
+function step(from: unknown, segment: Segment): unknown {
+  if (segment.kind === "key") return Array.isArray(from) ? undefined : own(from, segment.key);
+  if (!Array.isArray(from)) return undefined;
+  if (segment.kind === "index") return from[segment.index];
+  return from.find((element) => {
+    const value = own(element, segment.key);
+    return value !== undefined && typeof value !== "object" && String(value) === segment.value;
+  });
+}
+
+function own(from: unknown, key: string): unknown {
+  if (typeof from !== "object" || from === null || !Object.hasOwn(from, key)) return undefined;
+  return (from as Record<string, unknown>)[key];
+}
+
+function sameSegment(a: Segment, b: Segment | undefined): boolean {
+  if (a.kind === "index") return b?.kind === "index" && a.index === b.index;
+  if (a.kind === "key") return b?.kind === "key" && a.key === b.key;
+  return b?.kind === "element" && a.key === b.key && a.value === b.value;
+}
+
+class Parser {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  *segments(): Generator<Segment> {
+    if (this.#text === "") throw this.#wrong("the path is empty; write it from the object's root, as in spec.host");
+    while (this.#at < this.#text.length) {
+      if (this.#takes("[")) {
+        yield this.#bracket();
+      } else {
+        if (this.#at > 0 && !this.#takes(".")) throw this.#wrong(this.#quoteHint());
+        const key = this.#take(BARE);
+        if (key === undefined) throw this.#wrong(this.#text[this.#at] === "[" ? dotHint : this.#quoteHint());
+        yield { kind: "key", key };
+      }
+    }
+  }
+
+  /** What stands between [ and ], the former already taken. */
+  #bracket(): Segment {
+    const start = this.#at;
+    const index = this.#take(INDEX);
+    if (index !== undefined && start > 1 && this.#takes("]")) return { kind: "index", index: Number(index) };
+    const quoted = this.#quoted();
+    if (quoted !== undefined && this.#takes("]")) return { kind: "key", key: quoted };
+    const key = quoted ?? this.#take(BARE);
+    if (key !== undefined && start > 1 && this.#takes("=")) {
+      const value = this.#quoted() ?? this.#take(BARE_VALUE);
+      if (value !== undefined && this.#takes("]")) return { kind: "element", key, value };
+    }
+    this.#at = start;
+    throw this.#wrong(start === 1 ? rootHint : bracketHint);
+  }
+
+  #quoted(): string | undefined {
+    const text = this.#take(QUOTED);
+    if (text === undefined) return undefined;
+    try {
+      return JSON.parse(text) as string;
+    } catch {
+      this.#at -= text.length;
+      throw this.#wrong('in quotes stands a JSON string: \\ is written \\\\, a line break \\n, " is written \\"');
+    }
+  }
+
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text)?.[0];
+    if (found !== undefined) this.#at += found.length;
+    return found;
+  }
+
+  #takes(character: string): boolean {
+    if (this.#text[this.#at] !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  #quoteHint(): string {
+    const found = this.#text[this.#at];
+    const what = found === undefined ? "a key is missing at the end" : `${JSON.stringify(found)} can't stand here`;
+    const [, map, key] = /^metadata\.(annotations|labels)\.(.*[^.])$/s.exec(this.#text) ?? [];
+    const example = key === undefined ? 'as in data["tls.crt"]' : `so write metadata.${map}[${JSON.stringify(key)}]`;
+    return `${what}; a key with other characters than letters, digits, _ and - is quoted, ${example}`;
+  }
+
+  #wrong(what: string): Problem {
+    return new Problem("InvalidPath", `path ${this.#text}, column ${this.#at + 1}: ${what}`);
+  }
+}
+
+const dotHint = 'no dot stands before [; write a["key"] or a[0]';
+const rootHint = 'a path begins with a field of the object, as in spec or ["a field"]';
+const bracketHint =
+  'in brackets stands a place [0], a key in double quotes ["example.com/key"] or an element [name=web]';
