@@ -1,0 +1,29 @@
+/** The part of OpenAPI v3 that Kubernetes publishes at /openapi/v3, as far as it says what may stand where. Types only. */
+
+export type OpenApiType = "string" | "integer" | "number" | "boolean" | "object" | "array";
+
+/** A schema without `type` takes anything, unless it refers to another or lists types by oneOf or anyOf. */
+export interface OpenApiSchema {
+  $ref?: string;
+  /** Kubernetes wraps a $ref that has a description or default beside it; CRDs put more rules here. */
+  allOf?: OpenApiSchema[];
+  anyOf?: OpenApiSchema[];
+  oneOf?: OpenApiSchema[];
+  type?: OpenApiType;
+  format?: string;
+  nullable?: boolean;
+  properties?: Record<string, OpenApiSchema>;
+  /** Absent on an object with properties: no others. */
+  additionalProperties?: boolean | OpenApiSchema;
+  items?: OpenApiSchema;
+  required?: string[];
+  "x-kubernetes-preserve-unknown-fields"?: boolean;
+  "x-kubernetes-int-or-string"?: boolean;
+  "x-kubernetes-embedded-resource"?: boolean;
+  "x-kubernetes-list-type"?: "atomic" | "set" | "map";
+  "x-kubernetes-list-map-keys"?: string[];
+  "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
+}
+
+/** Finds the schema that a `$ref` such as `#/components/schemas/X` names. */
+export type ResolveRef = (ref: string) => OpenApiSchema | undefined;
