@@ -1,0 +1,66 @@
+/**
+ * What the API server answered instead of what was asked. Only parts that can't hold a value of a Secret are kept:
+ * status code, reason, the paths and managers of conflicts. The server's message, which quotes values, is dropped here.
+ */
+import type { JsonObject } from "../model/kube-object.ts";
+
+export interface FieldManagerConflict {
+  manager: string;
+  /** As the API server writes it, such as `.spec.replicas`. */
+  path: string;
+}
+
+/** `status` is 0 when no answer came at all: connection refused or cut, or the deadline passed. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+  /** `NotFound`, `Conflict`, `Invalid`, …; for status 0 the client's own code. */
+  readonly reason: string;
+  readonly conflicts: readonly FieldManagerConflict[];
+  /** The resource and name that the server's refusal speaks of: not the requested ones when impersonation is refused. */
+  readonly subject: { resource: string; name: string };
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(what: string, status: number, reason: string, body?: unknown, retryAfterSeconds?: number) {
+    super(`${what}: ${status === 0 ? "no answer" : status} ${reason}`);
+    this.status = status;
+    this.reason = reason;
+    this.retryAfterSeconds = retryAfterSeconds;
+    const details = ((body as JsonObject | undefined)?.["details"] ?? {}) as {
+      kind?: string;
+      name?: string;
+      causes?: { reason?: string; message?: string; field?: string }[];
+    };
+    this.subject = { resource: details.kind ?? "", name: details.name ?? "" };
+    this.conflicts = (details.causes ?? [])
+      .filter((cause) => cause.reason === "FieldManagerConflict")
+      .map((cause) => ({
+        manager: /^conflict with "([^"]*)"/.exec(cause.message ?? "")?.[1] ?? "another manager",
+        path: cause.field ?? "",
+      }));
+  }
+
+  /** Builds one from an HTTP answer whose body is, or should be, a `Status`. */
+  static fromAnswer(what: string, status: number, text: string, retryAfter?: string): ApiError {
+    let body: unknown;
+    try {
+      body = JSON.parse(text);
+    } catch {
+      body = undefined;
+    }
+    const reason = (body as { reason?: unknown } | undefined)?.reason;
+    const seconds = Number.parseInt(retryAfter ?? "", 10);
+    return new ApiError(
+      what,
+      status,
+      typeof reason === "string" && /^[A-Za-z]+$/.test(reason) ? reason : "Error",
+      body,
+      Number.isNaN(seconds) ? undefined : seconds,
+    );
+  }
+}
+
+/** Whether `error` is the API server's answer with that status code. */
+export function isStatus(error: unknown, status: number): error is ApiError {
+  return error instanceof ApiError && error.status === status;
+}

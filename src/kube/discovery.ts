@@ -1,0 +1,80 @@
+/** A kind or a plural comes in, the resource as the API server serves it goes out; undefined when it serves none. */
+import { parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { isStatus } from "./api-error.ts";
+import { CONTROLLER } from "./identity.ts";
+import type { Transport } from "./transport.ts";
+
+interface ApiResource {
+  name: string;
+  kind: string;
+  namespaced: boolean;
+}
+
+/** How long an answer holds. A kind that is not there yet is asked for again soon: its CRD may be on its way. */
+const FOUND_LIVES_MS = 300_000;
+const MISSING_LIVES_MS = 1_000;
+
+export class Discovery {
+  readonly #transport: Transport;
+  readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  async byKind(apiVersion: string, kind: string): Promise<Resource | undefined> {
+    return this.#find(apiVersion, (resource) => resource.kind === kind);
+  }
+
+  async byPlural(apiVersion: string, plural: string): Promise<Resource | undefined> {
+    return this.#find(apiVersion, (resource) => resource.plural === plural);
+  }
+
+  /** Forgets what is known of a group and version, after the server denied knowing it. */
+  forget(apiVersion: string): void {
+    this.#versions.delete(apiVersion);
+  }
+
+  async #find(apiVersion: string, matches: (resource: Resource) => boolean): Promise<Resource | undefined> {
+    const known = this.#versions.get(apiVersion);
+    const fresh = known !== undefined && known.until > Date.now() ? known : this.#load(apiVersion);
+    const found = (await fresh.resources).find(matches);
+    if (found === undefined) fresh.until = Math.min(fresh.until, Date.now() + MISSING_LIVES_MS);
+    return found;
+  }
+
+  #load(apiVersion: string): { resources: Promise<Resource[]>; until: number } {
+    const entry = { resources: this.#fetch(apiVersion), until: Date.now() + FOUND_LIVES_MS };
+    this.#versions.set(apiVersion, entry);
+    entry.resources.catch(() => {
+      if (this.#versions.get(apiVersion) === entry) this.#versions.delete(apiVersion);
+    });
+    return entry;
+  }
+
+  async #fetch(apiVersion: string): Promise<Resource[]> {
+    const { group, version } = parseApiVersion(apiVersion);
+    const path = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+    try {
+      const list = await this.#transport.request<{ resources: ApiResource[] }>({
+        method: "GET",
+        path,
+        identity: CONTROLLER,
+      });
+      const names = new Set(list.resources.map((resource) => resource.name));
+      return list.resources
+        .filter((resource) => !resource.name.includes("/"))
+        .map(({ name, kind, namespaced }) => ({
+          group,
+          version,
+          kind,
+          plural: name,
+          namespaced,
+          hasStatus: names.has(`${name}/status`),
+        }));
+    } catch (error) {
+      if (isStatus(error, 404)) return [];
+      throw error;
+    }
+  }
+}

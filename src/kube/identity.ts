@@ -1,0 +1,16 @@
+/** Who a request is made as: the controller itself, or a ServiceAccount by impersonation. */
+
+/** The user name to impersonate, or `""` for the controller itself. A string, so that it can be part of a key. */
+export type Identity = string;
+
+export const CONTROLLER: Identity = "";
+
+export function serviceAccountIdentity(namespace: string, name: string): Identity {
+  return `system:serviceaccount:${namespace}:${name}`;
+}
+
+/** `ServiceAccount registry/inlay`, for messages. */
+export function describeIdentity(identity: Identity): string {
+  const account = /^system:serviceaccount:([^:]+):(.+)$/.exec(identity);
+  return account ? `ServiceAccount ${account[1]}/${account[2]}` : "Inlay's own account";
+}

@@ -1,0 +1,103 @@
+/** The two verbs that a reflector lives on, as streams of typed parts: pages of a list, and the events of a watch. */
+import type { KubeObject, Resource } from "../model/kube-object.ts";
+import { ApiError } from "./api-error.ts";
+import { pathOf } from "./client.ts";
+import type { Identity } from "./identity.ts";
+import type { Transport } from "./transport.ts";
+
+/** Which objects of a kind: all, those of a namespace, or a single name (in a namespace or in all of them). */
+export interface Scope {
+  resource: Resource;
+  namespace?: string;
+  name?: string;
+  /** Whether whole objects are wanted, or their metadata alone. */
+  form: "whole" | "metadata";
+}
+
+export type WatchEvent =
+  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject }
+  | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } };
+
+export interface Page {
+  items: KubeObject[];
+  resourceVersion: string;
+}
+
+const PAGE_SIZE = 500;
+
+export class ListWatch {
+  readonly #transport: Transport;
+  readonly #identity: Identity;
+  readonly #scope: Scope;
+
+  constructor(transport: Transport, identity: Identity, scope: Scope) {
+    this.#transport = transport;
+    this.#identity = identity;
+    this.#scope = scope;
+  }
+
+  /** Every page of a list, all of the same resourceVersion. */
+  async *list(): AsyncGenerator<Page, void, void> {
+    let next: string | undefined;
+    do {
+      const page = await this.#transport.request<{
+        items?: KubeObject[];
+        metadata: { resourceVersion: string; continue?: string };
+      }>({
+        method: "GET",
+        path: this.#path({ limit: String(PAGE_SIZE), ...(next && { continue: next }) }),
+        identity: this.#identity,
+        accept: this.#accept("PartialObjectMetadataList"),
+        deadlineMs: 30_000,
+      });
+      yield { items: page.items ?? [], resourceVersion: page.metadata.resourceVersion };
+      next = page.metadata.continue;
+    } while (next);
+  }
+
+  /** Events after `resourceVersion`. An ERROR event is thrown as the ApiError that it stands for. */
+  async *watch(resourceVersion: string, timeoutSeconds: number, signal: AbortSignal): AsyncGenerator<WatchEvent, void> {
+    const path = this.#path({
+      watch: "true",
+      allowWatchBookmarks: "true",
+      resourceVersion,
+      timeoutSeconds: String(timeoutSeconds),
+    });
+    const request = {
+      method: "GET" as const,
+      path,
+      identity: this.#identity,
+      accept: this.#accept("PartialObjectMetadata"),
+    };
+    for await (const line of this.#transport.lines(request, signal)) {
+      if (line === "") continue;
+      const event = parse(line, path);
+      if (event.type === "ERROR") {
+        throw ApiError.fromAnswer(
+          `WATCH ${path.split("?")[0]}`,
+          event.object.code ?? 500,
+          JSON.stringify(event.object),
+        );
+      }
+      yield event;
+    }
+  }
+
+  #path(query: Record<string, string>): string {
+    const { resource, namespace, name } = this.#scope;
+    const selector: Record<string, string> = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
+    return `${pathOf(resource, namespace)}?${new URLSearchParams({ ...query, ...selector })}`;
+  }
+
+  #accept(kind: "PartialObjectMetadata" | "PartialObjectMetadataList"): string {
+    return this.#scope.form === "whole" ? "application/json" : `application/json;as=${kind};g=meta.k8s.io;v=v1`;
+  }
+}
+
+function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object: { code?: number } } {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw new ApiError(`WATCH ${path.split("?")[0]}`, 0, "BrokenLine");
+  }
+}

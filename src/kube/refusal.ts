@@ -1,0 +1,86 @@
+/** A failed request comes in, with what it was for; a Problem that says what to do goes out. */
+import { apiVersionOf, describeObject, type ObjectRef } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import { ApiError } from "./api-error.ts";
+import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
+
+/** What a request was for: as whom, on what, and all the verbs that this use of the object needs. */
+export interface Use {
+  identity: Identity;
+  ref: ObjectRef;
+  verbs: readonly string[];
+}
+
+export const READ_VERBS = ["get", "list", "watch"];
+export const WRITE_VERBS = [...READ_VERBS, "patch"];
+
+/**
+ * Says why `error` stopped a `verb`. Everything but an ApiError is thrown on as it is. A 404 of the object itself is
+ * the caller's to explain; a 404 of its kind is explained here.
+ */
+export function refusal(error: unknown, use: Use, verb: string): Problem {
+  if (error instanceof Problem) return error;
+  if (!(error instanceof ApiError)) throw error;
+  const { ref } = use;
+  if (error.status === 403) return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
+  if (error.status === 404 && error.reason !== "NotFound")
+    return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
+  if (error.status === 0 || error.status === 429 || error.status >= 500) {
+    return new Problem(
+      "Unavailable",
+      `the API server did not ${verb} ${describe(ref)} (${error.reason}); it is tried again`,
+    );
+  }
+  return new Problem(
+    "Rejected",
+    `the API server refused to ${verb} ${describe(ref)} (${error.status} ${error.reason}); its schema, CEL rules or an admission policy don't take what the binding gives`,
+  );
+}
+
+export function kindNotFound(apiVersion: string, kind: string): Problem {
+  return new Problem(
+    "KindNotFound",
+    `the cluster serves no ${kind} in ${apiVersion}; install its CRD, or correct apiVersion`,
+  );
+}
+
+const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
+
+/** A refused impersonation names the account itself as what was refused. */
+function isImpersonation(error: ApiError, { identity, ref }: Use): boolean {
+  const { resource, name } = error.subject;
+  return (
+    identity !== CONTROLLER &&
+    resource === "serviceaccounts" &&
+    ref.resource.plural !== resource &&
+    identity.endsWith(`:${name}`)
+  );
+}
+
+function mayNotImpersonate({ identity }: Use): Problem {
+  const [, , namespace, name] = identity.split(":");
+  return new Problem(
+    "ImpersonationForbidden",
+    `Inlay may not act as ${describeIdentity(identity)}: only accounts named inlay are open to it. Use that name, or bind a Role in namespace ${namespace} ` +
+      `with the verbs impersonate, get, list, watch on serviceaccounts/${name} to Inlay's own account`,
+  );
+}
+
+/** Names the commands that make the very Role which is missing. */
+function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
+  const { resource, namespace, name } = ref;
+  const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
+  const what = `${plural}/${name}`;
+  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
+  const refused = `${describeIdentity(identity)} may not ${verb} ${what}${where}`;
+  if (identity === CONTROLLER)
+    return new Problem("Forbidden", `${refused}; see deploy/manifests for the rights it needs`);
+  const [, , accountNamespace, account] = identity.split(":");
+  const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
+  const roleName = `inlay-${resource.plural}-${name}`;
+  return new Problem(
+    "Forbidden",
+    `${refused}; allow it with: kubectl create ${role} ${roleName}${scope} --verb=${verbs.join(",")} --resource=${plural} --resource-name=${name}` +
+      ` && kubectl create ${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`,
+  );
+}

@@ -1,0 +1,205 @@
+/**
+ * Requests come in, answers and line streams go out, over HTTP/2. Watches and requests use agents of their own, since
+ * the API server offers 100 streams a connection and open watches would starve everything else. Every request has a
+ * deadline of ours that includes the time in the queue, where undici's own timeouts don't fire.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent, type Dispatcher } from "undici";
+import { ApiError } from "./api-error.ts";
+import type { Credentials } from "./credentials.ts";
+import { CONTROLLER, type Identity } from "./identity.ts";
+
+export interface Request {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** From the server's root, with its query. Names in it are encoded already. */
+  path: string;
+  identity: Identity;
+  body?: string;
+  contentType?: string;
+  accept?: string;
+  deadlineMs?: number;
+}
+
+const DEADLINE_MS = 15_000;
+/** A replaced agent is left this long to finish what it carries, then it is destroyed. */
+const RETIRE_MS = 30_000;
+const ATTEMPTS = 4;
+
+/** Failures of the connection after which a request that may be repeated is sent again. */
+const REPEATABLE = new Set([
+  "UND_ERR_INFO",
+  "UND_ERR_SOCKET",
+  "ECONNRESET",
+  "EPIPE",
+  "ERR_HTTP2_STREAM_ERROR",
+  "ERR_HTTP2_GOAWAY_SESSION",
+  "ERR_HTTP2_INVALID_SESSION",
+]);
+
+export class Transport {
+  readonly #credentials: Credentials;
+  #requests: Agent;
+  #watches: Agent;
+  readonly #retired = new Set<Agent>();
+  #closed = false;
+
+  constructor(credentials: Credentials) {
+    this.#credentials = credentials;
+    this.#requests = this.#agent(2);
+    this.#watches = this.#agent(null);
+  }
+
+  /** One answer, parsed from JSON. Throws ApiError for everything but a status of 2xx. */
+  async request<T>(request: Request): Promise<T> {
+    const agent = this.#requests;
+    const text = await this.#withinDeadline(request, agent, (signal) => this.#attempt(request, signal));
+    return (text === "" ? undefined : JSON.parse(text)) as T;
+  }
+
+  /**
+   * The lines of a stream, each when it is there, until the server ends it or `signal` aborts. Throws ApiError when it
+   * does not begin within the deadline, or begins with anything but a status of 2xx, or breaks.
+   */
+  async *lines(request: Request, signal: AbortSignal): AsyncGenerator<string, void, void> {
+    const stop = new AbortController();
+    const onAbort = () => stop.abort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      signal.throwIfAborted();
+      const answer = await this.#withinDeadline(request, this.#watches, async (late) => {
+        late.addEventListener("abort", onAbort, { once: true });
+        const opened = await this.#send(this.#watches, request, stop.signal);
+        if (opened.statusCode >= 300) await refuse(request, opened);
+        return opened;
+      });
+      let rest = "";
+      answer.body.setEncoding("utf8");
+      for await (const chunk of answer.body) {
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop() ?? "";
+        yield* lines;
+      }
+    } catch (error) {
+      throw asApiError(request, error);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      stop.abort();
+    }
+  }
+
+  /** Ends every connection. What is under way fails. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#requests, this.#watches, ...this.#retired].map((agent) => agent.destroy()));
+  }
+
+  async #attempt(request: Request, signal: AbortSignal): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const answer = await this.#send(this.#requests, request, signal);
+        if (answer.statusCode >= 300) await refuse(request, answer);
+        return await answer.body.text();
+      } catch (error) {
+        const wait = attempt < ATTEMPTS ? pauseBeforeRepeat(request, error, attempt) : undefined;
+        if (wait === undefined || signal.aborted) throw asApiError(request, error);
+        await sleep(wait, undefined, { signal });
+      }
+    }
+  }
+
+  async #send(agent: Agent, request: Request, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const headers: Record<string, string> = {
+      ...(await this.#credentials.headers()),
+      accept: request.accept ?? "application/json",
+      "user-agent": "inlay",
+    };
+    if (request.identity !== CONTROLLER) headers["impersonate-user"] = request.identity;
+    if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
+    return agent.request({
+      origin: this.#credentials.server.origin,
+      path: basePath(this.#credentials.server) + request.path,
+      method: request.method,
+      headers,
+      signal,
+      ...(request.body === undefined ? {} : { body: request.body }),
+    });
+  }
+
+  /** Runs `work`; past the deadline it is aborted, and the agent on which it may be stuck is replaced. */
+  async #withinDeadline<T>(request: Request, agent: Agent, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const abort = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const deadline = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        this.#replace(agent);
+        reject(new ApiError(describe(request), 0, "DeadlineExceeded"));
+        abort.abort();
+      }, request.deadlineMs ?? DEADLINE_MS);
+    });
+    try {
+      return await Promise.race([work(abort.signal), deadline]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #replace(agent: Agent): void {
+    if (this.#closed) return;
+    if (agent === this.#requests) this.#requests = this.#agent(2);
+    else if (agent === this.#watches) this.#watches = this.#agent(null);
+    else return;
+    this.#retired.add(agent);
+    setTimeout(() => {
+      this.#retired.delete(agent);
+      agent.destroy().catch(() => {});
+    }, RETIRE_MS).unref();
+  }
+
+  #agent(connections: number | null): Agent {
+    return new Agent({
+      allowH2: true,
+      connections,
+      pipelining: 100,
+      headersTimeout: DEADLINE_MS,
+      bodyTimeout: 0,
+      connect: { ...this.#credentials.tls, timeout: 5_000 },
+    });
+  }
+}
+
+/** Milliseconds to wait before the request goes out again, or undefined when it must not. */
+function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): number | undefined {
+  const backoff = 100 * 2 ** attempt * (0.5 + Math.random());
+  if (error instanceof ApiError) {
+    return error.status === 429 ? Math.max((error.retryAfterSeconds ?? 0) * 1000, backoff) : undefined;
+  }
+  const code = (error as { code?: string }).code ?? "";
+  return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;
+}
+
+async function refuse(request: Request, answer: Dispatcher.ResponseData): Promise<never> {
+  const retryAfter = answer.headers["retry-after"];
+  throw ApiError.fromAnswer(
+    describe(request),
+    answer.statusCode,
+    await answer.body.text(),
+    typeof retryAfter === "string" ? retryAfter : undefined,
+  );
+}
+
+/** Any failure as an ApiError; what undici or TLS said is reduced to its code. */
+function asApiError(request: Request, error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const { code, name } = error as { code?: string; name?: string };
+  return new ApiError(describe(request), 0, code ?? name ?? "Error");
+}
+
+/** `GET /api/v1/namespaces/registry/secrets/bucket`; a query may be long and says nothing more. */
+function describe(request: Request): string {
+  return `${request.method} ${request.path.split("?")[0]}`;
+}
+
+/** The path under which the API server stands, such as a Rancher cluster's; empty for most. */
+function basePath(server: URL): string {
+  return server.pathname === "/" ? "" : server.pathname.replace(/\/$/, "");
+}

@@ -1,0 +1,84 @@
+/** The SecretBindings of the cluster come in by one watch; what each says now goes out, writes of our own included. */
+import { CONTROLLER } from "../kube/identity.ts";
+import { ListWatch } from "../kube/list-watch.ts";
+import type { Transport } from "../kube/transport.ts";
+import { bindingKey, type SecretBinding } from "../model/binding.ts";
+import type { Resource } from "../model/kube-object.ts";
+import { Reflector } from "./reflector.ts";
+
+export const SECRET_BINDINGS: Resource = {
+  group: "inlay.dev",
+  version: "v1alpha1",
+  kind: "SecretBinding",
+  plural: "secretbindings",
+  namespaced: true,
+  hasStatus: true,
+};
+
+interface Kept {
+  resourceVersion: string;
+  binding: SecretBinding;
+}
+
+export interface BindingStoreEvents {
+  /** A binding is new or changed; also called for every binding when the first list is in. */
+  changed(key: string): void;
+  /** A binding is gone; this is how it last was. */
+  gone(binding: SecretBinding): void;
+}
+
+export class BindingStore {
+  readonly #reflector: Reflector<Kept>;
+  /** What the server answered to writes of ours that the watch has not brought yet. */
+  readonly #written = new Map<string, SecretBinding>();
+
+  constructor(transport: Transport, events: BindingStoreEvents) {
+    const source = new ListWatch(transport, CONTROLLER, { resource: SECRET_BINDINGS, form: "whole" });
+    this.#reflector = new Reflector<Kept>(source, {
+      keep: (object) => ({
+        resourceVersion: object.metadata.resourceVersion,
+        binding: object as unknown as SecretBinding,
+      }),
+      changed: (key, after, before) => {
+        if (after === undefined) this.#written.delete(key);
+        if (after === undefined && before !== undefined) events.gone(before.binding);
+        else events.changed(key);
+      },
+      stateChanged: (state) => {
+        if (state.phase !== "synced") return;
+        for (const { binding } of this.#reflector.values()) events.changed(bindingKey(binding));
+      },
+    });
+  }
+
+  get(key: string): SecretBinding | undefined {
+    const watched = this.#reflector.get(key)?.binding;
+    const written = this.#written.get(key);
+    if (watched === undefined || written === undefined) return watched;
+    if (isNewer(written, watched)) return written;
+    this.#written.delete(key);
+    return watched;
+  }
+
+  /** Takes the answer to a write of ours for the binding's state until the watch has caught up. */
+  wrote(binding: SecretBinding): void {
+    this.#written.set(bindingKey(binding), binding);
+  }
+
+  get synced(): boolean {
+    return this.#reflector.state.phase === "synced";
+  }
+
+  start(): void {
+    this.#reflector.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#reflector.stop();
+  }
+}
+
+/** Of one object, resourceVersions grow; of an object made anew under the same name they do too. */
+function isNewer(a: SecretBinding, b: SecretBinding): boolean {
+  return BigInt(a.metadata.resourceVersion) > BigInt(b.metadata.resourceVersion);
+}

@@ -1,0 +1,146 @@
+/**
+ * One list and watch comes in, a store that mirrors it goes out, with a call for each object that changed. It resumes
+ * from the last version it saw, lists again when that is too old (410), and starts anew a stream that fell silent.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApiError } from "../kube/api-error.ts";
+import type { ListWatch } from "../kube/list-watch.ts";
+import type { KubeObject } from "../model/kube-object.ts";
+
+/** `pending` until the first list is in; `failed` when the server refuses the list or does not serve the kind. */
+export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
+
+export interface ReflectorEvents<T> {
+  /** What is kept of an object. */
+  keep(object: KubeObject): T;
+  /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
+  changed(key: string, after: T | undefined, before: T | undefined): void;
+  /** The first list is in, or the stream recovered, or it failed. */
+  stateChanged(state: ReflectorState): void;
+}
+
+/** Bookmarks come once a minute; a stream without a line for this long is taken for dead. */
+const SILENCE_MS = 100_000;
+/** A stream that lived this long did not fail at once. */
+const LASTED_MS = 5_000;
+const BACKOFF_MS = { first: 250, most: 30_000, mostWhenRefused: 4_000 };
+
+/** `namespace/name`, or `name` for cluster-scoped objects. */
+export function objectKey(namespace: string | undefined, name: string): string {
+  return namespace === undefined || namespace === "" ? name : `${namespace}/${name}`;
+}
+
+export class Reflector<T extends { resourceVersion: string }> {
+  readonly #source: ListWatch;
+  readonly #events: ReflectorEvents<T>;
+  readonly #stop = new AbortController();
+  readonly #store = new Map<string, T>();
+  #state: ReflectorState = { phase: "pending" };
+  #version: string | undefined;
+  #done: Promise<void> = Promise.resolve();
+
+  constructor(source: ListWatch, events: ReflectorEvents<T>) {
+    this.#source = source;
+    this.#events = events;
+  }
+
+  get state(): ReflectorState {
+    return this.#state;
+  }
+
+  get(key: string): T | undefined {
+    return this.#store.get(key);
+  }
+
+  values(): IterableIterator<T> {
+    return this.#store.values();
+  }
+
+  start(): void {
+    this.#done = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let failures = 0;
+    while (!signal.aborted) {
+      const since = Date.now();
+      try {
+        if (this.#version === undefined) await this.#list();
+        this.#setState({ phase: "synced" });
+        await this.#watch();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof ApiError)) throw error;
+        this.#fail(error, failures);
+      }
+      // A stream that lasted is opened again at once, but not all of them in the same instant.
+      const lasted = Date.now() - since > LASTED_MS;
+      failures = lasted ? 0 : failures + 1;
+      const most = this.#state.phase === "failed" ? BACKOFF_MS.mostWhenRefused : BACKOFF_MS.most;
+      const pause = Math.min(BACKOFF_MS.first * 2 ** Math.min(failures, 10), most) * (0.5 + Math.random() / 2);
+      await sleep(pause, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Lost connections leave the store as it is; refusals and too old versions ask for a new list. */
+  #fail(error: ApiError, failures: number): void {
+    if (error.status !== 0 && error.status !== 429 && error.status < 500) this.#version = undefined;
+    const refused = [401, 403, 404, 405].includes(error.status);
+    if (refused || (this.#state.phase === "pending" && failures > 1)) this.#setState({ phase: "failed", error });
+  }
+
+  async #list(): Promise<void> {
+    const seen = new Map<string, KubeObject>();
+    let version = "";
+    for await (const page of this.#source.list()) {
+      for (const item of page.items) seen.set(objectKey(item.metadata.namespace, item.metadata.name), item);
+      version = page.resourceVersion;
+    }
+    for (const key of [...this.#store.keys()]) if (!seen.has(key)) this.#put(key, undefined);
+    for (const [key, object] of seen) this.#put(key, object);
+    this.#version = version;
+  }
+
+  async #watch(): Promise<void> {
+    const quiet = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, quiet.signal]);
+    const alarm = setTimeout(() => quiet.abort(), SILENCE_MS);
+    try {
+      const seconds = 300 + Math.floor(Math.random() * 300);
+      for await (const event of this.#source.watch(this.#version as string, seconds, signal)) {
+        alarm.refresh();
+        if (event.type !== "BOOKMARK") {
+          const { namespace, name } = event.object.metadata;
+          this.#put(objectKey(namespace, name), event.type === "DELETED" ? undefined : event.object);
+        }
+        this.#version = event.object.metadata.resourceVersion;
+      }
+    } finally {
+      clearTimeout(alarm);
+    }
+  }
+
+  #put(key: string, object: KubeObject | undefined): void {
+    const before = this.#store.get(key);
+    if (object === undefined) {
+      if (before === undefined) return;
+      this.#store.delete(key);
+    } else {
+      if (before?.resourceVersion === object.metadata.resourceVersion) return;
+      this.#store.set(key, this.#events.keep(object));
+    }
+    if (this.#state.phase === "synced") this.#events.changed(key, this.#store.get(key), before);
+  }
+
+  #setState(state: ReflectorState): void {
+    if (state.phase === "synced" && this.#state.phase === "synced") return;
+    this.#state = state;
+    this.#events.stateChanged(state);
+  }
+}

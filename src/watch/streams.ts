@@ -1,0 +1,216 @@
+/**
+ * Which objects each binding depends on comes in, and the key of a binding goes out whenever one of them may have
+ * changed. RBAC has no verb for metadata alone, so a watch is a read: a stream belongs to the identity that may have
+ * it, and is shared by the whole cluster only for kinds that the platform opened to the controller.
+ */
+import type { Client } from "../kube/client.ts";
+import { CONTROLLER, type Identity } from "../kube/identity.ts";
+import { ListWatch, type Scope } from "../kube/list-watch.ts";
+import type { Transport } from "../kube/transport.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import { objectKey, Reflector, type ReflectorState } from "./reflector.ts";
+
+/** An object that a binding depends on, and as whom it is read. */
+export interface Interest {
+  identity: Identity;
+  ref: ObjectRef;
+}
+
+/** All that is kept of an object: enough to tell whether it changed. */
+export interface Version {
+  uid: string;
+  resourceVersion: string;
+  generation: number | undefined;
+}
+
+interface Stream {
+  reflector: Reflector<Version>;
+  /** Object key -> the bindings that depend on it. */
+  dependents: Map<string, Set<string>>;
+}
+
+/** From the widest to the narrowest stream that can carry an interest. */
+const RUNGS = ["shared", "sharedName", "namespace", "name"] as const;
+type Rung = (typeof RUNGS)[number];
+
+/** How long it is believed whether a kind is opened to the controller. */
+const SHARED_LIVES_MS = 60_000;
+
+interface Subscription {
+  interest: Interest;
+  /** Undefined while it is being found out which stream may carry it. */
+  streamKey: string | undefined;
+}
+
+export class Streams {
+  readonly #transport: Transport;
+  readonly #client: Client;
+  readonly #changed: (dependent: string) => void;
+  readonly #streams = new Map<string, Stream>();
+  readonly #subscriptions = new Map<string, Map<string, Subscription>>();
+  /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
+  readonly #rungs = new Map<string, Promise<Rung>>();
+  /** Whether the controller may watch a kind, or one name of it, everywhere. */
+  readonly #shared = new Map<string, { allowed: Promise<boolean>; until: number }>();
+
+  constructor(transport: Transport, client: Client, changed: (dependent: string) => void) {
+    this.#transport = transport;
+    this.#client = client;
+    this.#changed = changed;
+  }
+
+  /** How many streams are open, and how many of them are in step with the server. */
+  get health(): { open: number; synced: number } {
+    const states = [...this.#streams.values()].map((stream) => stream.reflector.state.phase);
+    return { open: states.length, synced: states.filter((phase) => phase === "synced").length };
+  }
+
+  /** Replaces what `dependent` depends on. It is called back when each is first known, and at every change after. */
+  observe(dependent: string, interests: readonly Interest[]): void {
+    const before = this.#subscriptions.get(dependent) ?? new Map<string, Subscription>();
+    const after = new Map<string, Subscription>();
+    for (const interest of interests) {
+      const key = interestKey(interest);
+      const known = before.get(key) ?? after.get(key);
+      after.set(key, known ?? { interest, streamKey: undefined });
+    }
+    this.#subscriptions.set(dependent, after);
+    for (const [key, subscription] of after) if (!before.has(key)) void this.#subscribe(dependent, subscription);
+    for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(dependent, subscription);
+    if (after.size === 0) this.#subscriptions.delete(dependent);
+  }
+
+  /** Whether the stream that carries an interest of `dependent` is in step, and with it what the object's version is. */
+  look(dependent: string, interest: Interest): ReflectorState & { version?: Version } {
+    const subscription = this.#subscriptions.get(dependent)?.get(interestKey(interest));
+    const stream = subscription?.streamKey === undefined ? undefined : this.#streams.get(subscription.streamKey);
+    if (stream === undefined) return { phase: "pending" };
+    const version = stream.reflector.get(objectKey(interest.ref.namespace, interest.ref.name));
+    return { ...stream.reflector.state, ...(version && { version }) };
+  }
+
+  async stop(): Promise<void> {
+    this.#subscriptions.clear();
+    await Promise.all([...this.#streams.values()].map((stream) => stream.reflector.stop()));
+    this.#streams.clear();
+  }
+
+  async #subscribe(dependent: string, subscription: Subscription): Promise<void> {
+    const { interest } = subscription;
+    const rung = await this.#rungFor(interest);
+    if (this.#subscriptions.get(dependent)?.get(interestKey(interest)) !== subscription) return;
+    const identity = rung.startsWith("shared") ? CONTROLLER : interest.identity;
+    const scope = scopeOf(rung, interest.ref);
+    const streamKey = [identity, resourceKey(scope.resource), scope.namespace ?? "", scope.name ?? ""].join("|");
+    subscription.streamKey = streamKey;
+    const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, rung);
+    const key = objectKey(interest.ref.namespace, interest.ref.name);
+    const dependents = stream.dependents.get(key) ?? new Set();
+    stream.dependents.set(key, dependents.add(dependent));
+    if (stream.reflector.state.phase !== "pending") this.#changed(dependent);
+  }
+
+  #unsubscribe(dependent: string, subscription: Subscription): void {
+    const { streamKey, interest } = subscription;
+    subscription.streamKey = undefined;
+    const stream = streamKey === undefined ? undefined : this.#streams.get(streamKey);
+    if (streamKey === undefined || stream === undefined) return;
+    const key = objectKey(interest.ref.namespace, interest.ref.name);
+    stream.dependents.get(key)?.delete(dependent);
+    if (stream.dependents.get(key)?.size === 0) stream.dependents.delete(key);
+    if (stream.dependents.size > 0) return;
+    this.#streams.delete(streamKey);
+    this.#rungs.delete(groupKey(interest));
+    void stream.reflector.stop();
+  }
+
+  #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung): Stream {
+    const stream: Stream = {
+      dependents: new Map(),
+      reflector: new Reflector<Version>(new ListWatch(this.#transport, identity, scope), {
+        keep: versionOf,
+        changed: (key) => {
+          for (const dependent of stream.dependents.get(key) ?? []) this.#changed(dependent);
+        },
+        stateChanged: (state) => {
+          if (state.phase === "failed" && state.error.status === 403 && rung !== "name") this.#narrow(streamKey, rung);
+          else for (const dependents of stream.dependents.values()) for (const each of dependents) this.#changed(each);
+        },
+      }),
+    };
+    this.#streams.set(streamKey, stream);
+    stream.reflector.start();
+    return stream;
+  }
+
+  /** A right that a review promised, or that was there, is not: everything on this stream goes one rung down. */
+  #narrow(streamKey: string, rung: Rung): void {
+    for (const [dependent, subscriptions] of this.#subscriptions) {
+      for (const subscription of subscriptions.values()) {
+        if (subscription.streamKey !== streamKey) continue;
+        this.#unsubscribe(dependent, subscription);
+        const next = rung === "shared" ? "namespace" : "name";
+        this.#rungs.set(groupKey(subscription.interest), Promise.resolve(next));
+        void this.#subscribe(dependent, subscription);
+      }
+    }
+  }
+
+  #rungFor(interest: Interest): Promise<Rung> {
+    const key = groupKey(interest);
+    let rung = this.#rungs.get(key);
+    if (rung === undefined) {
+      rung = this.#askForRung(interest);
+      this.#rungs.set(key, rung);
+    }
+    return rung;
+  }
+
+  async #askForRung({ identity, ref }: Interest): Promise<Rung> {
+    const { resource, namespace, name } = ref;
+    try {
+      if (await this.#mayShare(resource)) return "shared";
+      if (identity === CONTROLLER && (await this.#mayShare(resource, name))) return "sharedName";
+      if (await this.#client.may(identity, "watch", resource, namespace)) return "namespace";
+    } catch {
+      // A refused review, such as one of an identity that may not be impersonated, leaves the narrowest stream,
+      // whose own refusal is reported.
+    }
+    return "name";
+  }
+
+  #mayShare(resource: Resource, name?: string): Promise<boolean> {
+    const key = `${resourceKey(resource)}|${name ?? ""}`;
+    let known = this.#shared.get(key);
+    if (known === undefined || known.until < Date.now()) {
+      const allowed = this.#client.may(CONTROLLER, "watch", resource, undefined, name);
+      known = { allowed, until: Date.now() + SHARED_LIVES_MS };
+      this.#shared.set(key, known);
+      allowed.catch(() => this.#shared.delete(key));
+    }
+    return known.allowed;
+  }
+}
+
+function scopeOf(rung: Rung, { resource, namespace, name }: ObjectRef): Scope {
+  return {
+    resource,
+    form: "metadata",
+    ...((rung === "namespace" || rung === "name") && namespace !== undefined && { namespace }),
+    ...((rung === "sharedName" || rung === "name") && { name }),
+  };
+}
+
+function versionOf({ metadata }: KubeObject): Version {
+  const { uid, resourceVersion, generation } = metadata;
+  return { uid, resourceVersion, generation };
+}
+
+const resourceKey = (resource: Resource) => `${apiVersionOf(resource)}/${resource.plural}`;
+
+const interestKey = ({ identity, ref }: Interest) =>
+  [identity, resourceKey(ref.resource), ref.namespace ?? "", ref.name].join("|");
+
+/** What shares one answer to "how wide may the stream be": all names of a kind in a namespace, for one identity. */
+const groupKey = ({ identity, ref }: Interest) =>
+  [identity, resourceKey(ref.resource), ref.namespace ?? "", identity === CONTROLLER ? ref.name : ""].join("|");
