@@ -1,0 +1,219 @@
+/**
+ * A real Kubernetes control plane for tests: what comes in is what to run and who its users are, what goes out is a
+ * handle to a ready one, by which it is used, hurt and stopped. Nothing of it outlives this process.
+ */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { authorityOf, type Credentials, type Users, writeCredentials, writeKubeconfig } from "./credentials.ts";
+import {
+  apiServerFlags,
+  certificateFolder,
+  controllerManagerFlags,
+  etcdFlags,
+  kwokFlags,
+  type Place,
+  schedulerFlags,
+} from "./flags.ts";
+import { Keeper, type Program } from "./keeper.ts";
+import { type KubectlOutput, runKubectl } from "./kubectl.ts";
+import { NODE_NAME, nodeManifest } from "./node.ts";
+import { freePorts } from "./ports.ts";
+import { findPrograms, type Programs } from "./programs.ts";
+import { answersOk } from "./ready.ts";
+
+export interface ControlPlaneOptions {
+  /** Whether kube-controller-manager, kube-scheduler and KWOK run too, with one Node; they do by default. */
+  controllers?: boolean;
+  /** Groups by user, beside `admin` of system:masters and `controller` of no group. */
+  users?: Users;
+  /** Added to the API server's own, and stronger. */
+  apiServerFlags?: string[];
+}
+
+export interface KubectlOptions {
+  stdin?: string;
+  /** `admin` unless given. */
+  user?: string;
+}
+
+const ADMIN = "admin";
+const KWOK = "kwok";
+const CONTROLLER_MANAGER = "system:kube-controller-manager";
+const SCHEDULER = "system:kube-scheduler";
+
+const ownUsers: Users = {
+  [ADMIN]: ["system:masters"],
+  [KWOK]: ["system:masters"],
+  [CONTROLLER_MANAGER]: [],
+  [SCHEDULER]: [],
+  controller: [],
+};
+
+/** Starts a control plane and waits until it serves; when that fails, nothing of it stays. */
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const programs = await findPrograms();
+  const keeper = await Keeper.start();
+  try {
+    const credentials = await writeCredentials(keeper.folder, { ...ownUsers, ...options.users });
+    const [etcd = 0, etcdPeer = 0, apiServer = 0] = await freePorts(3);
+    const place = { folder: keeper.folder, ports: { etcd, etcdPeer, apiServer } };
+    const controlPlane = new ControlPlane(keeper, programs, credentials, place);
+    await controlPlane.serve(options.apiServerFlags ?? []);
+    if (options.controllers ?? true) await controlPlane.control();
+    return controlPlane;
+  } catch (error) {
+    await keeper.stop();
+    throw error;
+  }
+}
+
+export class ControlPlane implements AsyncDisposable {
+  readonly url: string;
+  /** Holds all of its data, logs and credentials, until it is stopped. */
+  readonly folder: string;
+  /** What runs, or ran, by the program's name. */
+  readonly processes: ReadonlyMap<string, Program>;
+  readonly #keeper: Keeper;
+  readonly #programs: Programs;
+  readonly #credentials: Credentials;
+  readonly #place: Place;
+  #caData = "";
+
+  constructor(keeper: Keeper, programs: Programs, credentials: Credentials, place: Place) {
+    this.url = `https://127.0.0.1:${place.ports.apiServer}`;
+    this.folder = keeper.folder;
+    this.processes = keeper.programs;
+    this.#keeper = keeper;
+    this.#programs = programs;
+    this.#credentials = credentials;
+    this.#place = place;
+  }
+
+  /** Starts what makes an API. */
+  async serve(flags: string[]): Promise<void> {
+    const { folder, ports } = this.#place;
+    const token = this.token(ADMIN);
+    const authority = async () => authorityOf(await readFile(join(certificateFolder(folder), "apiserver.crt"), "utf8"));
+    // Both at once: the API server waits for its etcd.
+    await Promise.all([
+      this.#keeper.run({
+        name: "etcd",
+        file: this.#programs.etcd,
+        args: etcdFlags(this.#place),
+        isReady: () => answersOk(`http://127.0.0.1:${ports.etcd}/health`),
+      }),
+      this.#keeper.run({
+        name: "kube-apiserver",
+        file: this.#programs.apiServer,
+        args: apiServerFlags(this.#place, this.#credentials, flags),
+        isReady: async () => {
+          const ca = await authority().catch(() => undefined);
+          return ca !== undefined && (await answersOk(`${this.url}/readyz`, { ca, token }));
+        },
+        stopWithin: 10_000,
+      }),
+    ]);
+    this.#caData = await authority();
+    await writeFile(this.#caFile, this.#caData);
+    await mkdir(join(folder, "kubeconfigs"));
+    for (const user of this.#credentials.tokens.keys()) await this.#writeKubeconfig(user, this.token(user));
+  }
+
+  /** Starts what makes objects live, as far as there are programs for it, and a Node for pods. */
+  async control(): Promise<void> {
+    const { controllerManager, scheduler, kwok } = this.#programs;
+    const run = (name: string, file: string, args: string[]) => this.#keeper.run({ name, file, args });
+    if (controllerManager !== undefined) {
+      const kubeconfig = this.kubeconfigFor(CONTROLLER_MANAGER);
+      const flags = controllerManagerFlags(kubeconfig, this.#caFile, this.#credentials);
+      await run("kube-controller-manager", controllerManager, flags);
+    }
+    if (scheduler !== undefined) await run("kube-scheduler", scheduler, schedulerFlags(this.kubeconfigFor(SCHEDULER)));
+    if (kwok !== undefined) await run("kwok", kwok.program, kwokFlags(this.kubeconfigFor(KWOK), kwok.stages));
+    const within = "--timeout=60s";
+    if (kwok !== undefined) {
+      await this.kubectlWith({ stdin: nodeManifest }, "create", "-f", "-");
+      await this.kubectl("wait", "--for=condition=Ready", `node/${NODE_NAME}`, within);
+    }
+    // Without its ServiceAccount, a namespace refuses pods.
+    if (controllerManager !== undefined) {
+      await this.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace=default", within);
+    }
+  }
+
+  /** The certificate that the API server's is signed by, as PEM. */
+  get caData(): string {
+    return this.#caData;
+  }
+
+  get kubeconfigFile(): string {
+    return this.kubeconfigFor(ADMIN);
+  }
+
+  get etcd(): Program {
+    return this.#process("etcd");
+  }
+
+  get apiServer(): Program {
+    return this.#process("kube-apiserver");
+  }
+
+  /** The kubeconfig of one of the users that the control plane was started with. */
+  kubeconfigFor(user: string): string {
+    this.token(user);
+    return this.#kubeconfigPath(user);
+  }
+
+  token(user: string): string {
+    const token = this.#credentials.tokens.get(user);
+    if (token === undefined) throw new Error(`the control plane was started without a user ${user}`);
+    return token;
+  }
+
+  /** A kubeconfig with a token of a ServiceAccount that exists, good for an hour. */
+  async kubeconfigForServiceAccount(namespace: string, name: string): Promise<string> {
+    const { stdout } = await this.kubectl("create", "token", name, `--namespace=${namespace}`);
+    const user = `system:serviceaccount:${namespace}:${name}`;
+    await this.#writeKubeconfig(user, stdout.trim());
+    return this.#kubeconfigPath(user);
+  }
+
+  /** Runs kubectl as admin; fails when kubectl does. */
+  kubectl(...args: string[]): Promise<KubectlOutput> {
+    return this.kubectlWith({}, ...args);
+  }
+
+  kubectlWith({ stdin, user = ADMIN }: KubectlOptions, ...args: string[]): Promise<KubectlOutput> {
+    const kubeconfig = this.kubeconfigFor(user);
+    const call = { program: this.#programs.kubectl, kubeconfig, home: this.folder, args };
+    return runKubectl(stdin === undefined ? call : { ...call, stdin });
+  }
+
+  /** Stops everything, etcd last, and removes every file. */
+  stop(): Promise<void> {
+    return this.#keeper.stop();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  get #caFile(): string {
+    return join(this.folder, "ca.crt");
+  }
+
+  #process(name: string): Program {
+    const program = this.processes.get(name);
+    if (program === undefined) throw new Error(`the control plane runs no ${name}`);
+    return program;
+  }
+
+  #kubeconfigPath(user: string): string {
+    return join(this.folder, "kubeconfigs", `${encodeURIComponent(user)}.yaml`);
+  }
+
+  #writeKubeconfig(user: string, token: string): Promise<void> {
+    const access = { url: this.url, caData: this.caData, user, token };
+    return writeKubeconfig(this.#kubeconfigPath(user), access);
+  }
+}

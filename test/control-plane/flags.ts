@@ -1,0 +1,74 @@
+/** The command lines of a control plane's programs: what comes in are ports and files, what goes out are flags. */
+import { join } from "node:path";
+import type { Credentials } from "./credentials.ts";
+
+/** What one control plane has for itself alone. */
+export interface Place {
+  folder: string;
+  ports: { etcd: number; etcdPeer: number; apiServer: number };
+}
+
+export const certificateFolder = (folder: string) => join(folder, "certificates");
+
+export function etcdFlags({ folder, ports }: Place): string[] {
+  const client = `http://127.0.0.1:${ports.etcd}`;
+  const peer = `http://127.0.0.1:${ports.etcdPeer}`;
+  return [
+    `--data-dir=${join(folder, "etcd")}`,
+    `--listen-client-urls=${client}`,
+    `--advertise-client-urls=${client}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=default=${peer}`,
+    "--unsafe-no-fsync",
+    "--log-level=warn",
+  ];
+}
+
+export function apiServerFlags({ folder, ports }: Place, credentials: Credentials, more: string[]): string[] {
+  return [
+    `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
+    `--secure-port=${ports.apiServer}`,
+    "--bind-address=127.0.0.1",
+    // Else it looks for the address of a default route, which a machine need not have.
+    "--advertise-address=127.0.0.1",
+    "--endpoint-reconciler-type=none",
+    `--cert-dir=${certificateFolder(folder)}`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-account-key-file=${credentials.serviceAccountPublicKey}`,
+    `--service-account-signing-key-file=${credentials.serviceAccountKey}`,
+    `--token-auth-file=${credentials.tokenFile}`,
+    "--authorization-mode=RBAC",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--allow-privileged=true",
+    ...more,
+  ];
+}
+
+export function controllerManagerFlags(kubeconfig: string, caFile: string, credentials: Credentials): string[] {
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--use-service-account-credentials",
+    `--service-account-private-key-file=${credentials.serviceAccountKey}`,
+    `--root-ca-file=${caFile}`,
+    // A test makes in a second what a cluster makes in an hour.
+    "--kube-api-qps=500",
+    "--kube-api-burst=1000",
+  ];
+}
+
+export function schedulerFlags(kubeconfig: string): string[] {
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--kube-api-qps=500",
+    "--kube-api-burst=1000",
+  ];
+}
+
+export function kwokFlags(kubeconfig: string, stages: string): string[] {
+  return [`--kubeconfig=${kubeconfig}`, `--config=${stages}`, "--manage-all-nodes"];
+}

@@ -1,0 +1,98 @@
+/**
+ * The process that owns a control plane's programs and its folder: what comes in are orders over the channel to its
+ * parent, what goes out are their answers and the news that a program ended. When the channel closes, be it that the
+ * parent was killed, it stops what runs, last started first, and removes the folder. It has a session of its own, so a
+ * Ctrl-C in the terminal reaches only the parent, who decides.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Order, Report } from "./keeper.ts";
+
+interface Running {
+  child: ChildProcess;
+  exited: Promise<void>;
+  stopWithin: number;
+}
+
+/** By name, in the order of their first start; undefined while one does not run. */
+const programs = new Map<string, Running | undefined>();
+const folder = await mkdtemp(join(tmpdir(), "inlay-control-plane-"));
+let stopping: Promise<void> | undefined;
+
+process.on("message", (order: Order) => {
+  follow(order).then(
+    (pid) => report({ order: order.id, ...(pid !== undefined && { pid }) }),
+    (error: Error) => report({ order: order.id, error: error.message }),
+  );
+});
+process.on("disconnect", () => void stopAll());
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stopAll());
+if (process.connected) report({ folder });
+else void stopAll();
+
+function report(news: Report): void {
+  // The parent may be gone; then there is nobody to tell.
+  if (process.connected) process.send?.(news, () => {});
+}
+
+async function follow(order: Order): Promise<number | undefined> {
+  switch (order.do) {
+    case "start":
+      return await start(order);
+    case "signal":
+      programs.get(order.name)?.child.kill(order.signal);
+      return undefined;
+    case "stop":
+      await stopAll();
+      return undefined;
+  }
+}
+
+async function start(order: Order & { do: "start" }): Promise<number> {
+  if (stopping) throw new Error("the control plane is being stopped");
+  if (programs.get(order.name)) throw new Error(`${order.name} runs already`);
+  const log = openSync(order.log, "a");
+  const child = spawn(order.file, order.args, {
+    cwd: folder,
+    // Nothing of the user's: etcd, for one, takes each of its flags from the environment too.
+    env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: folder },
+    stdio: ["ignore", log, log],
+  });
+  closeSync(log);
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", (code, signal) => {
+      programs.set(order.name, undefined);
+      report({ exited: order.name, how: signal === null ? `exit code ${code}` : `${signal}` });
+      resolve();
+    });
+  });
+  return await new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => {
+      programs.set(order.name, { child, exited, stopWithin: order.stopWithin });
+      resolve(child.pid as number);
+    });
+  });
+}
+
+/** Stops the programs one after the other, as the API server must be gone before its etcd, and then this process. */
+function stopAll(): Promise<void> {
+  stopping ??= (async () => {
+    for (const program of [...programs.values()].reverse()) {
+      if (program === undefined) continue;
+      const { child, exited, stopWithin } = program;
+      child.kill("SIGTERM");
+      child.kill("SIGCONT");
+      const deadline = setTimeout(() => child.kill("SIGKILL"), stopWithin);
+      await exited;
+      clearTimeout(deadline);
+    }
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    // The answer to the order to stop goes out first.
+    setImmediate(() => process.exit(0));
+  })();
+  return stopping;
+}
