@@ -1,0 +1,24 @@
+# Compiles with everything, ships what runs: Node from the base image, the production dependencies and dist.
+FROM node:24-slim AS build
+WORKDIR /inlay
+COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
+RUN npm ci --ignore-scripts
+COPY src ./src
+RUN npm run prepare
+
+FROM node:24-slim AS dependencies
+WORKDIR /inlay
+COPY package.json package-lock.json ./
+# The optional packages are Node itself, for machines with an older one.
+RUN npm ci --ignore-scripts --omit=dev --omit=optional
+
+FROM node:24-slim
+ENV NODE_ENV=production
+WORKDIR /inlay
+COPY LICENSE package.json ./
+COPY --from=dependencies /inlay/node_modules ./node_modules
+COPY --from=build /inlay/dist ./dist
+# The base image's user node, as a number, so that Kubernetes can tell it is not root. Nothing is written to disk.
+USER 1000
+ENTRYPOINT ["node", "/inlay/dist/cli/inlay.js"]
+CMD ["--help"]
