@@ -96,8 +96,8 @@ export class FieldPath {
   }
 }
 
-/** What one segment leads to from a value, or undefined. */
-function step(from: unknown, segment: Segment): unknown {
+/** What one segment leads to from a value, or undefined. Only own properties count. */
+export function step(from: unknown, segment: Segment): unknown {
   if (segment.kind === "key") return Array.isArray(from) ? undefined : own(from, segment.key);
   if (!Array.isArray(from)) return undefined;
   if (segment.kind === "index") return from[segment.index];

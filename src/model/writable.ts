@@ -25,7 +25,7 @@ const refusedRoots = new Map([
  * and Problem("InvalidPath") where an annotation's key was meant but not quoted.
  */
 export function assertWritablePath(path: FieldPath): void {
-  const [root, map, key, ...below] = path.segments.map((segment) => (segment.kind === "index" ? "" : segment.key));
+  const [root, map, key, ...below] = path.segments.map((segment) => (segment.kind === "key" ? segment.key : ""));
   if (root === undefined) throw new Problem("ForbiddenPath", "the whole object can't be written; name a field of it");
   const why = refusedRoots.get(root);
   if (why !== undefined) throw new Problem("ForbiddenPath", `${path} can't be written: ${why}`);
