@@ -1,0 +1,12 @@
+/** That the types follow the CRDs. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { generate, generated } from "../../apis/generate.ts";
+
+describe("generated types", () => {
+  for (const { crd, module } of generated) {
+    it(`in ${module} are what npm run generate makes of ${crd}`, async () => {
+      assert.equal(await readFile(module, "utf8"), await generate(crd));
+    });
+  }
+});

@@ -1,0 +1,166 @@
+/** Which paths and values a published schema lets through. */
+import assert from "node:assert/strict";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import type { JsonValue } from "../../../src/model/kube-object.ts";
+import type { OpenApiSchema } from "../../../src/model/openapi.ts";
+import type { Problem } from "../../../src/model/problem.ts";
+import { SecretValue } from "../../../src/model/secret-value.ts";
+import { checkAgainstSchema, isRequired } from "../../../src/transform/schema-check.ts";
+
+const SECRET = "hunter2-s3cr3t";
+const ref = (name: string): OpenApiSchema => ({ $ref: `#/components/schemas/${name}` });
+const schemas: Record<string, OpenApiSchema> = {
+  ObjectMeta: { type: "object", properties: { name: { type: "string" } } },
+  S3: {
+    type: "object",
+    required: ["bucket"],
+    properties: { bucket: { type: "string" }, accesskey: { type: "string" }, v4auth: { type: "boolean" } },
+  },
+  RawExtension: { type: "object" },
+  Quantity: { oneOf: [{ type: "string" }, { type: "number" }] },
+  IntOrString: { format: "int-or-string", oneOf: [{ type: "integer" }, { type: "string" }] },
+  Json: {},
+};
+const root: OpenApiSchema = {
+  type: "object",
+  required: ["spec"],
+  "x-kubernetes-group-version-kind": [{ group: "goharbor.io", version: "v1beta1", kind: "HarborCluster" }],
+  properties: {
+    apiVersion: { type: "string" },
+    metadata: { allOf: [ref("ObjectMeta")] },
+    data: { type: "object", additionalProperties: { type: "string", format: "byte" } },
+    spec: {
+      type: "object",
+      required: ["s3"],
+      allOf: [{ required: ["count"], properties: { count: { type: "integer" }, extra: { type: "string" } } }],
+      properties: {
+        s3: { allOf: [ref("S3")] },
+        count: { type: "integer" },
+        ratio: { type: "number" },
+        on: { type: "boolean" },
+        maybe: { type: "string", nullable: true },
+        port: { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] },
+        builtinPort: ref("IntOrString"),
+        size: ref("Quantity"),
+        hosts: { type: "array", items: { type: "object", properties: { host: { type: "string" } } } },
+        labels: { type: "object", additionalProperties: { type: "string" } },
+        closed: { type: "object" },
+        raw: ref("RawExtension"),
+        json: ref("Json"),
+        free: {
+          type: "object",
+          "x-kubernetes-preserve-unknown-fields": true,
+          properties: { known: { type: "integer" } },
+        },
+        template: { type: "object", "x-kubernetes-embedded-resource": true, properties: { data: { type: "object" } } },
+        lost: ref("NotPublished"),
+      },
+    },
+  },
+};
+const resolveRef = (name: string) => schemas[name.replace("#/components/schemas/", "")];
+
+function check(path: string, value: JsonValue): void {
+  const plan = { fields: [{ path: FieldPath.parse(path), value: new SecretValue(value) }] };
+  checkAgainstSchema(plan, root, resolveRef);
+}
+
+function fails(path: string, value: JsonValue, reason: Problem["reason"], advice: string): void {
+  assert.throws(
+    () => check(path, value),
+    (problem: Problem) => {
+      assert.equal(problem.reason, reason);
+      assert.ok(problem.message.includes(advice), problem.message);
+      assert.ok(!`${problem.stack}${problem.cause}`.includes(SECRET));
+      return true;
+    },
+  );
+}
+
+describe("the check against the published schema", () => {
+  const passing: [path: string, value: JsonValue][] = [
+    ["spec.s3.accesskey", SECRET],
+    ["spec.extra", SECRET],
+    ["spec.count", 3],
+    ["spec.ratio", 3],
+    ["spec.ratio", 0.5],
+    ["spec.on", true],
+    ["spec.maybe", null],
+    ["spec.port", 80],
+    ["spec.port", "http"],
+    ["spec.builtinPort", 80],
+    ["spec.builtinPort", "http"],
+    ["spec.size", "1Gi"],
+    ["spec.size", 1.5],
+    ["spec.labels.any", "text"],
+    ["spec.free.any.thing", [1]],
+    ["spec.free.known", 1],
+    ["spec.raw.any.thing", SECRET],
+    ["spec.json", { any: [1] }],
+    ["spec.json.any", SECRET],
+    ["spec.lost.any", SECRET],
+    ["spec.template.metadata.name", SECRET],
+    ["spec.template.kind", SECRET],
+    ["spec.hosts", [{ host: SECRET }]],
+    ["spec.hosts[0].host", SECRET],
+    ["spec.s3", { bucket: SECRET, v4auth: true }],
+    ['metadata.annotations["a.b/c"]', SECRET],
+    ["metadata.labels.a", "b"],
+    ["data.a", "aGk="],
+  ];
+  for (const [path, value] of passing) {
+    it(`lets ${JSON.stringify(value)} into ${path}`, () => check(path, value));
+  }
+
+  const unknown: [path: string, advice: string][] = [
+    ["spec.s3.accessKey", "HarborCluster has no such field; did you mean accesskey? spec.s3 has accesskey, "],
+    ["spec.s4", "did you mean s3?"],
+    ["sepc.a", "did you mean spec? HarborCluster has spec, "],
+    ["spec.something", ", and others"],
+    ["spec.closed.a", "spec.closed has no fields"],
+    ["spec.hosts[0].toString", "spec.hosts[0] has host"],
+    ["spec.template.spec", "spec.template has data"],
+  ];
+  for (const [path, advice] of unknown) {
+    it(`refuses ${path}, which is not there, and says what is`, () => fails(path, SECRET, "UnknownField", advice));
+  }
+
+  const mismatched: [path: string, value: JsonValue, advice: string][] = [
+    ["spec.count", SECRET, "spec.count: the field is an integer, the value is a string"],
+    ["spec.count", 0.5, "an integer, the value is a number"],
+    ["spec.on", SECRET, "true or false, the value is a string"],
+    ["spec.s3.bucket", 5, "a string, the value is an integer"],
+    ["spec.s3.bucket", null, "the value is null"],
+    ["spec.s3", SECRET, "an object, the value is a string"],
+    ["spec.s3.bucket", [SECRET], "a string, the value is a list"],
+    ["spec.hosts", { host: SECRET }, "a list, the value is an object"],
+    ["spec.port", true, "an integer or a string, the value is true or false"],
+    ["spec.builtinPort", 0.5, "an integer or a string"],
+    ["spec.size", true, "a string or a number"],
+    ["spec.free.known", SECRET, "an integer"],
+    ["spec.labels.any", 5, "a string"],
+    ["metadata.annotations.a", 5, "a string, the value is an integer"],
+    ["data.a", SECRET, "bytes in base64"],
+    ["spec.s3", { bucket: 5 }, "spec.s3: something within the value"],
+    ["spec.hosts", [{ host: [SECRET] }], "spec.hosts: something within the value"],
+    ["spec.hosts.host", SECRET, "spec.hosts is a list, so it has no field host; an element of it is spec.hosts[0]"],
+    ["spec.s3.bucket.a", SECRET, "spec.s3.bucket is a string, so it has no field a"],
+    ["spec.s3[0]", SECRET, "spec.s3 is an object, so it has no elements"],
+  ];
+  for (const [path, value, advice] of mismatched) {
+    it(`refuses ${JSON.stringify(value)} for ${path}, and names the types`, () =>
+      fails(path, value, "TypeMismatch", advice));
+  }
+
+  it("shows no key of a value that does not fit", () => {
+    fails("spec.s3", { [SECRET]: 1 }, "UnknownField", "spec.s3: something within the value");
+  });
+
+  it("knows which fields their parent can't be without", () => {
+    const required = (path: string) => isRequired(FieldPath.parse(path), root, resolveRef);
+    for (const path of ["spec", "spec.s3", "spec.count", "spec.s3.bucket"]) assert.ok(required(path), path);
+    for (const path of ["data", "spec.on", "spec.s3.accesskey", "spec.json.a", "metadata.labels.a"]) {
+      assert.ok(!required(path), path);
+    }
+  });
+});

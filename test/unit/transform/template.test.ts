@@ -1,0 +1,233 @@
+/** What a template may hold, that values arrive to the letter, and that nothing else does. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Problem } from "../../../src/model/problem.ts";
+import { compileTemplate } from "../../../src/transform/template.ts";
+import { object, secret } from "./sources.ts";
+
+const SECRET = "hunter2-s3cr3t";
+const sources = new Map([
+  ["bucket", secret({ key: SECRET, "tls.crt": "PEM", host: "s3", empty: "", bytes: Uint8Array.of(0xff, 0x68) })],
+  ["my.secret", secret({ a: "dotted" })],
+  [
+    "svc",
+    object({
+      spec: { ip: "10.0.0.1", ports: [{ port: 80 }], ratio: 0.5, on: true, none: null, zero: 0, big: 2 ** 60 },
+    }),
+  ],
+]);
+
+const render = (text: string, from = sources) => compileTemplate(text).render(from).reveal();
+
+/** That it throws a Problem of this reason whose message holds the advice, and never a value. */
+function fails(act: () => unknown, reason: Problem["reason"], advice = ""): void {
+  assert.throws(act, (problem: Problem) => {
+    assert.equal(problem.reason, reason);
+    assert.ok(problem.message.includes(advice), problem.message);
+    assert.ok(!`${problem.stack}${problem.cause}`.includes(SECRET));
+    return true;
+  });
+}
+
+describe("a template", () => {
+  it("puts values into text", () => {
+    assert.equal(render("https://{{bucket.host}}:{{svc.spec.ports.[0].port}}/"), "https://s3:80/");
+    assert.equal(render("{{svc.spec.ratio}} {{svc.spec.on}} {{svc.spec.zero}}"), "0.5 true 0");
+    assert.equal(render("no value"), "no value");
+  });
+
+  it("takes a key or a source with dots in brackets", () => {
+    assert.equal(render("{{bucket.[tls.crt]}}"), "PEM");
+    assert.equal(render("{{[my.secret].a}}"), "dotted");
+  });
+
+  it("puts in every value to the letter, in every form", () => {
+    const hostile = fc.constantFrom("&<>\"'`=", "{{x}}", "\n", "\\", "\\{{", "\ufeff", "$&", "__proto__", "\0");
+    const value = fc
+      .array(fc.oneof(hostile, fc.string({ unit: "grapheme" })), { minLength: 1 })
+      .map((all) => all.join(""));
+    fc.assert(
+      fc.property(value, (some) => {
+        const from = new Map([
+          ["s", secret({ k: some })],
+          ["o", object({ k: some })],
+        ]);
+        for (const name of ["s", "o"]) {
+          assert.equal(render(`<{{${name}.k}}|{{{${name}.k}}}|{{&${name}.k}}>`, from), `<${some}|${some}|${some}>`);
+          assert.equal(render(`a {{~${name}.k~}} b`, from), `a${some}b`);
+          assert.equal(render(`{{#if ${name}.k}}{{${name}.k}}{{/if}}`, from), some);
+        }
+      }),
+    );
+  });
+
+  it("chooses by if, unless and else, where an absent or empty value is false", () => {
+    assert.equal(render("{{#if bucket.host}}a{{else}}b{{/if}}"), "a");
+    assert.equal(render("{{#if bucket.nothing}}{{bucket.nothing}}{{else if bucket.empty}}b{{else}}c{{/if}}"), "c");
+    assert.equal(
+      render("{{#unless svc.spec.none}}a{{/unless}}{{#if svc.a.b.c}}b{{/if}}{{^if svc.spec.zero}}c{{/if}}"),
+      "ac",
+    );
+  });
+
+  it("takes comments and escaped braces", () => assert.equal(render("{{! a }}{{!-- {{b}} --}}\\{{c}}"), "{{c}}"));
+
+  it("names every value that it uses, those of branches not taken too", () => {
+    assert.deepEqual(
+      compileTemplate("{{#if a.b}}{{c.[d.e]}}{{else}}{{f.g.h}}{{/if}}").references.map(({ source, path }) => [
+        source,
+        path,
+      ]),
+      [
+        ["a", ["b"]],
+        ["c", ["d.e"]],
+        ["f", ["g", "h"]],
+      ],
+    );
+  });
+
+  const refused: [text: string, what: string][] = [
+    ["{{> partial}}", "1:1: partials"],
+    ["{{#> partial}}{{/partial}}", "1:1: partials"],
+    ['{{#*inline "a"}}{{/inline}}', "1:1: decorators"],
+    ["{{* decorator}}", "1:1: decorators"],
+    ["{{bucket.key bucket.key}}", "1:1: a helper"],
+    ["{{lookup bucket key}}", "1:1: a helper"],
+    ["{{bucket.key a=1}}", "1:1: name=value"],
+    ["{{#if bucket.key includeZero=true}}{{/if}}", "1:1: name=value"],
+    ["{{#if (lookup bucket.key)}}{{/if}}", "1:7: only the path"],
+    ["{{#if 1}}{{/if}}", "1:7: only the path"],
+    ["{{#if}}{{/if}}", "1:1: this block"],
+    ["{{#if a.b c.d}}{{/if}}", "1:1: this block"],
+    ["{{#if a.b as |c|}}{{/if}}", "block parameters"],
+    ["\n {{#each svc.spec}}{{/each}}", "2:2: this block"],
+    ["{{#with bucket}}{{/with}}", "1:1: this block"],
+    ["{{#bucket}}{{/bucket}}", "1:1: this block"],
+    ["{{^bucket}}{{/bucket}}", "1:1: this block"],
+    ["{{{{raw}}}}{{{{/raw}}}}", "1:1: this block"],
+    ["{{@root.bucket.key}}", "1:3: @root.bucket.key"],
+    ["{{../bucket.key}}", "1:3: ../bucket.key"],
+    ["{{this.bucket.key}}", "1:3: this.bucket.key"],
+    ["{{./bucket.key}}", "1:3: ./bucket.key"],
+    ["{{bucket/key}}", "1:3: bucket/key"],
+    ["{{this}}", "1:3: this"],
+    ["{{'bucket'}}", "1:3: only the path"],
+    ["{{12}}", "1:3: only the path"],
+    ["{{bucket}}", "1:3: {{bucket}} names no key; write {{bucket.key}}"],
+    ["{{bucket.this}}", "1:3: "],
+    ["{{bucket.key", "template 1, near"],
+    ["a\n{{bucket.0}}", "template 2, near"],
+    ["{{#if bucket.key}}", "template 1, near"],
+    ["{{#if bucket.key}}{{/unless}}", "1:4: "],
+    ["{{#if a.b}}".repeat(40) + "{{/if}}".repeat(40), "deep"],
+    ["{{#if a.b}}".repeat(900) + "{{/if}}".repeat(900), "deep"],
+  ];
+  for (const [text, what] of refused) {
+    it(`refuses ${text.slice(0, 50).replace("\n", "\\n")}, and says where and what is allowed`, () => {
+      fails(() => compileTemplate(text), "InvalidTemplate", what);
+      fails(() => compileTemplate(text), "InvalidTemplate", "{{#if source.key}}");
+    });
+  }
+
+  it("refuses a source named like a word of the language", () => {
+    for (const name of [
+      "if",
+      "unless",
+      "each",
+      "with",
+      "lookup",
+      "log",
+      "[this]",
+      "[else]",
+      "[true]",
+      "helperMissing",
+    ]) {
+      fails(() => compileTemplate(`{{${name}.key}}`), "InvalidBinding", "give the source another name");
+    }
+  });
+
+  it("refuses a key with dots, and says how to write it", () => {
+    fails(() => render("{{bucket.tls.crt}}"), "InvalidTemplate", "{{bucket.[tls.crt]}}");
+    fails(() => render("{{#if bucket.tls.crt}}{{/if}}"), "InvalidTemplate", "{{bucket.[tls.crt]}}");
+    fails(() => render("{{my.secret.a}}"), "InvalidBinding", "{{[my.secret].a}}");
+  });
+
+  it("needs every source and key that it puts in", () => {
+    fails(() => render("{{other.key}}"), "InvalidBinding", "no source is called other");
+    fails(() => render("{{#if bucket.empty}}{{other.key}}{{/if}}"), "InvalidBinding", "other");
+    fails(() => render("{{bucket.nothing}}"), "KeyNotFound", "Secret registry/bucket has no key nothing");
+    for (const field of [
+      "spec.nothing",
+      "spec.none",
+      "spec.ip.length",
+      "spec.ports.length",
+      "spec.toString",
+      "constructor",
+    ]) {
+      fails(() => render(`{{svc.${field}}}`), "KeyNotFound", `Service registry/web has no field ${field}`);
+    }
+    fails(() => render("{{bucket.__proto__}}{{bucket.constructor}}"), "KeyNotFound");
+  });
+
+  it("refuses bytes, objects, lists and numbers that have lost their last digits", () => {
+    fails(() => render("{{bucket.bytes}}"), "NotUtf8", "key bytes of Secret registry/bucket");
+    fails(() => render("{{svc.spec}}"), "TypeMismatch", "an object");
+    fails(() => render("{{svc.spec.ports}}"), "TypeMismatch", "a list");
+    fails(() => render("{{svc.spec.big}}"), "TypeMismatch", "2^53");
+  });
+
+  it("makes 1 MiB of text at most", () => {
+    const from = new Map([["s", secret({ k: SECRET.repeat(40_000) })]]);
+    assert.equal(render("{{s.k}}", from).length, SECRET.length * 40_000);
+    fails(() => render("{{s.k}}{{s.k}}", from), "InvalidTemplate", "1 MiB");
+  });
+
+  it("is compiled once", () => {
+    const first = compileTemplate("{{a.b}}");
+    assert.equal(compileTemplate("{{a.b}}"), first);
+    for (let n = 0; n < 2000; n += 1) compileTemplate(`${n}`);
+    assert.notEqual(compileTemplate("{{a.b}}"), first);
+  });
+
+  it("throws nothing but a Problem without the value, whatever its text", () => {
+    const piece = fc.constantFrom(
+      "{{",
+      "}}",
+      "#if ",
+      "/if",
+      "bucket",
+      ".",
+      "key",
+      "[",
+      "]",
+      "~",
+      "^",
+      "else",
+      "@",
+      "..",
+      "this",
+      "(",
+      ")",
+      "|",
+      " ",
+      "=",
+      "'",
+      "!",
+      "--",
+      "&",
+      ">",
+      "*",
+    );
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        try {
+          render(pieces.join(""));
+        } catch (error) {
+          assert.equal((error as Problem).name, "Problem", String(error));
+          assert.ok(!(error as Problem).message.includes(SECRET));
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
