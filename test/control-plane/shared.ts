@@ -1,0 +1,22 @@
+/**
+ * The one control plane that all integration and end-to-end tests of a run use: setup.ts puts it in before the first of
+ * them, and they take it out.
+ */
+import type { ControlPlane } from "./control-plane.ts";
+
+let shared: ControlPlane | undefined;
+
+/** Call it in a hook or a test: while spec files are loaded, it is not there yet. */
+export function controlPlane(): ControlPlane {
+  if (shared === undefined) throw new Error("only a test under test/integration or test/e2e has a control plane");
+  return shared;
+}
+
+/** For setup.ts alone, as is what follows. */
+export function share(controlPlane: ControlPlane): void {
+  shared = controlPlane;
+}
+
+export async function stopShared(): Promise<void> {
+  await shared?.stop();
+}

@@ -1,0 +1,42 @@
+/**
+ * What a run of the tests has in common: the specs that were chosen come in, and where one of them needs an API server,
+ * out goes one control plane with Inlay installed, for all of them.
+ */
+import { join, sep } from "node:path";
+import type { Runner, Suite } from "mocha";
+import { startControlPlane } from "./control-plane/control-plane.ts";
+import { install } from "./control-plane/install.ts";
+import { share, stopShared } from "./control-plane/shared.ts";
+
+const needControlPlane = ["integration", "e2e"].map((folder) => join(import.meta.dirname, folder) + sep);
+const ENDS_WITHIN = 10_000;
+
+/** People without rights of their own, for tests to grant them some. */
+const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
+
+export async function mochaGlobalSetup(this: Runner): Promise<void> {
+  // Whatever a test starts finds the test's cluster, or none, but never that of who runs the tests.
+  process.env["KUBECONFIG"] = "/nowhere";
+  if (!this.suite.suites.some((suite) => inNeed(suite) && this.grepTotal(suite) > 0)) return;
+  const started = await startControlPlane({ users });
+  share(started);
+  process.env["KUBECONFIG"] = started.kubeconfigFile;
+  try {
+    await install(started);
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+}
+
+export async function mochaGlobalTeardown(): Promise<void> {
+  await stopShared();
+  // A test that leaves something open keeps this process alive, which is a fault to show rather than to hide.
+  setTimeout(() => {
+    const open = process.getActiveResourcesInfo().filter((name) => name !== "Timeout");
+    process.stderr.write(`The tests ended, but something of theirs stays open: ${open.join(", ")}\n`);
+    process.exit(1);
+  }, ENDS_WITHIN).unref();
+}
+
+const inNeed = ({ file = "" }: Suite) => needControlPlane.some((folder) => file.startsWith(folder));
