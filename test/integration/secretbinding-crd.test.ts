@@ -1,0 +1,193 @@
+/** That the schema of SecretBinding fills in what is left out, and refuses what makes no sense in words of its own. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+
+const NAMESPACE = "secretbinding-crd";
+
+const field = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
+const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields: [field] };
+const bucket = { secret: { name: "bucket" } };
+const service = { object: { apiVersion: "v1", resource: "services", name: "minio" } };
+
+/** A binding that holds, but for the changes to its spec. */
+const binding = (changes: object = {}) => ({
+  apiVersion: "inlay.dev/v1alpha1",
+  kind: "SecretBinding",
+  metadata: { name: "harbor-s3" },
+  spec: { sources: [bucket], targets: [target], ...changes },
+});
+const withField = (changed: object) => binding({ targets: [{ ...target, fields: [changed] }] });
+const withObject = (changes: object) => binding({ sources: [bucket, { object: { ...service.object, ...changes } }] });
+
+const create = async (object: object, ...flags: string[]) => {
+  const args = ["create", "--filename=-", "--output=json", `--namespace=${NAMESPACE}`, ...flags];
+  const { stdout } = await controlPlane().kubectlWith({ stdin: JSON.stringify(object) }, ...args);
+  return JSON.parse(stdout);
+};
+const accepted = (object: object) => create(object, "--dry-run=server");
+const refused = (object: object, saying: RegExp) => assert.rejects(accepted(object), saying);
+
+describe("the schema of SecretBinding", () => {
+  before(() => controlPlane().kubectl("create", "namespace", NAMESPACE));
+
+  it("fills in the account, and what a target does about conflicts and on release", async () => {
+    const { spec } = await accepted(binding());
+    assert.equal(spec.serviceAccountName, "inlay");
+    assert.deepEqual(spec.defaults, { conflicts: "Fail", onRelease: "Retain" });
+  });
+
+  it("fills in the default that was not given beside one that was", async () => {
+    const { spec } = await accepted(binding({ defaults: { onRelease: "Remove" } }));
+    assert.deepEqual(spec.defaults, { conflicts: "Fail", onRelease: "Remove" });
+  });
+
+  it("takes an object for one of the namespace unless it is said to be the cluster's", async () => {
+    const { spec } = await accepted(binding({ sources: [bucket, service] }));
+    assert.equal(spec.sources[1].object.scope, "Namespaced");
+  });
+
+  it("ignores a status that comes with a new binding", async () => {
+    const { status } = await accepted({ ...binding(), status: { synced: "1/1" } });
+    assert.equal(status, undefined);
+  });
+
+  it("lists bindings by their short name and by Inlay's category, with their state", async () => {
+    await create({ ...binding(), metadata: { name: "listed" } });
+    for (const name of ["sb", "inlay"]) {
+      const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${NAMESPACE}`);
+      assert.match(stdout, /^NAME +READY +SYNCED +REASON +AGE\s+listed /);
+    }
+  });
+
+  describe("refuses among sources", () => {
+    const sources = (...sources: object[]) => binding({ sources });
+
+    it("one that is nothing", () =>
+      refused(sources({ name: "bucket" }), /sources\[0\]" must validate one and only one/));
+
+    it("one that is two things", () =>
+      refused(
+        sources({ ...bucket, configMap: { name: "bucket" } }),
+        /a source has exactly one of secret, configMap and object/,
+      ));
+
+    it("two of the same name, given or not", async () => {
+      await refused(sources(bucket, { configMap: { name: "bucket" } }), /two sources have the same name/);
+      await refused(
+        sources(bucket, { name: "bucket", configMap: { name: "other" } }),
+        /two sources have the same name/,
+      );
+      await accepted(sources(bucket, { name: "other", configMap: { name: "bucket" } }));
+    });
+
+    it("a seventeenth", () =>
+      refused(
+        sources(...Array.from({ length: 17 }, (_, i) => ({ secret: { name: `bucket${i}` } }))),
+        /Too many: 17: must have at most 16 items/,
+      ));
+
+    it("an object that is a Secret or a ConfigMap, whatever the version", async () => {
+      for (const resource of ["secrets", "configmaps"]) {
+        for (const apiVersion of ["v1", "v2"]) {
+          await refused(withObject({ apiVersion, resource }), /an object source may not be a Secret or a ConfigMap/);
+        }
+      }
+    });
+
+    const spellings: Record<string, object> = {
+      "an empty group": { apiVersion: "/v1" },
+      "a group with a path": { apiVersion: "a/b/v1" },
+      "a version with a line break": { apiVersion: "v1\n" },
+      "a kind instead of a resource": { resource: "Service" },
+      "a subresource": { resource: "services/status" },
+      "a name that climbs": { name: ".." },
+      "a name with a slash": { name: "minio/status" },
+      "a name with an escape": { name: "minio%2fstatus" },
+    };
+    for (const [name, changes] of Object.entries(spellings)) {
+      it(`an object with ${name}`, () => refused(withObject(changes), /in body should match/));
+    }
+  });
+
+  describe("refuses among targets", () => {
+    it("one that is listed twice, also in two versions", async () => {
+      const said = /a target is listed twice; put its fields into one entry/;
+      await refused(binding({ targets: [target, target] }), said);
+      await refused(binding({ targets: [target, { ...target, apiVersion: "goharbor.io/v1alpha3" }] }), said);
+      const elsewhere = { ...target, namespace: "elsewhere" };
+      await refused(binding({ targets: [elsewhere, target, elsewhere] }), said);
+    });
+
+    it("no two of one name that differ in kind, group or namespace", () =>
+      accepted(
+        binding({
+          targets: [
+            target,
+            { ...target, kind: "Harbor" },
+            { ...target, apiVersion: "example.com/v1beta1" },
+            { ...target, apiVersion: "v1beta1" },
+            { ...target, namespace: "elsewhere" },
+          ],
+        }),
+      ));
+
+    it("one whose name climbs", () =>
+      refused(binding({ targets: [{ ...target, name: ".." }] }), /targets\[0\].name in body should match/));
+
+    it("a policy that does not exist, and names those that do", () =>
+      refused(binding({ targets: [{ ...target, conflicts: "force" }] }), /supported values: "Fail", "Force"/));
+
+    it("a path that is listed twice", () =>
+      refused(binding({ targets: [{ ...target, fields: [field, field] }] }), /Duplicate value/));
+  });
+
+  describe("refuses among fields", () => {
+    it("one with both from and template, and one with neither", async () => {
+      await refused(withField({ ...field, template: "x" }), /a field has exactly one of from and template/);
+      await refused(withField({ path: "spec.x" }), /fields\[0\]" must validate one and only one/);
+    });
+
+    it("one from both key and fieldPath, and one from neither", async () => {
+      const from = { source: "bucket" };
+      await refused(withField({ ...field, from: { ...from, key: "a", fieldPath: "b" } }), /exactly one of key/);
+      await refused(withField({ ...field, from }), /fields\[0\].from" must validate one and only one/);
+    });
+
+    it("one from a source that is not listed", () =>
+      refused(
+        withField({ ...field, from: { source: "bukket", key: "a" } }),
+        /from a source that sources does not list/,
+      ));
+
+    it("one from a source by its object's name where it has a name of its own", async () => {
+      const named = { name: "keys", secret: { name: "bucket" } };
+      await refused(binding({ sources: [named] }), /from a source that sources does not list/);
+      const fields = [{ ...field, from: { source: "keys", key: "a" } }];
+      await accepted(binding({ sources: [named], targets: [{ ...target, fields }] }));
+    });
+
+    it("a path into a Secret, and a key of an object", async () => {
+      const said = /a field from a Secret or ConfigMap says key; a field from an object says fieldPath/;
+      await refused(withField({ ...field, from: { source: "bucket", fieldPath: "data.a" } }), said);
+      const fromService = (from: object) =>
+        binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });
+      await refused(fromService({ source: "minio", key: "a" }), said);
+      await accepted(fromService({ source: "minio", fieldPath: "spec.clusterIP" }));
+    });
+  });
+
+  it("has room for the largest binding within the API server's limits for rules", async () => {
+    const long = (length: number, end = "") => "x".repeat(length - end.length) + end;
+    const sources = Array.from({ length: 16 }, (_, i) => ({ secret: { name: long(253, `-${i}`) } }));
+    const from = { source: long(253, "-15"), key: "accessKeyID" };
+    const fields = Array.from({ length: 64 }, (_, i) => ({ path: `spec.f${i}`, from }));
+    const targets = Array.from({ length: 64 }, (_, i) => ({
+      apiVersion: long(317, "/v1"),
+      kind: `K${long(62)}`,
+      namespace: long(63),
+      name: long(253, `-${i}`),
+      fields,
+    }));
+    await accepted(binding({ sources, targets }));
+  });
+});
