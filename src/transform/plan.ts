@@ -2,22 +2,13 @@
 import type { Field } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
 import type { JsonValue } from "../model/kube-object.ts";
+import type { Plan } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import type { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 import { assertWritablePath } from "../model/writable.ts";
 import { readField, readText } from "./read.ts";
 import { compileTemplate, type Reference, unknownSource } from "./template.ts";
-
-/** What one target shall hold: all of it in one request, or nothing. */
-export interface Plan {
-  readonly fields: readonly PlannedField[];
-}
-
-export interface PlannedField {
-  readonly path: FieldPath;
-  readonly value: SecretValue<JsonValue>;
-}
 
 /** Makes one field's value of the sources it names, all of them read. */
 interface Recipe {

@@ -5,8 +5,8 @@
 import { FieldPath, type Segment } from "../model/field-path.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../model/openapi.ts";
+import type { Plan } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
-import type { Plan } from "./plan.ts";
 
 const MAX_NAMES = 8;
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };

@@ -1,4 +1,5 @@
 /** The SecretBindings of the cluster come in by one watch; what each says now goes out, writes of our own included. */
+import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
@@ -24,7 +25,9 @@ export interface BindingStoreEvents {
   /** A binding is new or changed; also called for every binding when the first list is in. */
   changed(key: string): void;
   /** A binding is gone; this is how it last was. */
-  gone(binding: SecretBinding): void;
+  gone(key: string, binding: SecretBinding): void;
+  /** SecretBindings can't be listed: no CRD, or no right. It is tried again. */
+  failed(error: ApiError): void;
 }
 
 export class BindingStore {
@@ -41,10 +44,11 @@ export class BindingStore {
       }),
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
-        if (after === undefined && before !== undefined) events.gone(before.binding);
+        if (after === undefined && before !== undefined) events.gone(key, before.binding);
         else events.changed(key);
       },
       stateChanged: (state) => {
+        if (state.phase === "failed") events.failed(state.error);
         if (state.phase !== "synced") return;
         for (const { binding } of this.#reflector.values()) events.changed(bindingKey(binding));
       },

@@ -1,0 +1,88 @@
+/**
+ * What should stand in a target, what stands there, and the record of what is ours come in; whether to write, and how,
+ * goes out. Pure.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { TargetStatus } from "../model/binding.ts";
+import type { FieldPath } from "../model/field-path.ts";
+import type { KubeObject } from "../model/kube-object.ts";
+import type { Plan } from "../model/plan.ts";
+import { Problem } from "../model/problem.ts";
+import { holds, otherHolders } from "./ownership.ts";
+
+export interface Desired {
+  plan: Plan;
+  fieldManager: string;
+  conflicts: "Fail" | "Force";
+}
+
+export interface Decision {
+  write: boolean;
+  /** Take the fields from whoever holds them: because the binding says so, or because they are ours by record. */
+  force: boolean;
+  /** The write is only right for the version that was read: forced, while some fields are not ours yet. */
+  guarded: boolean;
+  /** Paths that are written for the first time. */
+  acquires: string[];
+  /** Objects that will come to be on the way to those paths. */
+  parents: string[];
+  /** Managers who hold a path of ours that differs now. */
+  takenBy: string[];
+}
+
+/** The paths of a record, when it speaks of this very object and not of one of the same name before it. */
+export function recordedPaths(record: TargetStatus | undefined, live: KubeObject): string[] {
+  return record?.uid === live.metadata.uid ? (record.paths ?? []) : [];
+}
+
+/** Throws Problem("Conflict") when a field not ours yet is another's, and the binding does not say to take it. */
+export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
+  const entries = live.metadata.managedFields ?? [];
+  const recorded = new Set(recordedPaths(record, live));
+  const { fields } = desired.plan;
+  const isEqual = fields.map(({ path, value }) => isDeepStrictEqual(path.get(live), value.reveal()));
+  const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
+  const acquires = acquired.map(({ path }) => String(path));
+  const write = !fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
+
+  const contested = fields.flatMap(({ path }, i) =>
+    recorded.has(String(path)) || isEqual[i]
+      ? []
+      : otherHolders(entries, desired.fieldManager, path).map((manager) => ({ path: String(path), manager })),
+  );
+  if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
+  return {
+    write,
+    force: desired.conflicts === "Force" || acquired.length < fields.length,
+    guarded: desired.conflicts === "Fail" && acquired.length > 0 && acquired.length < fields.length,
+    acquires,
+    parents: missingParents(
+      acquired.map(({ path }) => path),
+      live,
+    ),
+    takenBy: [
+      ...new Set(
+        fields.flatMap(({ path }, i) => (isEqual[i] ? [] : otherHolders(entries, desired.fieldManager, path))),
+      ),
+    ],
+  };
+}
+
+/** Says who holds which field, and how to let the binding have it. */
+export function conflict(contested: readonly { path: string; manager: string }[]): Problem {
+  const who = contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ");
+  return new Problem(
+    "Conflict",
+    `${who}; nothing was written. Take the field out of what that manager applies, or set conflicts: Force on the target to take it over`,
+  );
+}
+
+function missingParents(paths: readonly FieldPath[], live: KubeObject): string[] {
+  const missing = new Set<string>();
+  for (const path of paths) {
+    for (let parent = path.parent; parent !== undefined && parent.get(live) === undefined; parent = parent.parent) {
+      missing.add(String(parent));
+    }
+  }
+  return [...missing];
+}

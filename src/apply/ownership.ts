@@ -1,0 +1,53 @@
+/**
+ * managedFields come in; who holds a path, and the same entries without some paths, go out. The form of fieldsV1 is that
+ * of structured-merge-diff: `f:<name>` for a field, `.` for the object itself, `{}` for a leaf.
+ */
+import type { FieldPath } from "../model/field-path.ts";
+import type { JsonObject, ManagedFieldsEntry } from "../model/kube-object.ts";
+
+/** Our own entry: written by server-side apply, on the object itself. */
+export function isEntryOf(entry: ManagedFieldsEntry, manager: string): boolean {
+  return entry.manager === manager && entry.operation === "Apply" && !entry.subresource;
+}
+
+/** Whether `manager` holds the path by server-side apply. */
+export function holds(entries: readonly ManagedFieldsEntry[], manager: string, path: FieldPath): boolean {
+  return entries.some((entry) => isEntryOf(entry, manager) && reach(entry.fieldsV1 ?? {}, path) === "node");
+}
+
+/** Who but `manager` holds the path, or a parent of it as a whole, or something below it. */
+export function otherHolders(entries: readonly ManagedFieldsEntry[], manager: string, path: FieldPath): string[] {
+  return entries
+    .filter((entry) => !isEntryOf(entry, manager) && reach(entry.fieldsV1 ?? {}, path) !== "nothing")
+    .map((entry) => entry.manager ?? "unknown");
+}
+
+/** Our entry's fieldsV1 without the paths, or undefined when nothing is left in it. Other fields keep their place. */
+export function withoutPaths(fields: JsonObject, paths: readonly FieldPath[]): JsonObject | undefined {
+  const left = structuredClone(fields);
+  for (const path of paths) remove(left, path.segments.map(fieldKey));
+  return Object.keys(left).length === 0 ? undefined : left;
+}
+
+/** `node`: the path itself is in the set. `whole`: a parent is in it as a leaf, which covers all below. */
+function reach(fields: JsonObject, path: FieldPath): "node" | "whole" | "nothing" {
+  let at = fields;
+  for (const segment of path.segments) {
+    const next = at[fieldKey(segment)];
+    if (next === undefined) return at !== fields && Object.keys(at).length === 0 ? "whole" : "nothing";
+    at = next as JsonObject;
+  }
+  return "node";
+}
+
+function fieldKey(segment: FieldPath["segments"][number]): string {
+  return segment.kind === "key" ? `f:${segment.key}` : `i:${segment.kind === "index" ? segment.index : -1}`;
+}
+
+function remove(fields: JsonObject, [first, ...rest]: string[]): void {
+  if (first === undefined || fields[first] === undefined) return;
+  const child = fields[first] as JsonObject;
+  if (rest.length > 0) remove(child, rest);
+  const empty = Object.keys(child).every((key) => key === ".");
+  if (rest.length === 0 || empty) delete fields[first];
+}

@@ -1,0 +1,134 @@
+/**
+ * The record of what is ours in one target comes in, with the paths to give up; one JSON Patch goes to the API server,
+ * which takes the values out again or only our name off them. Never by an empty apply: that turns parents that others
+ * own into null, or fails.
+ */
+import { ApiError, isStatus } from "../kube/api-error.ts";
+import type { Client, JsonPatchOperation } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
+import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
+import { FieldPath } from "../model/field-path.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
+import { holds, isEntryOf, otherHolders, withoutPaths } from "./ownership.ts";
+
+export interface Release {
+  /** Of the object that the record speaks of; one made anew under its name is not ours. */
+  uid: string | undefined;
+  paths: readonly string[];
+  /** Objects that came to be with the paths. */
+  parents: readonly string[];
+  mode: "Retain" | "Remove";
+  fieldManager: string;
+  /** Whether the schema demands that field of its parent; such a leaf stays. */
+  isRequired: (path: FieldPath) => boolean;
+}
+
+export interface Released {
+  removed: string[];
+  /** Values that stay because the binding says Retain, or because others hold them too. */
+  retained: string[];
+  /** Values that should have gone and could not, because the field is required. */
+  blocked: string[];
+}
+
+const TRIES = 5;
+
+/** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
+export async function release(client: Client, identity: Identity, ref: ObjectRef, request: Release): Promise<Released> {
+  let wanted = request;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const live = await client.get(identity, ref);
+      if (live.metadata.uid !== request.uid) return { removed: [], retained: [], blocked: [] };
+      const { operations, released } = planRelease(live, wanted);
+      if (operations.length > 0) await client.jsonPatch(identity, ref, operations, CONTROLLER_MANAGER);
+      return released;
+    } catch (error) {
+      if (isStatus(error, 404) && error.reason === "NotFound") return { removed: [], retained: [], blocked: [] };
+      // The object changed since it was read: read again and decide.
+      if (isStatus(error, 409) && attempt < TRIES) continue;
+      // The object is not valid without them, by a rule that the schema does not show: they stay.
+      if (isStatus(error, 422) && wanted.mode === "Remove") {
+        wanted = { ...request, isRequired: () => true };
+        continue;
+      }
+      throw refusal(
+        error instanceof ApiError && error.status === 409 ? busy(error) : error,
+        { identity, ref, verbs: WRITE_VERBS },
+        "patch",
+      );
+    }
+  }
+}
+
+/** A JSON Patch that hits only the version that was read, and what it does to each path. Pure. */
+export function planRelease(
+  live: KubeObject,
+  request: Release,
+): { operations: JsonPatchOperation[]; released: Released } {
+  const entries = live.metadata.managedFields ?? [];
+  const released: Released = { removed: [], retained: [], blocked: [] };
+  const removed: FieldPath[] = [];
+  const givenUp: FieldPath[] = [];
+  for (const text of request.paths) {
+    const path = FieldPath.parse(text);
+    if (!holds(entries, request.fieldManager, path)) continue;
+    const shared = otherHolders(entries, request.fieldManager, path).length > 0;
+    if (request.mode === "Remove" && !shared && !request.isRequired(path) && path.get(live) !== undefined) {
+      removed.push(path);
+      released.removed.push(text);
+    } else {
+      givenUp.push(path);
+      (request.mode === "Remove" && !shared ? released.blocked : released.retained).push(text);
+    }
+  }
+  const operations: JsonPatchOperation[] = [
+    ...giveUp(live, request.fieldManager, givenUp),
+    ...remove(live, removed, request.parents),
+  ];
+  if (operations.length === 0) return { operations, released };
+  const { resourceVersion } = live.metadata;
+  return {
+    operations: [{ op: "replace", path: "/metadata/resourceVersion", value: resourceVersion }, ...operations],
+    released,
+  };
+}
+
+/** Takes the paths out of our entry in managedFields; their values stay. */
+function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]): JsonPatchOperation[] {
+  const entries = live.metadata.managedFields ?? [];
+  const index = entries.findIndex((entry) => isEntryOf(entry, manager));
+  if (paths.length === 0 || index < 0) return [];
+  const left = withoutPaths(entries[index]?.fieldsV1 ?? {}, paths);
+  const path = `/metadata/managedFields/${index}`;
+  return [left === undefined ? { op: "remove", path } : { op: "replace", path: `${path}/fieldsV1`, value: left }];
+}
+
+/** Removes the leaves, then those of the parents, deepest first, that are left empty. */
+function remove(live: KubeObject, leaves: readonly FieldPath[], parents: readonly string[]): JsonPatchOperation[] {
+  const after = structuredClone(live);
+  const deepestFirst = parents
+    .map((text) => FieldPath.parse(text))
+    .sort((a, b) => b.segments.length - a.segments.length)
+    .filter((parent) => leaves.some((leaf) => leaf.startsWith(parent)));
+  const operations: JsonPatchOperation[] = [];
+  for (const path of [...leaves, ...deepestFirst]) {
+    const value = path.get(after);
+    const isLeaf = operations.length < leaves.length;
+    if (!isLeaf && !(value !== null && typeof value === "object" && Object.keys(value).length === 0)) continue;
+    drop(after, path);
+    operations.push({ op: "remove", path: path.toJsonPointer() });
+  }
+  return operations;
+}
+
+function drop(object: KubeObject, path: FieldPath): void {
+  const parent = (path.parent === undefined ? object : path.parent.get(object)) as JsonObject;
+  const last = path.segments.at(-1);
+  if (last?.kind === "key") delete parent[last.key];
+}
+
+function busy(error: ApiError): ApiError {
+  return new ApiError(error.message, 0, "Conflict");
+}

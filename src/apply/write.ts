@@ -1,0 +1,83 @@
+/** A plan and a decision come in; one server-side apply goes to the API server, and the version that it made comes out. */
+import { isStatus } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
+import type { FieldPath, Segment } from "../model/field-path.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
+import type { Plan } from "../model/plan.ts";
+import { Problem } from "../model/problem.ts";
+import { conflict, type Decision, type Desired } from "./decide.ts";
+
+/** The target as a binding's account sees it. Throws Problem. */
+export async function readTarget(client: Client, identity: Identity, ref: ObjectRef): Promise<KubeObject> {
+  try {
+    return await client.get(identity, ref);
+  } catch (error) {
+    if (isStatus(error, 404) && error.reason === "NotFound") throw targetNotFound(ref);
+    throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "get");
+  }
+}
+
+/**
+ * Writes all fields of the plan in one request, to the very object that was read: its uid goes with it, so nothing is
+ * ever created. Throws Problem; `Unavailable` when the object changed in between, which asks for another try.
+ */
+export async function writeTarget(
+  client: Client,
+  identity: Identity,
+  ref: ObjectRef,
+  desired: Desired,
+  decision: Decision,
+  live: KubeObject,
+): Promise<KubeObject> {
+  const { uid, resourceVersion } = live.metadata;
+  const leaves = leavesOf(desired.plan);
+  if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
+  try {
+    return await client.apply(identity, ref, uid, leaves, {
+      fieldManager: desired.fieldManager,
+      force: decision.force,
+    });
+  } catch (error) {
+    if (isStatus(error, 409) && error.conflicts.length > 0) {
+      throw conflict(error.conflicts.map(({ manager, path }) => ({ manager, path: path.replace(/^\./, "") })));
+    }
+    if (isStatus(error, 409))
+      throw new Problem("Unavailable", "the target changed while it was written; it is tried again");
+    throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
+  }
+}
+
+function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
+  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
+  return new Problem(
+    "TargetNotFound",
+    `there is no ${resource.kind} ${name}${where}; the binding waits for it and never creates it`,
+  );
+}
+
+/** The plan as the smallest object that holds its fields. */
+function leavesOf(plan: Plan): JsonObject {
+  const root: JsonObject = {};
+  for (const { path, value } of plan.fields) {
+    let at = root;
+    for (const segment of path.parent?.segments ?? []) at = child(at, path, segment);
+    at[keyOf(path, path.segments.at(-1))] = value.reveal();
+  }
+  return root;
+}
+
+function child(parent: JsonObject, path: FieldPath, segment: Segment): JsonObject {
+  const key = keyOf(path, segment);
+  const known = parent[key] as JsonObject | undefined;
+  if (known !== undefined) return known;
+  const made: JsonObject = {};
+  parent[key] = made;
+  return made;
+}
+
+function keyOf(path: FieldPath, segment: Segment | undefined): string {
+  if (segment?.kind !== "key") throw new TypeError(`${path} goes into a list`);
+  return segment.key;
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env node
+/** The command line: one subcommand a file. Arguments come in, an exit code goes out. */
+import { Command } from "commander";
+import { controllerCommand } from "./controller.ts";
+
+const [major = 0] = process.versions.node.split(".").map(Number);
+if (major < 24) {
+  console.error(`inlay needs Node 24 or later, and this is ${process.versions.node}`);
+  process.exit(1);
+}
+
+const program = new Command("inlay")
+  .description("Keeps Secret values in the custom resources and workloads that need them inline")
+  .addCommand(controllerCommand());
+
+program.parseAsync().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exit(1);
+});

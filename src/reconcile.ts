@@ -1,0 +1,170 @@
+/**
+ * The story of a binding: resolve, watch, read, transform, decide, apply, report. A key comes in, the cluster as the
+ * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
+ */
+import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
+import { FINALIZER, onReleaseOf, type SecretBinding, type Status } from "./model/binding.ts";
+import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
+import type { ObjectRef } from "./model/kube-object.ts";
+import type { TargetOutcome } from "./model/outcome.ts";
+import { Problem } from "./model/problem.ts";
+import type { LiveSource } from "./model/source-value.ts";
+import type { Parts } from "./parts.ts";
+import type { WorkResult } from "./queue/work-queue.ts";
+import { isSameStatus, statusOf, withRecords } from "./report/status.ts";
+import { type References, resolveReferences } from "./resolve/references.ts";
+import { readSource } from "./resolve/sources.ts";
+import { type Prepared, prepareTarget, type Run, syncTarget } from "./target.ts";
+import { releaseDeleted, releaseLeftovers } from "./undo.ts";
+import { type View, viewOf } from "./view.ts";
+import { SECRET_BINDINGS } from "./watch/bindings.ts";
+
+const DONE: WorkResult = { retry: "never" };
+const SOON: WorkResult = { retry: "backoff" };
+
+export class Reconciler {
+  readonly #parts: Parts;
+  /** All that the outcome of a binding depends on, as it was when nothing was left to do. */
+  readonly #settled = new Map<string, string>();
+  /** Deleted bindings that had no finalizer, since they only retain: their names still stand in managedFields. */
+  readonly #gone = new Map<string, SecretBinding>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Takes note of a binding that is gone; its key has to be reconciled once more. */
+  gone(key: string, binding: SecretBinding): void {
+    const deletionTimestamp = new Date().toISOString();
+    this.#gone.set(key, { ...binding, metadata: { ...binding.metadata, deletionTimestamp } });
+  }
+
+  async reconcile(key: string): Promise<WorkResult> {
+    const { bindings, streams, discovery, client } = this.#parts;
+    const binding = bindings.get(key);
+    if (binding === undefined) return this.#forget(key);
+    this.#gone.delete(key);
+    if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
+
+    const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
+    const references = await resolveReferences(binding, discovery);
+    const view = viewOf(streams, key, binding, identity, references);
+    if (view.pending) return DONE;
+    if (this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
+    this.#settled.delete(key);
+
+    const run: Run = { parts: this.#parts, binding, identity, inputs: view.inputs };
+    const sources = await readSources(references, view, (ref) => readSource(client, identity, ref));
+    const { remaining, left } = await releaseLeftovers(run, references, view.account);
+    const prepared = await Promise.all(
+      remaining.map((each) => {
+        const blocked =
+          view.account ?? each.problem ?? (each.ref instanceof Problem ? each.ref : view.problemOf(each.ref));
+        return prepareTarget(run, each, sources, blocked);
+      }),
+    );
+    const noted = await this.#noteFirstWrites(await this.#withFinalizer(binding), prepared, left);
+    const outcomes = await Promise.all(prepared.map((each) => syncTarget(run, each)));
+    return this.#report(key, binding, noted, outcomes, left, view);
+  }
+
+  /** Before a path is written for the first time, status says so: a crash in between leaves nothing unrecorded. */
+  async #noteFirstWrites(binding: SecretBinding, prepared: Prepared[], left: TargetOutcome[]): Promise<SecretBinding> {
+    if (!prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0)) {
+      return binding;
+    }
+    const records = [...prepared, ...left].map(({ record }) => record);
+    return this.#writeStatus(binding, withRecords(binding, records));
+  }
+
+  /** Writes the status, tells what changed, and says when to look again. `binding` is as it was read, `noted` as it is. */
+  async #report(
+    key: string,
+    binding: SecretBinding,
+    noted: SecretBinding,
+    outcomes: TargetOutcome[],
+    left: TargetOutcome[],
+    view: View,
+  ): Promise<WorkResult> {
+    const { events, log } = this.#parts;
+    const status = statusOf(binding, outcomes, left, new Date());
+    const reported = await this.#writeStatus(noted, status);
+    const [before, now] = [binding.status?.conditions?.[0], status.conditions?.[0]];
+    if (now?.status === "False" && (before?.reason !== now.reason || before.message !== now.message)) {
+      events.record(binding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
+      log.warn({ binding: key, reason: now.reason }, now.message);
+    }
+    const all = [...outcomes, ...left];
+    if (all.some(({ problem, againMs }) => problem?.healing === "poll" && againMs === undefined)) return SOON;
+    const again = Math.min(...all.map(({ againMs }) => againMs ?? Number.POSITIVE_INFINITY));
+    if (again < Number.POSITIVE_INFINITY) return { retry: "after", ms: again };
+    const written = new Map(outcomes.flatMap(({ written: w }) => (w ? [[w.ref, w.version] as const] : [])));
+    this.#settled.set(key, view.fingerprint(reported, written));
+    return DONE;
+  }
+
+  async #writeStatus(binding: SecretBinding, status: Status): Promise<SecretBinding> {
+    if (isSameStatus(binding.status, status)) return binding;
+    const { client, bindings } = this.#parts;
+    const written = await client.replaceStatus(CONTROLLER, refOf(binding), { ...binding, status }, CONTROLLER_MANAGER);
+    bindings.wrote(written);
+    return written;
+  }
+
+  /** A binding that removes what it wrote holds its own deletion until that is done; others hold nothing. */
+  async #withFinalizer(binding: SecretBinding): Promise<SecretBinding> {
+    const removes =
+      binding.spec.targets.some((target) => onReleaseOf(binding, target) === "Remove") ||
+      (binding.status?.targets ?? []).some(({ onRelease, paths = [] }) => onRelease === "Remove" && paths.length > 0);
+    const others = (binding.metadata.finalizers ?? []).filter((each) => each !== FINALIZER);
+    if (removes === (binding.metadata.finalizers ?? []).includes(FINALIZER)) return binding;
+    return this.#setFinalizers(binding, removes ? [...others, FINALIZER] : others);
+  }
+
+  async #setFinalizers(binding: SecretBinding, finalizers: string[]): Promise<SecretBinding> {
+    const { client, bindings } = this.#parts;
+    const patch = { metadata: { resourceVersion: binding.metadata.resourceVersion, finalizers } };
+    const written = await client.mergePatch<SecretBinding>(CONTROLLER, refOf(binding), patch, CONTROLLER_MANAGER);
+    bindings.wrote(written);
+    return written;
+  }
+
+  async #delete(key: string, binding: SecretBinding): Promise<WorkResult> {
+    const finalizers = binding.metadata.finalizers ?? [];
+    if (!finalizers.includes(FINALIZER)) return DONE;
+    this.#settled.delete(key);
+    const { done } = await releaseDeleted(this.#parts, binding);
+    if (!done) return SOON;
+    const others = finalizers.filter((each) => each !== FINALIZER);
+    await this.#setFinalizers(binding, others);
+    return DONE;
+  }
+
+  async #forget(key: string): Promise<WorkResult> {
+    this.#settled.delete(key);
+    this.#parts.streams.observe(key, []);
+    const gone = this.#gone.get(key);
+    if (gone === undefined) return DONE;
+    const { done } = await releaseDeleted(this.#parts, gone);
+    if (!done) return SOON;
+    this.#gone.delete(key);
+    return DONE;
+  }
+}
+
+/** Each source is read once, so that all targets take their values from the same state of it. */
+async function readSources(
+  { sources }: References,
+  view: View,
+  read: (ref: ObjectRef) => Promise<LiveSource | Problem>,
+): Promise<Map<string, LiveSource | Problem>> {
+  const entries = [...sources].map(async ([name, ref]) => {
+    const problem = ref instanceof Problem ? ref : (view.account ?? view.problemOf(ref));
+    return [name, problem ?? (await read(ref as ObjectRef))] as const;
+  });
+  return new Map(await Promise.all(entries));
+}
+
+function refOf({ metadata: { namespace, name } }: SecretBinding): ObjectRef {
+  return { resource: SECRET_BINDINGS, name, ...(namespace !== undefined && { namespace }) };
+}

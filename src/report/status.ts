@@ -1,0 +1,75 @@
+/** The outcomes of a binding's targets come in, its status goes out. Pure. */
+import { isDeepStrictEqual } from "node:util";
+import type { Condition, SecretBinding, Status, TargetStatus } from "../model/binding.ts";
+import { describeObject } from "../model/kube-object.ts";
+import type { TargetOutcome } from "../model/outcome.ts";
+
+/** Longer messages are cut: a status is read by people. */
+const LONGEST_MESSAGE = 1024;
+
+export interface Verdict {
+  ready: boolean;
+  reason: string;
+  message: string;
+}
+
+/** One verdict of all targets: ready when each holds the current values, else the first that stands in the way. */
+export function judge(outcomes: readonly TargetOutcome[]): Verdict {
+  const failed = outcomes.filter(({ problem }) => problem !== undefined);
+  const [first] = failed;
+  if (first?.problem === undefined) {
+    const count = outcomes.length === 1 ? "the target holds" : `all ${outcomes.length} targets hold`;
+    return { ready: true, reason: "Synced", message: `${count} the current values` };
+  }
+  const { kind, namespace, name } = first.record;
+  const others = new Set(failed.map(({ problem }) => problem?.message)).size - 1;
+  const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
+  const message = `${describeObject(kind, namespace, name)}: ${first.problem.message}${more}`;
+  return { ready: false, reason: first.problem.reason, message: message.slice(0, LONGEST_MESSAGE) };
+}
+
+/** The whole status after a reconcile. `left` are records of objects that the spec names no more and that remain. */
+export function statusOf(
+  binding: SecretBinding,
+  outcomes: readonly TargetOutcome[],
+  left: readonly TargetOutcome[],
+  now: Date,
+): Status {
+  const verdict = judge([...outcomes, ...left]);
+  const synced = outcomes.filter(({ problem }) => problem === undefined).length;
+  return {
+    observedGeneration: binding.metadata.generation ?? 0,
+    synced: `${synced}/${outcomes.length}`,
+    conditions: [ready(binding, verdict, now)],
+    targets: [...outcomes, ...left].map(recordOf),
+  };
+}
+
+/** The binding's status with other records, for the note that is made before a first write. */
+export function withRecords(binding: SecretBinding, targets: readonly TargetStatus[]): Status {
+  return { ...binding.status, targets: [...targets] };
+}
+
+export function isSameStatus(a: Status | undefined, b: Status): boolean {
+  return isDeepStrictEqual(a, b);
+}
+
+function recordOf({ record, problem }: TargetOutcome): TargetStatus {
+  const { message: _, ...rest } = record;
+  if (problem === undefined) return { ...rest, reason: "Synced" };
+  return { ...rest, reason: problem.reason, message: problem.message.slice(0, LONGEST_MESSAGE) };
+}
+
+function ready(binding: SecretBinding, verdict: Verdict, now: Date): Condition {
+  const status = verdict.ready ? "True" : "False";
+  const before = binding.status?.conditions?.find((condition) => condition.type === "Ready");
+  return {
+    type: "Ready",
+    status,
+    reason: verdict.reason,
+    message: verdict.message,
+    observedGeneration: binding.metadata.generation ?? 0,
+    lastTransitionTime:
+      before?.status === status ? before.lastTransitionTime : now.toISOString().replace(/\.\d+Z$/, "Z"),
+  };
+}

@@ -1,0 +1,143 @@
+/** A binding comes in; the objects that it names go out, each as the API server serves its kind, or why it can't be. */
+import type { Discovery } from "../kube/discovery.ts";
+import { kindNotFound } from "../kube/refusal.ts";
+import {
+  onReleaseOf,
+  type SecretBinding,
+  type Source,
+  sourceName,
+  type Target,
+  type TargetStatus,
+} from "../model/binding.ts";
+import { apiVersionOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import { assertWritableKind } from "../model/writable.ts";
+
+export interface References {
+  /** By the name that fields and templates use. */
+  sources: Map<string, ObjectRef | Problem>;
+  /** In the order of the spec. */
+  targets: { target: Target; ref: ObjectRef | Problem }[];
+  serviceAccount: ObjectRef;
+}
+
+const core = (plural: string, kind: string): Resource => ({
+  group: "",
+  version: "v1",
+  kind,
+  plural,
+  namespaced: true,
+  hasStatus: false,
+});
+const SECRETS = core("secrets", "Secret");
+const CONFIG_MAPS = core("configmaps", "ConfigMap");
+const SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount");
+export const NAMESPACES: Resource = { ...core("namespaces", "Namespace"), namespaced: false, hasStatus: true };
+
+export async function resolveReferences(binding: SecretBinding, discovery: Discovery): Promise<References> {
+  const namespace = binding.metadata.namespace as string;
+  const sources = await Promise.all(
+    binding.spec.sources.map(
+      async (source) => [sourceName(source), await orProblem(resolveSource(source, namespace, discovery))] as const,
+    ),
+  );
+  const targets = await Promise.all(
+    binding.spec.targets.map(async (target) => ({
+      target,
+      ref: await orProblem(resolveTarget(target, namespace, discovery)),
+    })),
+  );
+  return {
+    sources: new Map(sources),
+    targets: withoutTwins(targets),
+    serviceAccount: { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName },
+  };
+}
+
+/** The object that a record in status speaks of. Undefined when the cluster serves its kind no more. */
+export async function resolveRecorded(record: TargetStatus, discovery: Discovery): Promise<ObjectRef | undefined> {
+  const resource = await discovery.byKind(record.apiVersion, record.kind);
+  return (
+    resource && { resource, name: record.name, ...(record.namespace !== undefined && { namespace: record.namespace }) }
+  );
+}
+
+/** What `status.targets` says of a target before anything is known of it. */
+export function newRecord(binding: SecretBinding, target: Target, ref: ObjectRef | Problem): TargetStatus {
+  const namespace = ref instanceof Problem ? target.namespace : ref.namespace;
+  return {
+    apiVersion: target.apiVersion,
+    kind: target.kind,
+    ...(namespace !== undefined && { namespace }),
+    name: target.name,
+    reason: "Pending",
+    onRelease: onReleaseOf(binding, target),
+  };
+}
+
+/** Whether a record speaks of that object; the version of its kind may have changed since. */
+export function isRecordOf(
+  record: TargetStatus,
+  named: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">,
+) {
+  return (
+    record.kind === named.kind &&
+    record.name === named.name &&
+    (record.namespace ?? "") === (named.namespace ?? "") &&
+    parseApiVersion(record.apiVersion).group === parseApiVersion(named.apiVersion).group
+  );
+}
+
+async function resolveSource(source: Source, namespace: string, discovery: Discovery): Promise<ObjectRef> {
+  if (source.secret) return { resource: SECRETS, namespace, name: source.secret.name };
+  if (source.configMap) return { resource: CONFIG_MAPS, namespace, name: source.configMap.name };
+  const { apiVersion, resource: plural, name, scope } = source.object;
+  const resource = await discovery.byPlural(apiVersion, plural);
+  if (resource === undefined) throw kindNotFound(apiVersion, plural);
+  if (resource.namespaced !== (scope === "Namespaced")) {
+    const actual = resource.namespaced ? "Namespaced" : "Cluster";
+    throw new Problem(
+      "InvalidBinding",
+      `the source ${sourceName(source)} is of a kind with scope ${actual}; say so in its field scope`,
+    );
+  }
+  return { resource, name, ...(resource.namespaced && { namespace }) };
+}
+
+async function resolveTarget(target: Target, namespace: string, discovery: Discovery): Promise<ObjectRef> {
+  assertWritableKind(parseApiVersion(target.apiVersion).group, target.kind);
+  const resource = await discovery.byKind(target.apiVersion, target.kind);
+  if (resource === undefined) throw kindNotFound(target.apiVersion, target.kind);
+  if (!resource.namespaced && target.namespace !== undefined) {
+    throw new Problem(
+      "InvalidBinding",
+      `the target ${target.kind} ${target.name} belongs to the cluster; leave its namespace out`,
+    );
+  }
+  return { resource, name: target.name, ...(resource.namespaced && { namespace: target.namespace ?? namespace }) };
+}
+
+/** Two entries for one object, by different versions or with and without its namespace: the second is refused. */
+function withoutTwins(targets: References["targets"]): References["targets"] {
+  const seen = new Set<string>();
+  return targets.map(({ target, ref }) => {
+    if (ref instanceof Problem) return { target, ref };
+    const key = [ref.resource.group, ref.resource.kind, ref.namespace ?? "", ref.name].join("|");
+    if (!seen.has(key)) {
+      seen.add(key);
+      return { target, ref };
+    }
+    const message = `${apiVersionOf(ref.resource)} ${ref.resource.kind} ${ref.name} is listed twice; put its fields into one entry`;
+    return { target, ref: new Problem("InvalidBinding", message) };
+  });
+}
+
+/** Problems are results here: one bad reference does not keep the others from being resolved. */
+async function orProblem<T>(work: Promise<T>): Promise<T | Problem> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
+}

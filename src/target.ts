@@ -1,0 +1,123 @@
+/** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
+import { type Decision, type Desired, decide } from "./apply/decide.ts";
+import { readTarget, writeTarget } from "./apply/write.ts";
+import type { Identity } from "./kube/identity.ts";
+import { conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { fieldManagerOf } from "./model/field-manager.ts";
+import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
+import type { TargetOutcome } from "./model/outcome.ts";
+import { Problem } from "./model/problem.ts";
+import type { LiveSource } from "./model/source-value.ts";
+import type { Parts } from "./parts.ts";
+import { planTarget } from "./transform/plan.ts";
+import { checkAgainstSchema } from "./transform/schema-check.ts";
+
+/** One reconcile of one binding. */
+export interface Run {
+  parts: Parts;
+  binding: SecretBinding;
+  /** As whom everything is read and written. */
+  identity: Identity;
+  /** The versions of all that values come from. */
+  inputs: string;
+}
+
+/** `record` is what status says of the target if the controller dies before it is synced. */
+export type Prepared = { record: TargetStatus } & (
+  | { problem: Problem }
+  | { ref: ObjectRef; live: KubeObject; desired: Desired; decision: Decision }
+);
+
+/** Finds out what is to be written. `blocked` says why nothing can be; what is wrong with the binding itself goes first. */
+export async function prepareTarget(
+  run: Run,
+  { target, ref, record }: { target: Target; ref: ObjectRef | Problem; record: TargetStatus },
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  blocked: Problem | undefined,
+): Promise<Prepared> {
+  const { client, schemas } = run.parts;
+  try {
+    const plan = planTarget(target.fields, sources);
+    if (blocked) throw blocked;
+    if (ref instanceof Problem) throw ref;
+    const live = await readTarget(client, run.identity, ref);
+    const schema = await schemas.of(ref.resource);
+    if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
+    const desired = { plan, fieldManager: fieldManagerOf(run.binding), conflicts: conflictsOf(run.binding, target) };
+    const decision = decide(desired, live, record);
+    return { ref, live, desired, decision, record: noted(record, live, decision) };
+  } catch (error) {
+    if (error instanceof Problem) return { record, problem: error };
+    throw error;
+  }
+}
+
+/** Writes what was prepared, unless it stands there already or somebody keeps changing it back. */
+export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOutcome> {
+  if ("problem" in prepared) return { record: prepared.record, problem: prepared.problem };
+  const { parts, binding } = run;
+  const { ref, live, desired, decision } = prepared;
+  const record = held(prepared.record, live, desired);
+  const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
+  if (!decision.write) return { record, ...contended(run, fight) };
+  const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy);
+  if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
+  try {
+    const { metadata } = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
+    parts.contention.wrote(fight, run.inputs);
+    const paths = desired.plan.fields.map(({ path }) => String(path));
+    const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
+    parts.log.info(
+      { binding: `${binding.metadata.namespace}/${binding.metadata.name}`, target: where, paths },
+      "wrote",
+    );
+    parts.events.record(binding, {
+      type: "Normal",
+      reason: "Written",
+      action: "Sync",
+      note: `wrote ${paths.join(", ")} of ${where}`,
+    });
+    const { uid, resourceVersion, generation } = metadata;
+    return { record, written: { ref, version: { uid, resourceVersion, generation } }, ...contended(run, fight) };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return { record: prepared.record, problem: error };
+  }
+}
+
+/** A fight that is not over is said so even while our value stands. */
+function contended({ parts }: Run, fight: string): Pick<TargetOutcome, "problem" | "againMs"> {
+  const state = parts.contention.stateOf(fight);
+  if (state === undefined) return {};
+  const problem = new Problem(
+    "Contended",
+    `${state.by} keeps changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding`,
+  );
+  return { problem, againMs: state.remainingMs };
+}
+
+/** The record with what is about to be acquired. */
+function noted(record: TargetStatus, live: KubeObject, decision: Decision): TargetStatus {
+  const same = record.uid === live.metadata.uid ? record : withoutHoldings(record);
+  if (!decision.write || decision.acquires.length === 0) return same;
+  return {
+    ...same,
+    uid: live.metadata.uid,
+    acquiring: decision.acquires,
+    ...listed("parents", [...(same.parents ?? []), ...decision.parents]),
+  };
+}
+
+/** The record once everything stands. */
+function held(record: TargetStatus, live: KubeObject, { plan }: Desired): TargetStatus {
+  const { acquiring: _, ...rest } = record;
+  return { ...rest, uid: live.metadata.uid, paths: plan.fields.map(({ path }) => String(path)) };
+}
+
+function withoutHoldings({ uid: _u, paths: _p, acquiring: _a, parents: _r, ...rest }: TargetStatus): TargetStatus {
+  return rest;
+}
+
+function listed<K extends string>(key: K, values: readonly string[]): { [key in K]?: string[] } {
+  return (values.length === 0 ? {} : { [key]: [...new Set(values)] }) as { [key in K]?: string[] };
+}
