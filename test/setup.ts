@@ -33,9 +33,13 @@ export async function mochaGlobalTeardown(): Promise<void> {
   await stopShared();
   // A test that leaves something open keeps this process alive, which is a fault to show rather than to hide.
   setTimeout(() => {
-    const open = process.getActiveResourcesInfo().filter((name) => name !== "Timeout");
-    process.stderr.write(`The tests ended, but something of theirs stays open: ${open.join(", ")}\n`);
-    process.exit(1);
+    const open = process.getActiveResourcesInfo().join(", ");
+    process.stderr.write(`The tests ended, but something of theirs stays open: ${open}\n`);
+    // Mocha sets the exit code on the same event, so this must come after it.
+    process.once("exit", () => {
+      process.exitCode ||= 1;
+    });
+    process.exit();
   }, ENDS_WITHIN).unref();
 }
 

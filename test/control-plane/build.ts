@@ -39,6 +39,8 @@ export async function build(recipe: Recipe, folder: string): Promise<void> {
 
 async function buildInto(gobin: string, recipe: Recipe): Promise<void> {
   const programs = toolsOf(recipe.goMod);
+  // Whether there is a Go, and one that is new enough or fetches what is, is known at once.
+  await go(recipe.folder, ["version"], {});
   process.stderr.write(
     "Building a real control plane (etcd, Kubernetes, KWOK) for the tests. This happens once and takes about " +
       `5 minutes on 2 cores; it goes to ${dirname(gobin)}\n`,

@@ -3,7 +3,7 @@
  * are ready. They belong to a keeper process, which stops them even when this process is killed.
  */
 import { type ChildProcess, fork } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -86,7 +86,7 @@ export class Keeper {
   /** Stops every program, last started first, and removes the folder. */
   async stop(): Promise<void> {
     this.#stopped ??= (async () => {
-      if (this.#gone) return;
+      if (this.#gone) return await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
       const exited = new Promise((resolve) => this.#process.once("exit", resolve));
       for (const program of this.programs.values()) program.expectEnd();
       await this.order({ do: "stop" }).catch(() => {});
