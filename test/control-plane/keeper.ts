@@ -121,7 +121,7 @@ export class Keeper {
     this.#waiting.clear();
     for (const program of this.programs.values()) {
       // Only where the keeper was killed does anything run still.
-      if (program.pid !== undefined) process.kill(program.pid, "SIGKILL");
+      if (program.pid !== undefined) killIfThere(program.pid);
       program.end("the end of its keeper");
     }
   }
@@ -135,6 +135,14 @@ export class Keeper {
   #hold(): void {
     this.#process.ref();
     this.#process.channel?.ref();
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended by itself in the meantime.
   }
 }
 
