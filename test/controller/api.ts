@@ -1,0 +1,91 @@
+/**
+ * The API server as a test speaks to it, by plain requests of its own: no code of src stands between a test and what it
+ * checks. A method and a path come in, the parsed answer goes out.
+ */
+import { Agent, request } from "undici";
+import type { ControlPlane } from "../control-plane/control-plane.ts";
+
+/** An object of any kind; a test knows what it asked for. */
+// biome-ignore lint/suspicious/noExplicitAny: answers of the API server are checked by assertions
+export type AnyObject = any;
+
+export class RequestFailed extends Error {
+  override readonly name = "RequestFailed";
+  readonly status: number;
+  readonly body: AnyObject;
+  constructor(what: string, status: number, body: AnyObject) {
+    super(`${what}: ${status} ${body?.message ?? ""}`);
+    this.status = status;
+    this.body = body;
+  }
+}
+
+export class Api {
+  readonly #url: string;
+  readonly #token: string;
+  readonly #agent: Agent;
+
+  constructor(controlPlane: ControlPlane, user = "admin") {
+    this.#url = controlPlane.url;
+    this.#token = controlPlane.token(user);
+    this.#agent = new Agent({ connect: { ca: controlPlane.caData } });
+  }
+
+  get(path: string): Promise<AnyObject> {
+    return this.#send("GET", path);
+  }
+
+  /** Undefined when there is no such object. */
+  async find(path: string): Promise<AnyObject | undefined> {
+    try {
+      return await this.get(path);
+    } catch (error) {
+      if (error instanceof RequestFailed && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  create(path: string, body: object): Promise<AnyObject> {
+    return this.#send("POST", path, "application/json", body);
+  }
+
+  delete(path: string): Promise<AnyObject> {
+    return this.#send("DELETE", path);
+  }
+
+  /** JSON merge patch, by the manager `somebody` unless another is given. */
+  merge(path: string, patch: object, manager = "somebody"): Promise<AnyObject> {
+    return this.#send("PATCH", `${path}?fieldManager=${manager}`, "application/merge-patch+json", patch);
+  }
+
+  /** Server-side apply. */
+  apply(path: string, object: object, manager: string, force = false): Promise<AnyObject> {
+    return this.#send(
+      "PATCH",
+      `${path}?fieldManager=${manager}&force=${force}`,
+      "application/apply-patch+yaml",
+      object,
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.close();
+  }
+
+  async #send(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, contentType?: string, body?: object) {
+    const answer = await request(this.#url + path, {
+      method,
+      dispatcher: this.#agent,
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        accept: "application/json",
+        ...(contentType && { "content-type": contentType }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.body.text();
+    const parsed = text === "" ? undefined : JSON.parse(text);
+    if (answer.statusCode >= 300) throw new RequestFailed(`${method} ${path}`, answer.statusCode, parsed);
+    return parsed;
+  }
+}

@@ -1,0 +1,57 @@
+/** The controller as a process of its own, with the rights that deploy/manifests gives it: started, stopped, and read. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { ControlPlane } from "../control-plane/control-plane.ts";
+import { eventually } from "./eventually.ts";
+
+const program = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+
+export class ControllerProcess {
+  readonly #controlPlane: ControlPlane;
+  #child: ChildProcess | undefined;
+  #output = "";
+
+  constructor(controlPlane: ControlPlane) {
+    this.#controlPlane = controlPlane;
+  }
+
+  /** Everything that it wrote to stdout and stderr, over all its starts. */
+  get output(): string {
+    return this.#output;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Starts it and waits until it watches. Nothing happens if it runs already. */
+  async start(): Promise<void> {
+    if (this.#child !== undefined) return;
+    const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
+    const args = [program, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug"];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    this.#child = child;
+    const from = this.#output.length;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (chunk: string) => {
+        this.#output += chunk;
+      });
+    }
+    await eventually(() => {
+      if (child.exitCode !== null) throw new Error(`the controller ended: ${this.#output.slice(from)}`);
+      if (!this.#output.slice(from).includes("controller started")) throw new Error("the controller did not start");
+    });
+  }
+
+  /** Asks it to stop, and waits until it has. Returns its exit code. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+    const child = this.#child;
+    if (child === undefined) return null;
+    this.#child = undefined;
+    const ended = once(child, "close");
+    child.kill(signal);
+    const [code] = (await ended) as [number | null];
+    return code;
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * A namespace of its own for each test, with an account that may do what the test says; and the few things that tests do
+ * there, each in a line. Nothing is cleaned up: the cluster goes with the run.
+ */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "./api.ts";
+import type { ControllerProcess } from "./controller.ts";
+import { eventually } from "./eventually.ts";
+import { sharedController } from "./shared.ts";
+
+export interface Rule {
+  apiGroups: string[];
+  resources: string[];
+  verbs: string[];
+  resourceNames?: string[];
+}
+
+/** What an account needs to read Secrets and ConfigMaps and to write HarborClusters and Widgets, wherever they are. */
+export const usualRules: Rule[] = [
+  { apiGroups: [""], resources: ["secrets", "configmaps", "services"], verbs: ["get", "list", "watch"] },
+  { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
+];
+
+let count = 0;
+
+/** Makes a namespace with the account `inlay` and starts the controller if it does not run. */
+export async function newTeam(options: { account?: boolean; rules?: Rule[] } = {}): Promise<Team> {
+  const team = new Team(`team-${++count}`);
+  await team.api.create("/api/v1/namespaces", { metadata: { name: team.namespace } });
+  if (options.account ?? true) await team.createAccount();
+  await team.grant(options.rules ?? usualRules);
+  await team.controller.start();
+  return team;
+}
+
+export class Team {
+  readonly namespace: string;
+  readonly api = new Api(controlPlane());
+  readonly controller: ControllerProcess = sharedController(controlPlane());
+
+  constructor(namespace: string) {
+    this.namespace = namespace;
+  }
+
+  createAccount(name = "inlay"): Promise<AnyObject> {
+    return this.api.create(this.path("v1", "serviceaccounts"), { metadata: { name } });
+  }
+
+  /** Grants the account these rights in this namespace, or in another. */
+  async grant(rules: Rule[], { account = "inlay", role = "inlay", namespace = this.namespace } = {}): Promise<void> {
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+    await this.api.create(`${rbac}/roles`, { metadata: { name: role }, rules });
+    await this.api.create(`${rbac}/rolebindings`, {
+      metadata: { name: role },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
+      subjects: [{ kind: "ServiceAccount", name: account, namespace: this.namespace }],
+    });
+  }
+
+  async revoke(role = "inlay"): Promise<void> {
+    await this.api.delete(`/apis/rbac.authorization.k8s.io/v1/namespaces/${this.namespace}/rolebindings/${role}`);
+  }
+
+  /** Makes or changes a Secret; keys that are left out stay. */
+  async secret(name: string, data: Record<string, string | Uint8Array>): Promise<void> {
+    const encoded = Object.fromEntries(
+      Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")]),
+    );
+    const path = this.path("v1", "secrets");
+    if (await this.api.find(`${path}/${name}`)) await this.api.merge(`${path}/${name}`, { data: encoded });
+    else await this.api.create(path, { metadata: { name }, data: encoded });
+  }
+
+  /** Makes a HarborCluster as one would keep it in git, without access key and endpoint. */
+  harbor(name = "harbor", s3: object = {}): Promise<AnyObject> {
+    return this.api.create(this.path("goharbor.io/v1beta1", "harborclusters"), {
+      apiVersion: "goharbor.io/v1beta1",
+      kind: "HarborCluster",
+      metadata: { name },
+      spec: {
+        externalURL: "https://harbor.example.com",
+        version: "2.5.0",
+        storage: { kind: "S3", spec: { s3: { region: "eu-central-1", bucket: "harbor", ...s3 } } },
+        database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "db.example.com", port: 5432 }] } } },
+      },
+    });
+  }
+
+  /** What stands in spec.storage.spec.s3 of a HarborCluster. */
+  async s3(name = "harbor"): Promise<AnyObject> {
+    return (await this.api.get(this.harborPath(name))).spec.storage.spec.s3;
+  }
+
+  harborPath(name = "harbor"): string {
+    return `${this.path("goharbor.io/v1beta1", "harborclusters")}/${name}`;
+  }
+
+  /** Makes a SecretBinding. */
+  bind(name: string, spec: object): Promise<AnyObject> {
+    return this.api.create(this.path("inlay.dev/v1alpha1", "secretbindings"), {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretBinding",
+      metadata: { name },
+      spec,
+    });
+  }
+
+  bindingPath(name: string): string {
+    return `${this.path("inlay.dev/v1alpha1", "secretbindings")}/${name}`;
+  }
+
+  binding(name: string): Promise<AnyObject> {
+    return this.api.get(this.bindingPath(name));
+  }
+
+  /** Waits until the binding says that about its current spec, and returns it. */
+  async until(name: string, reason: string, withinMs?: number): Promise<AnyObject> {
+    return eventually(async () => {
+      const binding = await this.binding(name);
+      const ready = binding.status?.conditions?.find((condition: AnyObject) => condition.type === "Ready");
+      const message = JSON.stringify(binding.status);
+      assert.equal(ready?.reason, reason, message);
+      assert.equal(ready.observedGeneration, binding.metadata.generation, message);
+      return binding;
+    }, withinMs);
+  }
+
+  /** The events of this namespace about a binding. */
+  async events(name: string): Promise<{ type: string; reason: string; note: string }[]> {
+    const { items } = await this.api.get(this.path("events.k8s.io/v1", "events"));
+    return items.filter((event: AnyObject) => event.regarding.name === name);
+  }
+
+  path(apiVersion: string, plural: string): string {
+    const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
+    return `${root}/namespaces/${this.namespace}/${plural}`;
+  }
+}
+
+/** A target entry for the HarborCluster `harbor`: fields below spec.storage.spec.s3, each from a key of a source. */
+export function harborTarget(fields: Record<string, object>, more: object = {}): object {
+  return {
+    apiVersion: "goharbor.io/v1beta1",
+    kind: "HarborCluster",
+    name: "harbor",
+    fields: Object.entries(fields).map(([field, value]) => ({ path: `spec.storage.spec.s3.${field}`, ...value })),
+    ...more,
+  };
+}
+
+/** Waits long enough for a controller that would do something wrong to have done it. */
+export { setTimeout as pause } from "node:timers/promises";
