@@ -2,14 +2,12 @@
  * What a run of the tests has in common: the specs that were chosen come in, and where one of them needs an API server,
  * out goes one control plane with Inlay installed, for all of them.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import type { Runner, Suite } from "mocha";
 import { startControlPlane } from "./control-plane/control-plane.ts";
 import { install } from "./control-plane/install.ts";
 import { share, stopShared } from "./control-plane/shared.ts";
-import { AuditLog, auditPolicy } from "./controller/audit.ts";
+import { AuditLog } from "./controller/audit.ts";
 import { shareAuditLog, stopSharedController } from "./controller/shared.ts";
 
 const needControlPlane = ["integration", "e2e", "last"].map((folder) => join(import.meta.dirname, folder) + sep);
@@ -18,22 +16,20 @@ const ENDS_WITHIN = 10_000;
 /** People without rights of their own, for tests to grant them some. */
 const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
 
-/** Where the API server's audit log is kept. */
-let audit: string | undefined;
+/** In the control plane's folder, with which it goes. */
+const AUDIT_LOG = "audit.log";
 
 export async function mochaGlobalSetup(this: Runner): Promise<void> {
   // Whatever a test starts finds the test's cluster, or none, but never that of who runs the tests.
   process.env["KUBECONFIG"] = "/nowhere";
   if (!this.suite.suites.some((suite) => inNeed(suite) && this.grepTotal(suite) > 0)) return;
-  audit = await mkdtemp(join(tmpdir(), "inlay-audit-"));
-  const [policy, log] = [join(audit, "policy.yaml"), join(audit, "audit.log")];
-  await writeFile(policy, auditPolicy);
+  const policy = join(import.meta.dirname, "controller", "audit-policy.yaml");
   const started = await startControlPlane({
     users,
-    apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`],
+    apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${AUDIT_LOG}`],
   });
   share(started);
-  shareAuditLog(new AuditLog(log));
+  shareAuditLog(new AuditLog(join(started.folder, AUDIT_LOG)));
   process.env["KUBECONFIG"] = started.kubeconfigFile;
   try {
     await install(started);
@@ -49,7 +45,6 @@ export async function mochaGlobalSetup(this: Runner): Promise<void> {
 export async function mochaGlobalTeardown(): Promise<void> {
   await stopSharedController();
   await stopShared();
-  if (audit !== undefined) await rm(audit, { recursive: true });
   // A test that leaves something open keeps this process alive, which is a fault to show rather than to hide.
   setTimeout(() => {
     const open = process.getActiveResourcesInfo().join(", ");

@@ -22,13 +22,6 @@ interface AuditEvent {
   responseStatus?: { code?: number };
 }
 
-/** Metadata of every request; no bodies, so the log itself holds no value. */
-export const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-rules: [{level: Metadata}]
-`;
-
 export class AuditLog {
   readonly #file: string;
   constructor(file: string) {
