@@ -63,7 +63,10 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding): Prom
   let problem: Problem | undefined;
   for (const record of binding.status?.targets ?? []) {
     if (record.namespace !== undefined && (await isTerminating(parts, record.namespace))) continue;
-    problem = (await releasePaths(run, record, record.onRelease ?? "Retain", new Set(), undefined)).problem ?? problem;
+    // The spec goes before the record: it may have been changed in the same breath as the binding was deleted.
+    const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
+    const mode = target ? onReleaseOf(binding, target) : (record.onRelease ?? "Retain");
+    problem = (await releasePaths(run, record, mode, new Set(), undefined)).problem ?? problem;
   }
   if (problem === undefined) return { done: true };
   if (Date.now() - Date.parse(binding.metadata.deletionTimestamp ?? "") < BEST_EFFORT_MS) return { done: false };
@@ -74,6 +77,13 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding): Prom
     note,
   );
   return { done: true };
+}
+
+/** A target as records name it: of a namespaced kind, which its record tells, it is in the binding's unless it says. */
+function inNamespace({ apiVersion, kind, name, namespace }: Target, record: TargetStatus, binding: SecretBinding) {
+  const own = record.namespace === undefined ? undefined : binding.metadata.namespace;
+  const where = namespace ?? own;
+  return { apiVersion, kind, name, ...(where !== undefined && { namespace: where }) };
 }
 
 /** Releases the paths of one record but those to keep. The record comes back as it is then. */

@@ -14,7 +14,7 @@ import {
   type Place,
   schedulerFlags,
 } from "./flags.ts";
-import { Keeper, type Program } from "./keeper.ts";
+import { type Command, Keeper, type Program } from "./keeper.ts";
 import { type KubectlOutput, runKubectl } from "./kubectl.ts";
 import { NODE_NAME, nodeManifest } from "./node.ts";
 import { freePorts } from "./ports.ts";
@@ -170,9 +170,9 @@ export class ControlPlane implements AsyncDisposable {
     return token;
   }
 
-  /** A kubeconfig with a token of a ServiceAccount that exists, good for an hour. */
+  /** A kubeconfig with a token of a ServiceAccount that exists, good for a day. */
   async kubeconfigForServiceAccount(namespace: string, name: string): Promise<string> {
-    const { stdout } = await this.kubectl("create", "token", name, `--namespace=${namespace}`);
+    const { stdout } = await this.kubectl("create", "token", name, `--namespace=${namespace}`, "--duration=24h");
     const user = `system:serviceaccount:${namespace}:${name}`;
     await this.#writeKubeconfig(user, stdout.trim());
     return this.#kubeconfigPath(user);
@@ -187,6 +187,16 @@ export class ControlPlane implements AsyncDisposable {
     const kubeconfig = this.kubeconfigFor(user);
     const call = { program: this.#programs.kubectl, kubeconfig, home: this.folder, args };
     return runKubectl(stdin === undefined ? call : { ...call, stdin });
+  }
+
+  /** Runs one more program, which ends before the others do: with this process, or when the control plane is stopped. */
+  run(command: Command): Promise<Program> {
+    return this.#keeper.run(command);
+  }
+
+  /** The kubectl that fits, for people to use. */
+  get kubectlProgram(): string {
+    return this.#programs.kubectl;
   }
 
   /** Stops everything, etcd last, and removes every file. */

@@ -68,6 +68,21 @@ export class Api {
     );
   }
 
+  /** The events of a watch, from the objects as they are now on. */
+  async *watch(path: string): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
+    const { statusCode, body } = await request(`${this.#url}${path}?watch=true`, {
+      dispatcher: this.#agent,
+      headers: { authorization: `Bearer ${this.#token}`, accept: "application/json" },
+    });
+    if (statusCode >= 300) throw new RequestFailed(`WATCH ${path}`, statusCode, await body.json());
+    let rest = "";
+    for await (const chunk of body.setEncoding("utf8")) {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) yield JSON.parse(line);
+    }
+  }
+
   async close(): Promise<void> {
     await this.#agent.close();
   }
