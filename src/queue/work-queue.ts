@@ -56,7 +56,11 @@ export class WorkQueue {
     for (const key of this.#waiting) {
       if (this.#running.size >= this.#options.concurrency) return;
       this.#waiting.delete(key);
-      this.#running.set(key, this.#run(key));
+      // Only once it counts as running: the worker may add its own key, or throw, before it first waits for anything.
+      this.#running.set(
+        key,
+        Promise.resolve().then(() => this.#run(key)),
+      );
     }
   }
 
