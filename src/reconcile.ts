@@ -3,7 +3,7 @@
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
-import { FINALIZER, onReleaseOf, type SecretBinding, type Status } from "./model/binding.ts";
+import { FINALIZER, type SecretBinding, type Status, type TargetStatus } from "./model/binding.ts";
 import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
@@ -21,6 +21,8 @@ import { SECRET_BINDINGS } from "./watch/bindings.ts";
 
 const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
+/** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
+const LATE_MS = 30_000;
 
 export class Reconciler {
   readonly #parts: Parts;
@@ -63,18 +65,11 @@ export class Reconciler {
         return prepareTarget(run, each, sources, blocked);
       }),
     );
-    const noted = await this.#noteFirstWrites(await this.#withFinalizer(binding), prepared, left);
+    const records = [...prepared, ...left].map(({ record }) => record);
+    const held = await this.#withFinalizer(binding, records);
+    const noted = acquires(prepared) ? await this.#writeStatus(held, withRecords(held, records)) : held;
     const outcomes = await Promise.all(prepared.map((each) => syncTarget(run, each)));
     return this.#report(key, binding, noted, outcomes, left, view);
-  }
-
-  /** Before a path is written for the first time, status says so: a crash in between leaves nothing unrecorded. */
-  async #noteFirstWrites(binding: SecretBinding, prepared: Prepared[], left: TargetOutcome[]): Promise<SecretBinding> {
-    if (!prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0)) {
-      return binding;
-    }
-    const records = [...prepared, ...left].map(({ record }) => record);
-    return this.#writeStatus(binding, withRecords(binding, records));
   }
 
   /** Writes the status, tells what changed, and says when to look again. `binding` is as it was read, `noted` as it is. */
@@ -95,9 +90,13 @@ export class Reconciler {
       log.warn({ binding: key, reason: now.reason }, now.message);
     }
     const all = [...outcomes, ...left];
-    if (all.some(({ problem, againMs }) => problem?.healing === "poll" && againMs === undefined)) return SOON;
-    const again = Math.min(...all.map(({ againMs }) => againMs ?? Number.POSITIVE_INFINITY));
-    if (again < Number.POSITIVE_INFINITY) return { retry: "after", ms: again };
+    for (const { record, problem } of all) {
+      if (problem?.reason === "KindNotFound") this.#parts.discovery.forget(record.apiVersion);
+    }
+    if (all.some(({ problem }) => problem?.healing === "soon")) return SOON;
+    const waits = all.flatMap(({ againMs, problem }) => againMs ?? (problem?.healing === "late" ? LATE_MS : []));
+    if (waits.length > 0) return { retry: "after", ms: Math.min(...waits) };
+    if (all.some(({ problem }) => problem !== undefined)) return DONE;
     const written = new Map(outcomes.flatMap(({ written: w }) => (w ? [[w.ref, w.version] as const] : [])));
     this.#settled.set(key, view.fingerprint(reported, written));
     return DONE;
@@ -112,12 +111,11 @@ export class Reconciler {
   }
 
   /** A binding that removes what it wrote holds its own deletion until that is done; others hold nothing. */
-  async #withFinalizer(binding: SecretBinding): Promise<SecretBinding> {
-    const removes =
-      binding.spec.targets.some((target) => onReleaseOf(binding, target) === "Remove") ||
-      (binding.status?.targets ?? []).some(({ onRelease, paths = [] }) => onRelease === "Remove" && paths.length > 0);
-    const others = (binding.metadata.finalizers ?? []).filter((each) => each !== FINALIZER);
-    if (removes === (binding.metadata.finalizers ?? []).includes(FINALIZER)) return binding;
+  async #withFinalizer(binding: SecretBinding, records: TargetStatus[]): Promise<SecretBinding> {
+    const removes = records.some(({ onRelease }) => onRelease === "Remove");
+    const finalizers = binding.metadata.finalizers ?? [];
+    if (removes === finalizers.includes(FINALIZER)) return binding;
+    const others = finalizers.filter((each) => each !== FINALIZER);
     return this.#setFinalizers(binding, removes ? [...others, FINALIZER] : others);
   }
 
@@ -150,6 +148,11 @@ export class Reconciler {
     this.#gone.delete(key);
     return DONE;
   }
+}
+
+/** Before a path is written for the first time, status says so: a crash in between leaves nothing unrecorded. */
+function acquires(prepared: readonly Prepared[]): boolean {
+  return prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0);
 }
 
 /** Each source is read once, so that all targets take their values from the same state of it. */

@@ -6,9 +6,10 @@
 
 /**
  * How a problem ends. `edit`: only by changing the binding. `event`: by a change that is watched, so nothing is
- * retried. `poll`: by something that can't be watched, such as a right being granted, so it is tried again with backoff.
+ * retried. By something that can't be watched, so it is tried again: `soon`, within seconds, where somebody is waiting for
+ * it, such as for a right; `late`, within half a minute, for rules that seldom change.
  */
-export type Healing = "edit" | "event" | "poll";
+export type Healing = "edit" | "event" | "soon" | "late";
 
 /** Every reason that a condition, an event or a log line may carry, and how it heals. */
 export const healingOf = {
@@ -22,17 +23,17 @@ export const healingOf = {
   NotUtf8: "event",
   ServiceAccountNotFound: "event",
   TargetNotFound: "event",
-  KindNotFound: "poll",
-  UnknownField: "poll",
-  TypeMismatch: "poll",
-  Conflict: "poll",
-  Contended: "poll",
-  Forbidden: "poll",
-  ImpersonationForbidden: "poll",
-  Rejected: "poll",
-  ReleaseBlocked: "poll",
+  KindNotFound: "soon",
+  UnknownField: "late",
+  TypeMismatch: "late",
+  Conflict: "event",
+  Contended: "late",
+  Forbidden: "soon",
+  ImpersonationForbidden: "soon",
+  Rejected: "late",
+  ReleaseBlocked: "edit",
   ReleaseAbandoned: "edit",
-  Unavailable: "poll",
+  Unavailable: "soon",
 } as const satisfies Record<string, Healing>;
 
 export type Reason = keyof typeof healingOf;
