@@ -44,10 +44,14 @@ function fieldKey(segment: FieldPath["segments"][number]): string {
   return segment.kind === "key" ? `f:${segment.key}` : `i:${segment.kind === "index" ? segment.index : -1}`;
 }
 
-function remove(fields: JsonObject, [first, ...rest]: string[]): void {
-  if (first === undefined || fields[first] === undefined) return;
+/** Takes a path out, and the parents that it leaves empty. Says whether it did: what is absent leaves nothing empty. */
+function remove(fields: JsonObject, [first, ...rest]: string[]): boolean {
+  if (first === undefined || fields[first] === undefined) return false;
   const child = fields[first] as JsonObject;
-  if (rest.length > 0) remove(child, rest);
-  const empty = Object.keys(child).every((key) => key === ".");
-  if (rest.length === 0 || empty) delete fields[first];
+  if (rest.length > 0) {
+    if (!remove(child, rest)) return false;
+    if (Object.keys(child).some((key) => key !== ".")) return true;
+  }
+  delete fields[first];
+  return true;
 }

@@ -49,7 +49,7 @@ export async function release(client: Client, identity: Identity, ref: ObjectRef
       // The object changed since it was read: read again and decide.
       if (isStatus(error, 409) && attempt < TRIES) continue;
       // The object is not valid without them, by a rule that the schema does not show: they stay.
-      if (isStatus(error, 422) && wanted.mode === "Remove") {
+      if (isStatus(error, 422) && request.mode === "Remove" && wanted === request) {
         wanted = { ...request, isRequired: () => true };
         continue;
       }
@@ -85,7 +85,7 @@ export function planRelease(
   }
   const operations: JsonPatchOperation[] = [
     ...giveUp(live, request.fieldManager, givenUp),
-    ...remove(live, removed, request.parents),
+    ...remove(live, removed, ownParents(live, request)),
   ];
   if (operations.length === 0) return { operations, released };
   const { resourceVersion } = live.metadata;
@@ -105,11 +105,18 @@ function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]):
   return [left === undefined ? { op: "remove", path } : { op: "replace", path: `${path}/fieldsV1`, value: left }];
 }
 
-/** Removes the leaves, then those of the parents, deepest first, that are left empty. */
-function remove(live: KubeObject, leaves: readonly FieldPath[], parents: readonly string[]): JsonPatchOperation[] {
-  const after = structuredClone(live);
-  const deepestFirst = parents
+/** The objects that came to be with our paths, but those that somebody wants by themselves since. */
+function ownParents(live: KubeObject, { parents, fieldManager }: Release): FieldPath[] {
+  const entries = live.metadata.managedFields ?? [];
+  return parents
     .map((text) => FieldPath.parse(text))
+    .filter((parent) => otherHolders(entries, fieldManager, parent).length === 0);
+}
+
+/** Removes the leaves, then those of the parents, deepest first, that are left empty. */
+function remove(live: KubeObject, leaves: readonly FieldPath[], parents: readonly FieldPath[]): JsonPatchOperation[] {
+  const after = structuredClone(live);
+  const deepestFirst = [...parents]
     .sort((a, b) => b.segments.length - a.segments.length)
     .filter((parent) => leaves.some((leaf) => leaf.startsWith(parent)));
   const operations: JsonPatchOperation[] = [];
