@@ -1,0 +1,183 @@
+/** Whether a target is written, by whose right, and what is noted before. */
+import assert from "node:assert/strict";
+import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.ts";
+import type { TargetStatus } from "../../../src/model/binding.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
+import type { Problem } from "../../../src/model/problem.ts";
+import { SecretValue } from "../../../src/model/secret-value.ts";
+import { entry, liveObject, OURS } from "./managed.ts";
+
+const SECRET = "hunter2-s3cr3t";
+
+interface Case {
+  /** What should stand at each path. */
+  want: Record<string, JsonValue>;
+  live: JsonObject;
+  entries?: ManagedFieldsEntry[];
+  /** The paths that status records as ours. */
+  ours?: string[];
+  uid?: string;
+  conflicts?: "Fail" | "Force";
+}
+
+function decided({ want, live, entries = [], ours, uid = "uid-1", conflicts = "Fail" }: Case): Decision {
+  const fields = Object.entries(want).map(([path, value]) => ({
+    path: FieldPath.parse(path),
+    value: new SecretValue(value),
+  }));
+  const record = ours && (recordOf({ uid, paths: ours }) satisfies TargetStatus);
+  return decide({ plan: { fields }, fieldManager: OURS, conflicts }, liveObject(live, entries), record);
+}
+
+const recordOf = (more: Partial<TargetStatus>): TargetStatus => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  name: "harbor",
+  reason: "Synced",
+  ...more,
+});
+
+function conflicts(some: Case, ...says: string[]): void {
+  assert.throws(
+    () => decided(some),
+    (problem: Problem) => {
+      assert.equal(problem.reason, "Conflict");
+      for (const text of says) assert.ok(problem.message.includes(text), problem.message);
+      assert.ok(!problem.message.includes(SECRET));
+      return true;
+    },
+  );
+}
+
+describe("a target", () => {
+  it("is left alone when every value stands and is ours", () => {
+    const { write, takenBy, acquires } = decided({
+      want: { "spec.a": SECRET, "spec.b": [{ n: 1 }] },
+      live: { spec: { a: SECRET, b: [{ n: 1 }] } },
+      entries: [entry(OURS, ["spec.a", "spec.b"])],
+      ours: ["spec.a", "spec.b"],
+    });
+    assert.deepEqual({ write, takenBy, acquires }, { write: false, takenBy: [], acquires: [] });
+  });
+
+  it("is written when one value differs, is absent, or stands there by another type", () => {
+    for (const a of [{ a: "old" }, {}, { a: 1 }, { a: null }]) {
+      const some = { want: { "spec.a": "1", "spec.b": "y" }, live: { spec: { ...a, b: "y" } } };
+      assert.ok(
+        decided({ ...some, entries: [entry(OURS, ["spec.a", "spec.b"])], ours: ["spec.a", "spec.b"] }).write,
+        JSON.stringify(a),
+      );
+    }
+  });
+
+  it("is written to own what stands there already and is not ours yet", () => {
+    const { write, force, takenBy } = decided({
+      want: { "spec.a": "x" },
+      live: { spec: { a: "x" } },
+      entries: [entry("kubectl", ["spec.a"])],
+    });
+    assert.deepEqual({ write, force, takenBy }, { write: true, force: false, takenBy: [] });
+  });
+
+  it("is written when it is ours by record and somebody took our name off it", () => {
+    assert.ok(decided({ want: { "spec.a": "x" }, live: { spec: { a: "x" } }, ours: ["spec.a"] }).write);
+  });
+});
+
+describe("a field of another manager", () => {
+  const theirs = { want: { "spec.s3.key": SECRET }, live: { spec: { s3: { key: "old" } } } };
+
+  it("is not taken on first acquisition: the problem names who holds which path, and what to do", () => {
+    conflicts(
+      { ...theirs, entries: [entry("argocd", ["spec.s3.key"]), entry("kubectl", ["spec.s3"])] },
+      'spec.s3.key belongs to "argocd"',
+      'spec.s3.key belongs to "kubectl"',
+      "nothing was written",
+      "conflicts: Force",
+    );
+  });
+
+  it("is taken when the binding says Force, whatever was changed since it was read", () => {
+    const { write, force, guarded } = decided({
+      ...theirs,
+      entries: [entry("argocd", ["spec.s3.key"])],
+      conflicts: "Force",
+    });
+    assert.deepEqual({ write, force, guarded }, { write: true, force: true, guarded: false });
+  });
+
+  it("is no conflict when it holds the same value", () => {
+    const { force, write } = decided({
+      want: { "spec.a": "x" },
+      live: { spec: { a: "x" } },
+      entries: [entry("argocd", ["spec.a"])],
+    });
+    assert.deepEqual({ force, write }, { force: false, write: true });
+  });
+
+  it("is retaken when it is ours by record, and who took it is named once", () => {
+    const { write, force, guarded, takenBy, acquires } = decided({
+      want: { "spec.a": "x", "spec.b": "y" },
+      live: { spec: { a: "edited", b: "edited" } },
+      entries: [entry("kubectl-edit", ["spec.a", "spec.b"], { operation: "Update" })],
+      ours: ["spec.a", "spec.b"],
+    });
+    assert.deepEqual(
+      { write, force, guarded, takenBy, acquires },
+      { write: true, force: true, guarded: false, takenBy: ["kubectl-edit"], acquires: [] },
+    );
+  });
+
+  it("is not ours by a record of an object that stood there before, under the same name", () => {
+    conflicts({ ...theirs, entries: [entry("argocd", ["spec.s3.key"])], ours: ["spec.s3.key"], uid: "uid-0" });
+  });
+
+  it("keeps the whole target from being written, the fields that are ours by record too", () => {
+    conflicts(
+      {
+        want: { "spec.mine": "x", "spec.theirs": "y" },
+        live: { spec: { mine: "edited", theirs: "z" } },
+        entries: [entry("argocd", ["spec.theirs"])],
+        ours: ["spec.mine"],
+      },
+      "spec.theirs belongs to",
+    );
+  });
+});
+
+describe("a first write", () => {
+  it("is not forced, and needs no guard: the API server reports who holds the field", () => {
+    const { force, guarded } = decided({ want: { "spec.a": "x" }, live: { spec: {} } });
+    assert.deepEqual({ force, guarded }, { force: false, guarded: false });
+  });
+
+  it("beside fields that are ours is forced, and so only right for the version that was read", () => {
+    const { force, guarded, acquires } = decided({
+      want: { "spec.mine": "x", "spec.new": "y" },
+      live: { spec: { mine: "x" } },
+      entries: [entry(OURS, ["spec.mine"])],
+      ours: ["spec.mine"],
+    });
+    assert.deepEqual({ force, guarded, acquires }, { force: true, guarded: true, acquires: ["spec.new"] });
+  });
+
+  it("notes the objects that come to be on the way, and none that exists", () => {
+    const { parents } = decided({
+      want: { "spec.a.b.c": "x", "spec.a.b.d": "y", "spec.there.e": "z", "metadata.annotations.k": "v" },
+      live: { spec: { there: {} } },
+    });
+    assert.deepEqual(parents.toSorted(), ["metadata.annotations", "spec.a", "spec.a.b"]);
+  });
+});
+
+describe("a record", () => {
+  it("speaks of the very object that it was made for, and of no other", () => {
+    const live = liveObject({});
+    assert.deepEqual(recordedPaths(recordOf({ uid: "uid-1", paths: ["spec.a"] }), live), ["spec.a"]);
+    assert.deepEqual(recordedPaths(recordOf({ uid: "uid-1" }), live), []);
+    assert.deepEqual(recordedPaths(recordOf({ uid: "uid-0", paths: ["spec.a"] }), live), []);
+    assert.deepEqual(recordedPaths(recordOf({ paths: ["spec.a"] }), live), []);
+    assert.deepEqual(recordedPaths(undefined, live), []);
+  });
+});

@@ -1,0 +1,305 @@
+/** What a release takes out of an object, what it leaves, and what it does when the API server says no. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import jsonPatch from "fast-json-patch";
+import { isEntryOf } from "../../../src/apply/ownership.ts";
+import { planRelease, type Release, release } from "../../../src/apply/release.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
+import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
+
+const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
+  uid: "uid-1",
+  paths,
+  parents: [],
+  mode: "Remove",
+  fieldManager: OURS,
+  isRequired: () => false,
+  ...more,
+});
+
+/** Plans, and does what the API server would do. */
+function patch(live: KubeObject, request: Release) {
+  const { operations, released } = planRelease(live, request);
+  const patched = jsonPatch.applyPatch(structuredClone(live), structuredClone(operations) as never[], true);
+  return { operations, released, object: patched.newDocument };
+}
+
+const guard = { op: "replace", path: "/metadata/resourceVersion", value: "7" };
+
+describe("a release that removes", () => {
+  it("takes out the leaf that is ours alone, of the very version that was read", () => {
+    const live = liveObject({ spec: { "a/b~c": "x", d: 1 } }, [entry(OURS, ['spec["a/b~c"]'])]);
+    const { operations, released } = patch(live, asked(['spec["a/b~c"]']));
+    assert.deepEqual(operations, [guard, { op: "remove", path: "/spec/a~1b~0c" }]);
+    assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [] });
+  });
+
+  it("takes out the objects that came to be with it and are left empty, the deepest first", () => {
+    const live = liveObject({ spec: { s3: { auth: { key: "x" } }, size: 1 } }, [entry(OURS, ["spec.s3.auth.key"])]);
+    const { object } = patch(live, asked(["spec.s3.auth.key"], { parents: ["spec.s3", "spec.s3.auth"] }));
+    assert.deepEqual(object["spec"], { size: 1 });
+  });
+
+  it("leaves an object that it did not make, that holds something else, or that somebody wants by itself", () => {
+    const key = [entry(OURS, ["spec.s3.key"])];
+    const remove = (fields: JsonObject, parents: string[], more = key) =>
+      patch(liveObject(fields, more), asked(["spec.s3.key"], { parents })).object["spec"];
+    assert.deepEqual(remove({ spec: { s3: { key: "x" } } }, []), { s3: {} });
+    assert.deepEqual(remove({ spec: { s3: { key: "x", other: 1 } } }, ["spec.s3"]), { s3: { other: 1 } });
+    const wanted = { ...entry("kubectl", []), fieldsV1: { "f:spec": { "f:s3": { ".": {} } } } };
+    assert.deepEqual(remove({ spec: { s3: { key: "x" } } }, ["spec.s3"], [...key, wanted]), { s3: {} });
+  });
+
+  it("leaves the objects of another path alone, though they are empty", () => {
+    const live = liveObject({ spec: { a: { x: 1 }, b: {} } }, [entry(OURS, ["spec.a.x"])]);
+    const { object } = patch(live, asked(["spec.a.x"], { parents: ["spec.a", "spec.b"] }));
+    assert.deepEqual(object["spec"], { b: {} });
+  });
+
+  it("leaves a leaf that another holds too, and takes our name off it", () => {
+    const live = liveObject({ spec: { a: "x", b: "y" } }, [
+      entry(OURS, ["spec.a", "spec.b"]),
+      entry("argo", ["spec.a"]),
+    ]);
+    const { released, object } = patch(live, asked(["spec.a", "spec.b"]));
+    assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [] });
+    assert.deepEqual(object["spec"], { a: "x" });
+    assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.b"]));
+  });
+
+  it("leaves a leaf that the schema demands, and says so", () => {
+    const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
+    const { released, object } = patch(
+      live,
+      asked(["spec.a", "spec.b"], { isRequired: (path) => String(path) === "spec.a" }),
+    );
+    assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"] });
+    assert.deepEqual(object["spec"], { a: "x" });
+  });
+
+  it("does nothing to a path that is not ours any more", () => {
+    const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.a"]), entry(OURS, ["spec.b"])]);
+    assert.deepEqual(planRelease(live, asked(["spec.a"])), {
+      operations: [],
+      released: { removed: [], retained: [], blocked: [] },
+    });
+  });
+});
+
+describe("a release that retains", () => {
+  it("leaves every value, and takes our whole entry away with its last path", () => {
+    const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.b"]), entry(OURS, ["spec.a"])]);
+    const { operations, released, object } = patch(live, asked(["spec.a"], { mode: "Retain", parents: ["spec"] }));
+    assert.deepEqual(operations, [guard, { op: "remove", path: "/metadata/managedFields/1" }]);
+    assert.deepEqual(released, { removed: [], retained: ["spec.a"], blocked: [] });
+    assert.deepEqual(object["spec"], { a: "x" });
+  });
+
+  it("keeps our name on the paths that it was not asked about", () => {
+    const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
+    const { operations } = patch(live, asked(["spec.a"], { mode: "Retain" }));
+    assert.deepEqual(operations, [
+      guard,
+      { op: "replace", path: "/metadata/managedFields/0/fieldsV1", value: fieldsOf(["spec.b"]) },
+    ]);
+  });
+});
+
+describe("any release", () => {
+  const names = fc.constantFrom("a", "b", "c/~", "d.e");
+  const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: "small", maxDepth: 3, withCrossShrink: true },
+      fc.oneof(
+        fc.string(),
+        fc.integer(),
+        fc.constant(null),
+        fc.constant<JsonValue>([{ n: 1 }]),
+        fc.constant<JsonValue>({}),
+      ),
+      fc.dictionary(names, tie("value"), { maxKeys: 4, noNullPrototype: true }) as fc.Arbitrary<JsonValue>,
+    ),
+  }));
+  const spec = fc.dictionary(names, value, {
+    minKeys: 1,
+    maxKeys: 4,
+    noNullPrototype: true,
+  }) as fc.Arbitrary<JsonObject>;
+
+  const isObject = (some: unknown): some is JsonObject =>
+    typeof some === "object" && some !== null && !Array.isArray(some);
+
+  /** Every path of an object: through objects, to what is none or is empty. */
+  function nodes(object: JsonObject, above: FieldPath): { path: FieldPath; value: JsonValue }[] {
+    return Object.entries(object).flatMap(([key, child]) => {
+      const path = new FieldPath([...above.segments, { kind: "key", key }]);
+      return [{ path, value: child }, ...(isObject(child) ? nodes(child, path) : [])];
+    });
+  }
+
+  const scene = spec.chain((fields) => {
+    const all = nodes(fields, FieldPath.parse("spec"));
+    const leaves = all.filter(({ value: at }) => !(isObject(at) && Object.keys(at).length > 0)).map(({ path }) => path);
+    const inner = all.filter(({ value: at }) => isObject(at) && Object.keys(at).length > 0).map(({ path }) => path);
+    return fc.record({
+      fields: fc.constant(fields),
+      leaves: fc.constant(leaves),
+      ours: fc.subarray(leaves),
+      asked: fc.subarray(leaves),
+      required: fc.subarray(leaves, { maxLength: 1 }),
+      parents: fc.subarray(inner),
+      others: fc.array(fc.subarray([...leaves, ...inner]), { maxLength: 2 }),
+      mode: fc.constantFrom("Remove" as const, "Retain" as const),
+    });
+  });
+
+  it("removes only leaves that are ours alone, and leaves every other value and every other manager as they are", () => {
+    fc.assert(
+      fc.property(scene, (some) => {
+        const entries = [
+          ...some.others.map((paths, i) => entry(`other-${i}`, paths)),
+          ...(some.ours.length > 0 ? [entry(OURS, some.ours)] : []),
+        ];
+        const live = liveObject({ spec: some.fields }, entries);
+        const request = asked(some.asked.map(String), {
+          mode: some.mode,
+          parents: some.parents.map(String),
+          isRequired: (path) => some.required.some((each) => each.equals(path)),
+        });
+        const { released, object, operations } = patch(live, request);
+        const has = (paths: readonly FieldPath[], path: FieldPath) => paths.some((each) => each.equals(path));
+        // Held by another: the path, or a parent that it names without naming anything in it.
+        const shared = (path: FieldPath) =>
+          some.others.some(
+            (held) =>
+              has(held, path) ||
+              held.some(
+                (each) => path.startsWith(each) && !held.some((in_) => !in_.equals(each) && in_.startsWith(each)),
+              ),
+          );
+        const gone = some.asked.filter(
+          (path) => some.mode === "Remove" && has(some.ours, path) && !has(some.required, path) && !shared(path),
+        );
+        assert.deepEqual(released.removed.toSorted(), gone.map(String).toSorted());
+        for (const leaf of some.leaves) {
+          assert.deepEqual(leaf.get(object), has(gone, leaf) ? undefined : leaf.get(live), String(leaf));
+        }
+        // What else is missing: objects made by us, above what is gone, and empty without it.
+        const still = new Set(
+          nodes(object["spec"] as JsonObject, FieldPath.parse("spec")).map(({ path }) => String(path)),
+        );
+        for (const { path } of nodes(some.fields, FieldPath.parse("spec"))) {
+          if (still.has(String(path)) || has(gone, path)) continue;
+          assert.ok(has(some.parents, path), `${path} was not made by us`);
+          assert.ok(some.leaves.every((leaf) => !leaf.startsWith(path) || has(gone, leaf)));
+        }
+        // Our entry gives up what was asked and stays; the entries of others are as they were.
+        const entriesAfter = object.metadata.managedFields ?? [];
+        assert.deepEqual(
+          entriesAfter.filter((each) => !isEntryOf(each, OURS)),
+          entries.filter((each) => !isEntryOf(each, OURS)),
+        );
+        const givenUp = [...released.retained, ...released.blocked];
+        const kept = some.ours.filter((path) => !givenUp.includes(String(path)));
+        const own = entriesAfter.find((each) => isEntryOf(each, OURS));
+        assert.deepEqual(own?.fieldsV1 ?? {}, fieldsOf(kept));
+        assert.deepEqual(
+          [...givenUp, ...released.removed].toSorted(),
+          some.asked
+            .filter((path) => has(some.ours, path))
+            .map(String)
+            .toSorted(),
+        );
+        assert.deepEqual(operations[0], operations.length > 0 ? guard : undefined);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("the API server", () => {
+  const ref: ObjectRef = {
+    resource: {
+      group: "goharbor.io",
+      version: "v1beta1",
+      kind: "HarborCluster",
+      plural: "harborclusters",
+      namespaced: true,
+      hasStatus: true,
+    },
+    namespace: "registry",
+    name: "harbor",
+  };
+  const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
+  const nothing = { removed: [], retained: [], blocked: [] };
+
+  /** A client that reads `live` and answers patches with the given errors in turn, and then takes them. */
+  function clientWith(errors: (ApiError | undefined)[], read: () => KubeObject = () => live) {
+    const patches: JsonPatchOperation[][] = [];
+    const fake: Pick<Client, "get" | "jsonPatch"> = {
+      get: (async () => read()) as Client["get"],
+      jsonPatch: async (_identity, _ref, operations) => {
+        patches.push(operations);
+        assert.ok(patches.length < 20, "it never ends");
+        const error = errors[Math.min(patches.length, errors.length) - 1];
+        if (error) throw error;
+        return live;
+      },
+    };
+    return { client: fake as Client, patches };
+  }
+  const answer = (status: number, reason: string) => new ApiError("PATCH /x", status, reason);
+
+  it("is asked for nothing when the object was made anew, or is gone", async () => {
+    const { client, patches } = clientWith([]);
+    assert.deepEqual(await release(client, "", ref, asked(["spec.a"], { uid: "uid-0" })), nothing);
+    const gone = clientWith([], () => {
+      throw answer(404, "NotFound");
+    });
+    assert.deepEqual(await release(gone.client, "", ref, asked(["spec.a"])), nothing);
+    assert.deepEqual([...patches, ...gone.patches], []);
+  });
+
+  it("says that the object changed: it is read again, and the patch made anew", async () => {
+    const versions = ["7", "8"];
+    const { client, patches } = clientWith([answer(409, "Conflict"), undefined], () => ({
+      ...live,
+      metadata: { ...live.metadata, resourceVersion: versions.shift() ?? "9" },
+    }));
+    assert.deepEqual(await release(client, "", ref, asked(["spec.a"])), { ...nothing, removed: ["spec.a"] });
+    assert.deepEqual(
+      patches.map(([test]) => test?.value),
+      ["7", "8"],
+    );
+  });
+
+  it("says so again and again: it is left for later", async () => {
+    const { client, patches } = clientWith([answer(409, "Conflict")]);
+    await assert.rejects(release(client, "", ref, asked(["spec.a"])), { reason: "Unavailable" });
+    assert.equal(patches.length, 5);
+  });
+
+  it("says that the object is not valid without the value: it stays, and is reported", async () => {
+    const { client, patches } = clientWith([answer(422, "Invalid"), undefined]);
+    assert.deepEqual(await release(client, "", ref, asked(["spec.a"])), { ...nothing, blocked: ["spec.a"] });
+    assert.deepEqual(patches[1]?.[1], { op: "remove", path: "/metadata/managedFields/0" });
+  });
+
+  it("takes no change of the object at all, as by an admission policy: that is a problem, and no endless loop", async () => {
+    for (const mode of ["Remove", "Retain"] as const) {
+      const { client, patches } = clientWith([answer(422, "Invalid")]);
+      await assert.rejects(release(client, "", ref, asked(["spec.a"], { mode })), { reason: "Rejected" });
+      assert.equal(patches.length, mode === "Remove" ? 2 : 1);
+    }
+  });
+
+  it("refuses the account: the problem says what it may not", async () => {
+    const { client } = clientWith([answer(403, "Forbidden")]);
+    await assert.rejects(release(client, "system:serviceaccount:registry:inlay", ref, asked(["spec.a"])), {
+      reason: "Forbidden",
+    });
+  });
+});
