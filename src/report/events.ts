@@ -17,10 +17,12 @@ const EVENTS: Resource = {
   hasStatus: false,
 };
 
-/** What the API server takes as an event's note. */
-const LONGEST_NOTE = 1000;
+/** The API server takes 1024 bytes of UTF-8 as an event's note; some are spared for a character that is cut. */
+const LONGEST_NOTE_BYTES = 1000;
 const AT_ONCE = 2;
 const LONGEST_BACKLOG = 1000;
+/** How long the end waits for events that are not under way yet. */
+const STOP_WITHIN_MS = 5_000;
 
 export interface Happening {
   type: "Normal" | "Warning";
@@ -47,9 +49,11 @@ export class EventRecorder {
     this.#pump();
   }
 
-  /** Waits for what was recorded to be written. */
+  /** Waits for what was recorded to be written. What is not even under way after some seconds is dropped. */
   async stop(): Promise<void> {
+    const enough = setTimeout(() => this.#backlog.splice(0), STOP_WITHIN_MS);
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    clearTimeout(enough);
   }
 
   #pump(): void {
@@ -78,7 +82,7 @@ export class EventRecorder {
       action,
       reason,
       regarding: { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", namespace, name, uid, resourceVersion },
-      note: note.slice(0, LONGEST_NOTE),
+      note: Buffer.from(note).subarray(0, LONGEST_NOTE_BYTES).toString(),
       type,
     });
   }
