@@ -1,6 +1,6 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
 import { CONTROLLER, type Identity } from "./kube/identity.ts";
-import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
+import { accountRefusal, READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { SecretBinding, Target } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
@@ -44,7 +44,8 @@ export function viewOf(
     const look = looks.get(ref);
     if (look?.phase !== "failed") return undefined;
     const verbs = targetRefs.includes(ref) ? WRITE_VERBS : READ_VERBS;
-    return refusal(look.error, { identity: ref === serviceAccount ? CONTROLLER : identity, ref, verbs }, "watch");
+    if (ref === serviceAccount) return accountRefusal(look.error, identity, ref);
+    return refusal(look.error, { identity, ref, verbs }, "watch");
   };
   const targetOf = new Map(targets.map(({ target, ref }) => [ref, target]));
   const textOf = (ref: ObjectRef, look: (ReflectorState & { version?: Version }) | undefined, written?: Version) =>

@@ -11,6 +11,9 @@ export interface Use {
   verbs: readonly string[];
 }
 
+/** The one name whose accounts the manifests open to the controller, in every namespace. */
+const OPEN_ACCOUNT = "inlay";
+
 export const READ_VERBS = ["get", "list", "watch"];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
 
@@ -25,7 +28,7 @@ export function refusal(error: unknown, use: Use, verb: string): Problem {
   if (error.status === 403) return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
   if (error.status === 404 && error.reason !== "NotFound")
     return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
-  if (error.status === 0 || error.status === 429 || error.status >= 500) {
+  if (error.status === 0 || error.status === 401 || error.status === 429 || error.status >= 500) {
     return new Problem(
       "Unavailable",
       `the API server did not ${verb} ${describe(ref)} (${error.reason}); it is tried again`,
@@ -57,7 +60,7 @@ function isImpersonation(error: ApiError, { identity, ref }: Use): boolean {
   );
 }
 
-function mayNotImpersonate({ identity }: Use): Problem {
+function mayNotImpersonate({ identity }: Pick<Use, "identity">): Problem {
   const [, , namespace, name] = identity.split(":");
   return new Problem(
     "ImpersonationForbidden",
@@ -66,7 +69,16 @@ function mayNotImpersonate({ identity }: Use): Problem {
   );
 }
 
-/** Names the commands that make the very Role which is missing. */
+/** Why the controller can't see the account of a binding: it is of a name that nobody opened, or the manifests are missing. */
+export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectRef): Problem {
+  if (error.status === 403 && ref.name !== OPEN_ACCOUNT) return mayNotImpersonate({ identity });
+  return refusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
+}
+
+/**
+ * Names the commands that make the very Role which is missing. The role is called after all that makes it another's, so
+ * that nobody's commands fail because somebody ran his; and a name in a binding is its author's, so it is quoted.
+ */
 function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   const { resource, namespace, name } = ref;
   const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
@@ -77,10 +89,13 @@ function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
     return new Problem("Forbidden", `${refused}; see deploy/manifests for the rights it needs`);
   const [, , accountNamespace, account] = identity.split(":");
   const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
-  const roleName = `inlay-${resource.plural}-${name}`;
+  const use = verbs.includes("patch") ? "writes" : "reads";
+  const roleName = shellWord(`${accountNamespace}-${account}-${use}-${plural}-${name}`);
   return new Problem(
     "Forbidden",
-    `${refused}; allow it with: kubectl create ${role} ${roleName}${scope} --verb=${verbs.join(",")} --resource=${plural} --resource-name=${name}` +
+    `${refused}; allow it with: kubectl create ${role} ${roleName}${scope} --verb=${verbs.join(",")} --resource=${plural} --resource-name=${shellWord(name)}` +
       ` && kubectl create ${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`,
   );
 }
+
+const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
