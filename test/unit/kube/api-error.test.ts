@@ -1,0 +1,104 @@
+/** What is kept of the API server's refusal, and that its words, which quote values, are not. */
+import assert from "node:assert/strict";
+import { inspect } from "node:util";
+import { ApiError, isStatus } from "../../../src/kube/api-error.ts";
+
+const MARKER = "hunter2-s3cr3t";
+
+function answered(status: number, body: unknown, retryAfter?: string): ApiError {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return ApiError.fromAnswer("PATCH /api/v1/namespaces/a/secrets/b", status, text, retryAfter);
+}
+
+describe("an API error", () => {
+  it("keeps the status code and reason, and what was asked", () => {
+    const error = answered(404, { kind: "Status", reason: "NotFound", code: 404 });
+    assert.deepEqual([error.status, error.reason, error.name], [404, "NotFound", "ApiError"]);
+    assert.equal(error.message, "PATCH /api/v1/namespaces/a/secrets/b: 404 NotFound");
+  });
+
+  it("keeps none of the server's words, in whichever field they stand", () => {
+    const invalid = answered(422, {
+      kind: "Status",
+      message: `spec.a: Invalid value: "${MARKER}": must be a number`,
+      reason: "Invalid",
+      details: {
+        name: "b",
+        kind: "secrets",
+        group: MARKER,
+        causes: [
+          { reason: "FieldValueInvalid", message: `Invalid value: "${MARKER}"`, field: `spec["${MARKER}"]` },
+          { reason: "FieldManagerConflict", message: `conflict with "kubectl" using ${MARKER}`, field: ".spec.a" },
+        ],
+      },
+      metadata: { note: MARKER },
+      code: 422,
+    });
+    const broken = answered(500, `expected list, got ${MARKER}`);
+    const odd = answered(500, { reason: `Internal error: ${MARKER}`, message: MARKER });
+    for (const error of [invalid, broken, odd]) {
+      for (const printed of [
+        String(error),
+        JSON.stringify(error),
+        inspect(error, { depth: 20, showHidden: true }),
+        `${error.stack}${error.cause}`,
+      ]) {
+        assert.ok(!printed.includes(MARKER), printed);
+      }
+    }
+    assert.deepEqual([broken.reason, odd.reason], ["Error", "Error"]);
+  });
+
+  it("names the managers and paths of a conflict", () => {
+    const { conflicts } = answered(409, {
+      reason: "Conflict",
+      details: {
+        causes: [
+          { reason: "FieldManagerConflict", message: 'conflict with "argocd" using apps/v1', field: ".spec.replicas" },
+          {
+            reason: "FieldManagerConflict",
+            message: 'conflict with "kubectl" with subresource "scale"',
+            field: ".spec.a",
+          },
+          { reason: "FieldManagerConflict", message: "in words of a later version" },
+          { reason: "FieldValueInvalid", message: "x", field: "spec.b" },
+        ],
+      },
+    });
+    assert.deepEqual(conflicts, [
+      { manager: "argocd", path: ".spec.replicas" },
+      { manager: "kubectl", path: ".spec.a" },
+      { manager: "another manager", path: "" },
+    ]);
+  });
+
+  it("has no conflicts and no subject where the answer names none", () => {
+    for (const body of ["", "404 page not found", "null", "7", '"text"', "[]", {}, { details: {} }]) {
+      const { conflicts, subject } = answered(404, body);
+      assert.deepEqual([conflicts, subject], [[], { resource: "", name: "" }], JSON.stringify(body));
+    }
+  });
+
+  it("names what the refusal speaks of, such as the account that may not be impersonated", () => {
+    const { subject } = answered(403, { reason: "Forbidden", details: { name: "inlay", kind: "serviceaccounts" } });
+    assert.deepEqual(subject, { resource: "serviceaccounts", name: "inlay" });
+  });
+
+  it("says after how many seconds to try again, where the server said it in seconds", () => {
+    assert.equal(answered(429, {}, "7").retryAfterSeconds, 7);
+    for (const header of [undefined, "", "Wed, 21 Oct 2026 07:28:00 GMT"]) {
+      assert.equal(answered(429, {}, header).retryAfterSeconds, undefined);
+    }
+  });
+
+  it("without an answer says so, with the client's code", () => {
+    assert.equal(new ApiError("GET /x", 0, "ECONNREFUSED").message, "GET /x: no answer ECONNREFUSED");
+  });
+
+  it("is told from other errors and from other statuses", () => {
+    assert.ok(isStatus(answered(409, {}), 409));
+    assert.ok(!isStatus(answered(404, {}), 409));
+    assert.ok(!isStatus(Object.assign(new Error("x"), { status: 409 }), 409));
+    assert.ok(!isStatus(undefined, 409));
+  });
+});

@@ -1,0 +1,144 @@
+/** What goes over the wire for each verb: paths, queries and bodies. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { Client, pathOf } from "../../../src/kube/client.ts";
+import type { Request, Transport } from "../../../src/kube/transport.ts";
+import type { Resource } from "../../../src/model/kube-object.ts";
+
+const HARBORS: Resource = {
+  group: "goharbor.io",
+  version: "v1beta1",
+  kind: "HarborCluster",
+  plural: "harborclusters",
+  namespaced: true,
+  hasStatus: true,
+};
+const NODES: Resource = { ...HARBORS, group: "", version: "v1", kind: "Node", plural: "nodes", namespaced: false };
+const ref = { resource: HARBORS, namespace: "registry", name: "harbor" };
+
+describe("a path", () => {
+  it("leads to a collection, an object, or a part of one", () => {
+    const base = "/apis/goharbor.io/v1beta1";
+    assert.equal(pathOf(HARBORS), `${base}/harborclusters`);
+    assert.equal(pathOf(HARBORS, "registry"), `${base}/namespaces/registry/harborclusters`);
+    assert.equal(pathOf(HARBORS, "registry", "harbor"), `${base}/namespaces/registry/harborclusters/harbor`);
+    assert.equal(
+      pathOf(HARBORS, "registry", "harbor", "status"),
+      `${base}/namespaces/registry/harborclusters/harbor/status`,
+    );
+  });
+
+  it("of the core group stands under /api, and of a cluster-scoped kind has no namespace", () => {
+    assert.equal(pathOf(NODES, undefined, "n1"), "/api/v1/nodes/n1");
+    assert.equal(pathOf(NODES, "registry", "n1"), "/api/v1/nodes/n1");
+  });
+
+  it("holds every name as one segment, whatever stands in it", () => {
+    assert.equal(pathOf(NODES, undefined, "system:node/a?b#c d"), "/api/v1/nodes/system%3Anode%2Fa%3Fb%23c%20d");
+    const name = fc.string({ unit: "grapheme", minLength: 1 });
+    fc.assert(
+      fc.property(name, name, (namespace, object) => {
+        const segments = pathOf(HARBORS, namespace, object).split("/");
+        assert.equal(segments.length, 8);
+        assert.deepEqual(
+          [segments[5], segments[7]].map((each) => decodeURIComponent(each ?? "")),
+          [namespace, object],
+        );
+        assert.ok(!segments.some((segment) => /[?#\s]/.test(segment)));
+      }),
+    );
+  });
+});
+
+/** A client whose requests are kept, and answered with `answer`. */
+function recording(answer: unknown = {}) {
+  const requests: Request[] = [];
+  const fake: Pick<Transport, "request"> = {
+    request: async <T>(request: Request) => {
+      requests.push(request);
+      return answer as T;
+    },
+  };
+  const client = new Client(fake as Transport);
+  const last = () => {
+    const [one, ...others] = requests.splice(0);
+    assert.ok(one && others.length === 0);
+    const [path, query = ""] = one.path.split("?");
+    const { body = "null", ...rest } = one;
+    return { ...rest, path, query: Object.fromEntries(new URLSearchParams(query)), body: JSON.parse(body) };
+  };
+  return { client, last };
+}
+
+describe("the client", () => {
+  const path = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
+
+  it("applies the leaves under the object's name and uid, so that nothing is created, and asks for metadata alone", async () => {
+    const { client, last } = recording();
+    const leaves = { spec: { a: 1 }, metadata: { annotations: { x: "y" }, name: "other", uid: "other" } };
+    await client.apply("me", ref, "uid-1", leaves, { fieldManager: "inlay/a/b", force: false });
+    const { accept, ...rest } = last();
+    assert.match(accept ?? "", /as=PartialObjectMetadata/);
+    assert.deepEqual(rest, {
+      method: "PATCH",
+      path,
+      query: { fieldManager: "inlay/a/b", force: "false", fieldValidation: "Strict" },
+      identity: "me",
+      contentType: "application/apply-patch+yaml",
+      body: {
+        apiVersion: "goharbor.io/v1beta1",
+        kind: "HarborCluster",
+        metadata: { annotations: { x: "y" }, name: "harbor", namespace: "registry", uid: "uid-1" },
+        spec: { a: 1 },
+      },
+    });
+  });
+
+  it("names no namespace in what it applies to a cluster-scoped object", async () => {
+    const { client, last } = recording();
+    await client.apply("", { resource: NODES, name: "n1" }, "u", {}, { fieldManager: "m", force: true });
+    assert.deepEqual(last().body.metadata, { name: "n1", uid: "u" });
+  });
+
+  it("patches, replaces the status and creates as the identity it is given", async () => {
+    const { client, last } = recording();
+    await client.jsonPatch("me", ref, [{ op: "remove", path: "/spec/a" }], "inlay");
+    const patch = last();
+    assert.deepEqual(
+      [patch.method, patch.path, patch.query, patch.identity, patch.contentType, patch.body],
+      [
+        "PATCH",
+        path,
+        { fieldManager: "inlay" },
+        "me",
+        "application/json-patch+json",
+        [{ op: "remove", path: "/spec/a" }],
+      ],
+    );
+    await client.mergePatch("me", ref, { metadata: { finalizers: [] } }, "inlay");
+    const merge = last();
+    assert.deepEqual([merge.path, merge.contentType], [path, "application/merge-patch+json"]);
+    await client.replaceStatus("", ref, { status: { synced: "1/1" } }, "inlay");
+    const status = last();
+    assert.deepEqual(
+      [status.method, status.path, status.body],
+      ["PUT", `${path}/status`, { status: { synced: "1/1" } }],
+    );
+    await client.create("", HARBORS, "registry", { spec: {} });
+    const created = last();
+    assert.deepEqual([created.method, created.path], ["POST", path.replace(/\/harbor$/, "")]);
+  });
+
+  it("asks what an identity may do in its own name, in every namespace unless one is given", async () => {
+    for (const allowed of [true, false]) {
+      const { client, last } = recording({ status: { allowed } });
+      assert.equal(await client.may("me", "watch", HARBORS, "registry", "harbor"), allowed);
+      const { identity, body } = last();
+      assert.equal(identity, "me");
+      const attributes = { verb: "watch", group: "goharbor.io", version: "v1beta1", resource: "harborclusters" };
+      assert.deepEqual(body.spec.resourceAttributes, { ...attributes, namespace: "registry", name: "harbor" });
+      await client.may("me", "watch", HARBORS);
+      assert.deepEqual(last().body.spec.resourceAttributes, attributes);
+    }
+  });
+});

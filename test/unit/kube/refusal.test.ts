@@ -1,0 +1,171 @@
+/** What a user is told when the API server refuses a request: which problem it is, and what to do about it. */
+import assert from "node:assert/strict";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import { READ_VERBS, refusal, type Use, WRITE_VERBS } from "../../../src/kube/refusal.ts";
+import type { Resource } from "../../../src/model/kube-object.ts";
+import { Problem } from "../../../src/model/problem.ts";
+
+const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+
+const resource = (group: string, version: string, kind: string, plural: string, namespaced = true): Resource => ({
+  group,
+  version,
+  kind,
+  plural,
+  namespaced,
+  hasStatus: true,
+});
+const SECRETS = resource("", "v1", "Secret", "secrets");
+const HARBORS = resource("goharbor.io", "v1beta1", "HarborCluster", "harborclusters");
+const ISSUERS = resource("cert-manager.io", "v1", "ClusterIssuer", "clusterissuers", false);
+
+const secret: Use = {
+  identity: ACCOUNT,
+  ref: { resource: SECRETS, namespace: "registry", name: "bucket" },
+  verbs: READ_VERBS,
+};
+const harbor: Use = {
+  identity: ACCOUNT,
+  ref: { resource: HARBORS, namespace: "web", name: "harbor" },
+  verbs: WRITE_VERBS,
+};
+const issuer: Use = { identity: ACCOUNT, ref: { resource: ISSUERS, name: "acme" }, verbs: WRITE_VERBS };
+
+const answer = (status: number, reason: string, details: object = {}) =>
+  new ApiError("GET /x", status, reason, { details });
+
+describe("a refusal", () => {
+  const reasons: [status: number, reason: string, becomes: Problem["reason"]][] = [
+    [0, "ECONNREFUSED", "Unavailable"],
+    [0, "DeadlineExceeded", "Unavailable"],
+    [401, "Unauthorized", "Unavailable"],
+    [429, "TooManyRequests", "Unavailable"],
+    [500, "InternalError", "Unavailable"],
+    [503, "ServiceUnavailable", "Unavailable"],
+    [403, "Forbidden", "Forbidden"],
+    [404, "Error", "KindNotFound"],
+    [400, "BadRequest", "Rejected"],
+    [409, "Conflict", "Rejected"],
+    [413, "RequestEntityTooLarge", "Rejected"],
+    [422, "Invalid", "Rejected"],
+  ];
+  for (const [status, reason, becomes] of reasons) {
+    it(`of ${status} ${reason} is ${becomes}`, () => {
+      const problem = refusal(answer(status, reason), harbor, "patch");
+      assert.equal(problem.reason, becomes);
+      assert.match(problem.message, becomes === "KindNotFound" ? /HarborCluster/ : /web|HarborCluster web\/harbor/);
+    });
+  }
+
+  it("says what was tried on which object, and the server's reason, where it is tried again", () => {
+    assert.equal(
+      refusal(answer(503, "ServiceUnavailable"), harbor, "patch").message,
+      "the API server did not patch HarborCluster web/harbor (ServiceUnavailable); it is tried again",
+    );
+  });
+
+  it("of an unknown kind names its group and version, and asks for its CRD", () => {
+    const { message } = refusal(answer(404, "Error"), harbor, "get");
+    assert.match(message, /no HarborCluster in goharbor\.io\/v1beta1; install its CRD/);
+  });
+
+  it("that is a problem already stays what it is", () => {
+    const problem = new Problem("Conflict", "taken");
+    assert.equal(refusal(problem, harbor, "patch"), problem);
+  });
+
+  it("does not hide a bug: what is no answer of the API server is thrown on", () => {
+    const bug = new TypeError("a bug");
+    assert.throws(
+      () => refusal(bug, harbor, "patch"),
+      (error) => error === bug,
+    );
+  });
+});
+
+describe("a missing right", () => {
+  /** The role's name in the commands, which is the same wherever it stands. */
+  function granted({ message }: Problem, commands: (role: string) => string): void {
+    const [, role = ""] = /kubectl create (?:cluster)?role (\S+)/.exec(message) ?? [];
+    assert.notEqual(role, "");
+    assert.ok(message.endsWith(`; allow it with: ${commands(role)}`), message);
+  }
+
+  it("is named by account, verb, resource, name and namespace, with the commands that grant it", () => {
+    const problem = refusal(answer(403, "Forbidden", { name: "bucket", kind: "secrets" }), secret, "watch");
+    assert.ok(
+      problem.message.startsWith("ServiceAccount registry/inlay may not watch secrets/bucket in namespace registry; "),
+      problem.message,
+    );
+    granted(
+      problem,
+      (role) =>
+        `kubectl create role ${role} -n registry --verb=get,list,watch --resource=secrets --resource-name=bucket && ` +
+        `kubectl create rolebinding ${role} -n registry --role=${role} --serviceaccount=registry:inlay`,
+    );
+  });
+
+  it("in another namespace is granted there, to the account of the binding's", () => {
+    const problem = refusal(answer(403, "Forbidden"), harbor, "patch");
+    const refused = "may not patch harborclusters.goharbor.io/harbor in namespace web; ";
+    assert.ok(problem.message.includes(refused), problem.message);
+    granted(
+      problem,
+      (role) =>
+        `kubectl create role ${role} -n web --verb=get,list,watch,patch --resource=harborclusters.goharbor.io --resource-name=harbor && ` +
+        `kubectl create rolebinding ${role} -n web --role=${role} --serviceaccount=registry:inlay`,
+    );
+  });
+
+  it("on a cluster-scoped object is granted by a ClusterRole and its binding", () => {
+    const problem = refusal(answer(403, "Forbidden"), issuer, "get");
+    assert.ok(problem.message.includes("may not get clusterissuers.cert-manager.io/acme; "), problem.message);
+    granted(
+      problem,
+      (role) =>
+        `kubectl create clusterrole ${role} --verb=get,list,watch,patch --resource=clusterissuers.cert-manager.io --resource-name=acme && ` +
+        `kubectl create clusterrolebinding ${role} --clusterrole=${role} --serviceaccount=registry:inlay`,
+    );
+  });
+
+  it("of the controller itself points to its manifests", () => {
+    const problem = refusal(answer(403, "Forbidden"), { ...secret, identity: CONTROLLER }, "list");
+    assert.equal(problem.reason, "Forbidden");
+    assert.match(problem.message, /^Inlay's own account may not list secrets\/bucket .*; see deploy\/manifests/);
+  });
+});
+
+describe("an account that is not open to Inlay", () => {
+  const refused = answer(403, "Forbidden", { name: "deployer", kind: "serviceaccounts" });
+  const deployer = serviceAccountIdentity("registry", "deployer");
+
+  it("is named, with the verbs, resource and namespace of the Role that opens it", () => {
+    const problem = refusal(refused, { ...secret, identity: deployer }, "get");
+    assert.equal(problem.reason, "ImpersonationForbidden");
+    for (const part of [
+      "may not act as ServiceAccount registry/deployer",
+      "only accounts named inlay are open",
+      "bind a Role in namespace registry",
+      "impersonate, get, list, watch on serviceaccounts/deployer",
+    ]) {
+      assert.ok(problem.message.includes(part), problem.message);
+    }
+  });
+
+  it("is told from an account, read as a source, that may not be read", () => {
+    const accounts = resource("", "v1", "ServiceAccount", "serviceaccounts");
+    const ref = { resource: accounts, namespace: "registry", name: "deployer" };
+    assert.equal(refusal(refused, { identity: deployer, ref, verbs: READ_VERBS }, "get").reason, "Forbidden");
+  });
+
+  it("is not seen in a refusal that speaks of another account, or of another kind of the same name", () => {
+    for (const details of [
+      { name: "other", kind: "serviceaccounts" },
+      { name: "deployer", kind: "secrets" },
+    ]) {
+      const problem = refusal(answer(403, "Forbidden", details), { ...secret, identity: deployer }, "get");
+      assert.equal(problem.reason, "Forbidden");
+    }
+  });
+});
