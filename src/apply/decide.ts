@@ -48,7 +48,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   const contested = fields.flatMap(({ path }, i) =>
     recorded.has(String(path)) || isEqual[i]
       ? []
-      : otherHolders(entries, desired.fieldManager, path).map((manager) => ({ path: String(path), manager })),
+      : otherHolders(live, desired.fieldManager, path).map((manager) => ({ path: String(path), manager })),
   );
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
   return {
@@ -61,9 +61,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       live,
     ),
     takenBy: [
-      ...new Set(
-        fields.flatMap(({ path }, i) => (isEqual[i] ? [] : otherHolders(entries, desired.fieldManager, path))),
-      ),
+      ...new Set(fields.flatMap(({ path }, i) => (isEqual[i] ? [] : otherHolders(live, desired.fieldManager, path)))),
     ],
   };
 }

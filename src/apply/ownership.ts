@@ -2,8 +2,8 @@
  * managedFields come in; who holds a path, and the same entries without some paths, go out. The form of fieldsV1 is that
  * of structured-merge-diff: `f:<name>` for a field, `.` for the object itself, `{}` for a leaf.
  */
-import type { FieldPath } from "../model/field-path.ts";
-import type { JsonObject, ManagedFieldsEntry } from "../model/kube-object.ts";
+import { FieldPath } from "../model/field-path.ts";
+import type { JsonObject, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 
 /** Our own entry: written by server-side apply, on the object itself. */
 export function isEntryOf(entry: ManagedFieldsEntry, manager: string): boolean {
@@ -16,10 +16,28 @@ export function holds(entries: readonly ManagedFieldsEntry[], manager: string, p
 }
 
 /** Who but `manager` holds the path, or a parent of it as a whole, or something below it. */
-export function otherHolders(entries: readonly ManagedFieldsEntry[], manager: string, path: FieldPath): string[] {
+export function otherHolders(live: KubeObject, manager: string, path: FieldPath): string[] {
+  const entries = live.metadata.managedFields ?? [];
+  const held = (entry: ManagedFieldsEntry) => {
+    const end = reach(entry.fieldsV1 ?? {}, path);
+    return end === "node" || (end instanceof FieldPath && isWhole(live, end));
+  };
   return entries
-    .filter((entry) => !isEntryOf(entry, manager) && reach(entry.fieldsV1 ?? {}, path) !== "nothing")
+    .filter((entry) => !isEntryOf(entry, manager) && held(entry))
     .map((entry) => entry.manager ?? "unknown");
+}
+
+/**
+ * Whether an object that stands as a leaf in managedFields has all that is in it. One that was written as `{}` stands
+ * there like that too, and has nothing.
+ */
+function isWhole(live: KubeObject, path: FieldPath): boolean {
+  const isEmpty = Object.keys(path.get(live) ?? {}).length === 0;
+  const names = (entry: ManagedFieldsEntry) => {
+    const fields = fieldsAt(entry.fieldsV1 ?? {}, path);
+    return Object.keys(fields ?? {}).some((key) => key !== ".");
+  };
+  return !isEmpty && !(live.metadata.managedFields ?? []).some(names);
 }
 
 /** Our entry's fieldsV1 without the paths, or undefined when nothing is left in it. Other fields keep their place. */
@@ -29,15 +47,23 @@ export function withoutPaths(fields: JsonObject, paths: readonly FieldPath[]): J
   return Object.keys(left).length === 0 ? undefined : left;
 }
 
-/** `node`: the path itself is in the set. `whole`: a parent is in it as a leaf, which covers all below. */
-function reach(fields: JsonObject, path: FieldPath): "node" | "whole" | "nothing" {
+/** `node`: the path itself is in the set. A path: that parent is in it as a leaf. */
+function reach(fields: JsonObject, path: FieldPath): "node" | FieldPath | "nothing" {
   let at = fields;
-  for (const segment of path.segments) {
+  for (const [depth, segment] of path.segments.entries()) {
     const next = at[fieldKey(segment)];
-    if (next === undefined) return at !== fields && Object.keys(at).length === 0 ? "whole" : "nothing";
+    if (next === undefined) {
+      return depth > 0 && Object.keys(at).length === 0 ? new FieldPath(path.segments.slice(0, depth)) : "nothing";
+    }
     at = next as JsonObject;
   }
   return "node";
+}
+
+function fieldsAt(fields: JsonObject, path: FieldPath): JsonObject | undefined {
+  let at: JsonObject | undefined = fields;
+  for (const segment of path.segments) at = at?.[fieldKey(segment)] as JsonObject | undefined;
+  return at;
 }
 
 function fieldKey(segment: FieldPath["segments"][number]): string {

@@ -74,7 +74,7 @@ export function planRelease(
   for (const text of request.paths) {
     const path = FieldPath.parse(text);
     if (!holds(entries, request.fieldManager, path)) continue;
-    const shared = otherHolders(entries, request.fieldManager, path).length > 0;
+    const shared = otherHolders(live, request.fieldManager, path).length > 0;
     if (request.mode === "Remove" && !shared && !request.isRequired(path) && path.get(live) !== undefined) {
       removed.push(path);
       released.removed.push(text);
@@ -107,10 +107,9 @@ function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]):
 
 /** The objects that came to be with our paths, but those that somebody wants by themselves since. */
 function ownParents(live: KubeObject, { parents, fieldManager }: Release): FieldPath[] {
-  const entries = live.metadata.managedFields ?? [];
   return parents
     .map((text) => FieldPath.parse(text))
-    .filter((parent) => otherHolders(entries, fieldManager, parent).length === 0);
+    .filter((parent) => otherHolders(live, fieldManager, parent).length === 0);
 }
 
 /** Removes the leaves, then those of the parents, deepest first, that are left empty. */

@@ -90,7 +90,7 @@ describe("a field of another manager", () => {
 
   it("is not taken on first acquisition: the problem names who holds which path, and what to do", () => {
     conflicts(
-      { ...theirs, entries: [entry("argocd", ["spec.s3.key"]), entry("kubectl", ["spec.s3"])] },
+      { ...theirs, entries: [entry("argocd", ["spec.s3.key"]), entry("kubectl", ["spec.s3.key"])] },
       'spec.s3.key belongs to "argocd"',
       'spec.s3.key belongs to "kubectl"',
       "nothing was written",

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { holds, isEntryOf, otherHolders, withoutPaths } from "../../../src/apply/ownership.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonObject } from "../../../src/model/kube-object.ts";
-import { entry, fieldsOf, OURS } from "./managed.ts";
+import type { JsonObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
+import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
 
 const at = (text: string) => FieldPath.parse(text);
 const key = at("spec.s3.accesskey");
+const liveWith = (...entries: ManagedFieldsEntry[]) => liveObject({ spec: { s3: { accesskey: "a" } } }, entries);
 
 describe("a path", () => {
   it("is ours when our entry by server-side apply names it", () => {
@@ -29,30 +30,39 @@ describe("a path", () => {
     }
   });
 
-  it("has as its other holders who names it, a parent of it as a whole, or something below it", () => {
-    const entries = [
+  it("has as its other holders who names it, or something below it", () => {
+    const live = liveWith(
       entry("exact", ["spec.s3.accesskey"]),
-      entry("whole", ["spec.s3"]),
       entry("below", ["spec.s3.accesskey.part"]),
       entry("updater", ["spec.s3.accesskey"], { operation: "Update" }),
       entry("status", ["spec.s3.accesskey"], { subresource: "status" }),
       entry(OURS, ["spec.s3.accesskey"], { operation: "Update" }),
-    ];
-    assert.deepEqual(otherHolders(entries, OURS, key), ["exact", "whole", "below", "updater", "status", OURS]);
+    );
+    assert.deepEqual(otherHolders(live, OURS, key), ["exact", "below", "updater", "status", OURS]);
+  });
+
+  it("has as its other holder who holds a parent of it as a whole", () => {
+    assert.deepEqual(otherHolders(liveWith(entry("whole", ["spec.s3"])), OURS, key), ["whole"]);
+  });
+
+  it("has no holder in who wrote a parent of it as {}", () => {
+    assert.deepEqual(otherHolders(liveObject({ spec: {} }, [entry("empty", ["spec"])]), OURS, key), []);
+    const filledSince = liveWith(entry("empty", ["spec.s3"]), entry("other", ["spec.s3.secretkey"]));
+    assert.deepEqual(otherHolders(filledSince, OURS, key), []);
   });
 
   it("has no holder in who names a neighbour, or an object on the way to it without what is in it", () => {
-    const entries = [
+    const live = liveWith(
       entry(OURS, ["spec.s3.accesskey"]),
       entry("neighbour", ["spec.s3.secretkey", "spec.size"]),
       entry("object", ["spec.s3", "spec.s3.secretkey"]),
       { manager: "empty" },
-    ];
-    assert.deepEqual(otherHolders(entries, OURS, key), []);
+    );
+    assert.deepEqual(otherHolders(live, OURS, key), []);
   });
 
   it("is held by an unknown manager where the entry does not say whose it is", () => {
-    assert.deepEqual(otherHolders([{ fieldsV1: fieldsOf(["spec.s3.accesskey"]) }], OURS, key), ["unknown"]);
+    assert.deepEqual(otherHolders(liveWith({ fieldsV1: fieldsOf(["spec.s3.accesskey"]) }), OURS, key), ["unknown"]);
   });
 
   it("of another key that reads alike is another path", () => {

@@ -171,15 +171,8 @@ describe("any release", () => {
         });
         const { released, object, operations } = patch(live, request);
         const has = (paths: readonly FieldPath[], path: FieldPath) => paths.some((each) => each.equals(path));
-        // Held by another: the path, or a parent that it names without naming anything in it.
-        const shared = (path: FieldPath) =>
-          some.others.some(
-            (held) =>
-              has(held, path) ||
-              held.some(
-                (each) => path.startsWith(each) && !held.some((in_) => !in_.equals(each) && in_.startsWith(each)),
-              ),
-          );
+        // Who names a parent of our path does not hold the path: it has been one that is written field by field.
+        const shared = (path: FieldPath) => some.others.some((held) => has(held, path));
         const gone = some.asked.filter(
           (path) => some.mode === "Remove" && has(some.ours, path) && !has(some.required, path) && !shared(path),
         );
