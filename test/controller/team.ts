@@ -3,11 +3,14 @@
  * there, each in a line. Nothing is cleaned up: the cluster goes with the run.
  */
 import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
+import type { AuditedRequest } from "./audit.ts";
 import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
-import { sharedController } from "./shared.ts";
+import { secretText } from "./hunted.ts";
+import { auditLog, sharedController } from "./shared.ts";
 
 export interface Rule {
   apiGroups: string[];
@@ -21,6 +24,8 @@ export const usualRules: Rule[] = [
   { apiGroups: [""], resources: ["secrets", "configmaps", "services"], verbs: ["get", "list", "watch"] },
   { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
 ];
+
+const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 let count = 0;
 
@@ -55,6 +60,18 @@ export class Team {
       metadata: { name: role },
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
       subjects: [{ kind: "ServiceAccount", name: account, namespace: this.namespace }],
+    });
+  }
+
+  /** Grants the account these rights in the whole cluster. */
+  async grantInCluster(rules: Rule[]): Promise<void> {
+    const rbac = "/apis/rbac.authorization.k8s.io/v1";
+    const name = `${this.namespace}-inlay`;
+    await this.api.create(`${rbac}/clusterroles`, { metadata: { name }, rules });
+    await this.api.create(`${rbac}/clusterrolebindings`, {
+      metadata: { name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: this.namespace }],
     });
   }
 
@@ -106,6 +123,82 @@ export class Team {
     });
   }
 
+  /** Makes the Secret `bucket`, the HarborCluster `harbor` and the binding `harbor-s3` of its access key. Returns that. */
+  async boundHarbor(target: object = {}): Promise<string> {
+    const accessKey = secretText("access");
+    await this.secret("bucket", { accessKeyID: accessKey });
+    await this.harbor();
+    await this.bind("harbor-s3", accessKeySpec(target));
+    await this.until("harbor-s3", "Synced");
+    return accessKey;
+  }
+
+  /** Changes the spec of a binding; lists are replaced. */
+  rebind(name: string, spec: object): Promise<AnyObject> {
+    return this.api.merge(this.bindingPath(name), { spec });
+  }
+
+  /** Deletes a binding and waits until it is gone. */
+  async unbind(name: string, withinMs?: number): Promise<void> {
+    await this.api.delete(this.bindingPath(name));
+    await this.untilGone(this.bindingPath(name), withinMs);
+  }
+
+  async untilGone(path: string, withinMs?: number): Promise<void> {
+    await eventually(async () => assert.equal(await this.api.find(path), undefined), withinMs);
+  }
+
+  /** Changes spec.storage.spec.s3 of a HarborCluster by a merge patch, as kubectl edit would. */
+  editS3(s3: object, manager = "kubectl-edit", name = "harbor"): Promise<AnyObject> {
+    return this.api.merge(this.harborPath(name), { spec: { storage: { spec: { s3 } } } }, manager);
+  }
+
+  /** Applies spec.storage.spec.s3 of a HarborCluster, as a GitOps tool would. */
+  applyS3(s3: object, manager: string, force = false): Promise<AnyObject> {
+    const spec = { storage: { spec: { s3 } } };
+    const metadata = { name: "harbor" };
+    const object = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", metadata, spec };
+    return this.api.apply(this.harborPath(), object, manager, force);
+  }
+
+  /** The name of a binding in managedFields. */
+  manager(binding: string): string {
+    return `inlay/${this.namespace}/${binding}`;
+  }
+
+  /** What the controller asked about this namespace while `act` ran, and until it had dealt with all that came of it. */
+  async requestsDuring(act: () => Promise<unknown>): Promise<AuditedRequest[]> {
+    const pulse = await this.#pulse();
+    const mark = await auditLog().mark();
+    await act();
+    await pulse();
+    await sleep(300);
+    return (await auditLog().since(mark)).filter(
+      ({ user, namespace, name }) => user === CONTROLLER && namespace === this.namespace && !name.startsWith("pulse"),
+    );
+  }
+
+  /** A binding of its own beside what is tested. Call what comes back to have a change go through it. */
+  async #pulse(): Promise<() => Promise<void>> {
+    const beat = async () => {
+      const value = secretText("pulse");
+      await this.secret("pulse", { value });
+      return () => eventually(async () => assert.equal((await this.s3("pulse")).accesskey, value));
+    };
+    const first = await beat();
+    if (!(await this.api.find(this.bindingPath("pulse")))) {
+      await this.harbor("pulse");
+      const fields = { accesskey: { from: { source: "pulse", key: "value" } } };
+      await this.bind("pulse", {
+        sources: [{ secret: { name: "pulse" } }],
+        targets: [harborTarget(fields, { name: "pulse" })],
+      });
+    }
+    await first();
+    await this.until("pulse", "Synced");
+    return async () => (await beat())();
+  }
+
   bindingPath(name: string): string {
     return `${this.path("inlay.dev/v1alpha1", "secretbindings")}/${name}`;
   }
@@ -147,6 +240,25 @@ export function harborTarget(fields: Record<string, object>, more: object = {}):
     fields: Object.entries(fields).map(([field, value]) => ({ path: `spec.storage.spec.s3.${field}`, ...value })),
     ...more,
   };
+}
+
+/** The spec of a binding that writes the Secret bucket's access key into the HarborCluster `harbor`. */
+export function accessKeySpec(target: object = {}): object {
+  return {
+    sources: [{ secret: { name: "bucket" } }],
+    targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, target)],
+  };
+}
+
+/** The managedFields of an object that are a manager's, in the form of fieldsV1. */
+export function fieldsOf(object: AnyObject, manager: string): object | undefined {
+  return object.metadata.managedFields.find((entry: AnyObject) => entry.manager === manager)?.fieldsV1;
+}
+
+/** The fieldsV1 of single fields below spec.storage.spec.s3. */
+export function s3Fields(...names: string[]): object {
+  const s3 = Object.fromEntries(names.map((name) => [`f:${name}`, {}]));
+  return { "f:spec": { "f:storage": { "f:spec": { "f:s3": s3 } } } };
 }
 
 /** Waits long enough for a controller that would do something wrong to have done it. */

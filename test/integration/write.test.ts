@@ -1,8 +1,36 @@
-/** Values of sources arrive in fields of targets, and stay there. */
+/** Values of sources arrive in fields of targets, as they are. */
 import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
-import { harborTarget, newTeam } from "../controller/team.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/team.ts";
+
+const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
+const clusterWidget: Kind = {
+  group: "write.example.com",
+  kind: "ClusterWidget",
+  plural: "clusterwidgets",
+  scope: "Cluster",
+  spec: { type: "object", properties: { token: { type: "string" } } },
+};
+
+/** Makes the Deployment `web` with an account that may write Deployments. */
+async function newTeamWithDeployment(): Promise<{ team: Team; path: string }> {
+  const deployments = { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "patch"] };
+  const team = await newTeam({ rules: [...usualRules, deployments] });
+  const labels = { app: "web" };
+  await team.api.create(team.path("apps/v1", "deployments"), {
+    metadata: { name: "web", annotations: { kept: "yes" } },
+    spec: {
+      replicas: 0,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "web", image: "web:1" }] } },
+    },
+  });
+  return { team, path: `${team.path("apps/v1", "deployments")}/web` };
+}
 
 describe("a SecretBinding writes", () => {
   it("a key of a Secret and a template into a HarborCluster", async () => {
@@ -14,7 +42,7 @@ describe("a SecretBinding writes", () => {
       sources: [{ secret: { name: "bucket" } }],
       targets: [
         harborTarget({
-          accesskey: { from: { source: "bucket", key: "accessKeyID" } },
+          accesskey: accessKeyFrom,
           regionendpoint: { template: "https://{{bucket.host}}:{{bucket.port}}" },
         }),
       ],
@@ -28,15 +56,268 @@ describe("a SecretBinding writes", () => {
 
   it("a rotated value at once", async () => {
     const team = await newTeam();
-    await team.secret("bucket", { accessKeyID: secretText("before") });
-    await team.harbor();
-    await team.bind("harbor-s3", {
-      sources: [{ secret: { name: "bucket" } }],
-      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } })],
-    });
-    await team.until("harbor-s3", "Synced");
+    await team.boundHarbor();
     const rotated = secretText("after");
     await team.secret("bucket", { accessKeyID: rotated });
     await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+  });
+
+  it("all fields of a target in one request, from whatever sources", async () => {
+    const team = await newTeam();
+    const [accessKey, host] = [secretText("access"), secretText("host")];
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.secret("place", { host });
+    await team.harbor();
+    const mark = await auditLog().mark();
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }, { secret: { name: "place" }, name: "where" }],
+      targets: [harborTarget({ accesskey: accessKeyFrom, regionendpoint: { template: "https://{{where.host}}" } })],
+    });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual({ accesskey, regionendpoint }, { accesskey: accessKey, regionendpoint: `https://${host}` });
+    const requests = (await auditLog().since(mark)).filter(({ namespace }) => namespace === team.namespace);
+    const writes = requests.filter(({ verb, resource }) => verb !== "get" && resource.endsWith("harborclusters"));
+    const patches = writes.filter(({ verb }) => verb === "patch");
+    assert.equal(patches.length, 1, JSON.stringify(writes));
+    assert.equal(patches[0]?.as, `system:serviceaccount:${team.namespace}:inlay`);
+  });
+
+  it("several targets by name", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.harbor("one");
+    await team.harbor("two");
+    const fields = { accesskey: accessKeyFrom };
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget(fields, { name: "one" }), harborTarget(fields, { name: "two" })],
+    });
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.equal(status.synced, "2/2");
+    assert.equal((await team.s3("one")).accesskey, accessKey);
+    assert.equal((await team.s3("two")).accesskey, accessKey);
+  });
+
+  it("a target in another namespace, where its account has the rights", async () => {
+    const [team, other] = [await newTeam(), await newTeam({ account: false })];
+    await team.grant(usualRules, { namespace: other.namespace, role: "guest" });
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await other.harbor();
+    await team.bind("harbor-s3", accessKeySpec({ namespace: other.namespace }));
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await other.s3()).accesskey, accessKey);
+  });
+
+  it("a target that belongs to the cluster, and whose spec is empty", async () => {
+    const team = await newTeam();
+    await installKind(team.api, clusterWidget);
+    await team.grantInCluster([mayWrite(clusterWidget)]);
+    await createObject(team.api, clusterWidget, team.namespace, {});
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    const fields = [{ path: "spec.token", ...accessKeyFrom }];
+    await team.bind("widget", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: apiVersionOf(clusterWidget), kind: "ClusterWidget", name: team.namespace, fields }],
+    });
+    await team.until("widget", "Synced");
+    const widget = await team.api.get(objectPath(clusterWidget, undefined, team.namespace));
+    assert.equal(widget.spec.token, accessKey);
+  });
+
+  it("an annotation whose key has dots and slashes", async () => {
+    const { team, path } = await newTeamWithDeployment();
+    const value = secretText("annotation");
+    await team.secret("bucket", { accessKeyID: value });
+    const fields = [{ path: 'metadata.annotations["example.com/key"]', ...accessKeyFrom }];
+    await team.bind("web", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", fields }],
+    });
+    await team.until("web", "Synced");
+    const { annotations } = (await team.api.get(path)).metadata;
+    assert.equal(annotations["example.com/key"], value);
+    assert.equal(annotations.kept, "yes");
+  });
+
+  it("an annotation of a pod template", async () => {
+    const { team, path } = await newTeamWithDeployment();
+    const value = secretText("annotation");
+    await team.secret("bucket", { accessKeyID: value });
+    const fields = [{ path: 'spec.template.metadata.annotations["example.com/key"]', ...accessKeyFrom }];
+    await team.bind("web", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", fields }],
+    });
+    await team.until("web", "Synced");
+    assert.equal((await team.api.get(path)).spec.template.metadata.annotations["example.com/key"], value);
+  });
+
+  it("a key of a ConfigMap", async () => {
+    const team = await newTeam();
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "place" }, data: { host: "s3.test" } });
+    await team.harbor();
+    await team.bind("harbor-s3", {
+      sources: [{ configMap: { name: "place" } }],
+      targets: [harborTarget({ regionendpoint: { from: { source: "place", key: "host" } } })],
+    });
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).regionendpoint, "s3.test");
+  });
+
+  it("a field of another object, by its path and in a template", async () => {
+    const team = await newTeam();
+    const service = await team.api.create(team.path("v1", "services"), {
+      metadata: { name: "minio" },
+      spec: { ports: [{ port: 9000 }] },
+    });
+    await team.harbor();
+    await team.bind("harbor-s3", {
+      sources: [{ object: { apiVersion: "v1", resource: "services", name: "minio" } }],
+      targets: [
+        harborTarget({
+          accesskey: { from: { source: "minio", fieldPath: "spec.clusterIP" } },
+          regionendpoint: { template: "http://{{minio.spec.clusterIP}}" },
+        }),
+      ],
+    });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, regionendpoint } = await team.s3();
+    const { clusterIP } = service.spec;
+    assert.deepEqual({ accesskey, regionendpoint }, { accesskey: clusterIP, regionendpoint: `http://${clusterIP}` });
+  });
+
+  it("a field of an object that belongs to the cluster", async () => {
+    const team = await newTeam();
+    await installKind(team.api, clusterWidget);
+    await team.grantInCluster([mayWrite(clusterWidget)]);
+    const token = secretText("token");
+    await createObject(team.api, clusterWidget, team.namespace, { token });
+    await team.harbor();
+    const object = {
+      apiVersion: apiVersionOf(clusterWidget),
+      resource: "clusterwidgets",
+      name: team.namespace,
+      scope: "Cluster",
+    };
+    await team.bind("harbor-s3", {
+      sources: [{ name: "widget", object }],
+      targets: [harborTarget({ accesskey: { from: { source: "widget", fieldPath: "spec.token" } } })],
+    });
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).accesskey, token);
+  });
+
+  const pem = `-----BEGIN PRIVATE KEY-----\n${secretText("pem")}\n-----END PRIVATE KEY-----\n`;
+  for (const [what, value] of Object.entries({
+    "characters that mean something to HTML and JSON": `a&b"c<d>'\\${secretText("markup")}`,
+    "text that looks like a template": `{{x}}${secretText("braces")}{{{y}}}`,
+    "text that looks like a number": "12345",
+    "text that looks like a boolean": "true",
+    "several lines with one at the end": pem,
+    "characters beyond the basic plane": `😀 ü ${secretText("emoji")} 密`,
+  })) {
+    it(`${what} as they are, by key and by template`, async () => {
+      const team = await newTeam();
+      await team.secret("bucket", { accessKeyID: value });
+      await team.harbor();
+      await team.bind("harbor-s3", {
+        sources: [{ secret: { name: "bucket" } }],
+        targets: [harborTarget({ accesskey: accessKeyFrom, regionendpoint: { template: "{{bucket.accessKeyID}}" } })],
+      });
+      await team.until("harbor-s3", "Synced");
+      const { accesskey, regionendpoint } = await team.s3();
+      assert.deepEqual([accesskey, regionendpoint], [value, value]);
+    });
+  }
+
+  it("nothing of a target that lacks a value, and all of one that does not", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    const before = await team.harbor("half");
+    await team.harbor("whole");
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [
+        harborTarget(
+          { accesskey: accessKeyFrom, regionendpoint: { template: "{{bucket.endpoint}}" } },
+          { name: "half" },
+        ),
+        harborTarget({ accesskey: accessKeyFrom }, { name: "whole" }),
+      ],
+    });
+    const { status } = await team.until("harbor-s3", "KeyNotFound");
+    assert.equal(status.synced, "1/2");
+    assert.equal((await team.s3("whole")).accesskey, accessKey);
+    assert.equal(
+      (await team.api.get(team.harborPath("half"))).metadata.resourceVersion,
+      before.metadata.resourceVersion,
+    );
+    await team.secret("bucket", { endpoint: "s3.test" });
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3("half")).regionendpoint, "s3.test");
+  });
+
+  it("under its own name in managedFields, where only the fields stand that it names", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
+  });
+
+  it("a target that comes late, and never creates one", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "TargetNotFound");
+    const requests = await team.requestsDuring(() => team.secret("bucket", { accessKeyID: accessKey, more: "x" }));
+    assert.deepEqual(
+      requests.filter(({ verb }) => ["create", "patch", "update"].includes(verb)),
+      [],
+    );
+    assert.equal(await team.api.find(team.harborPath()), undefined);
+    await team.harbor();
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("a target that was deleted and made anew", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    await team.api.delete(team.harborPath());
+    await team.until("harbor-s3", "TargetNotFound");
+    const { metadata } = await team.harbor();
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).accesskey, accessKey);
+    assert.equal(status.targets[0].uid, metadata.uid);
+  });
+
+  it("what kubectl get shows at a glance", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const { stdout } = await controlPlane().kubectl("get", "secretbindings", `--namespace=${team.namespace}`);
+    const [head = "", row = ""] = stdout.split("\n");
+    assert.deepEqual(head.trim().split(/\s+/), ["NAME", "READY", "SYNCED", "REASON", "AGE"]);
+    assert.deepEqual(row.trim().split(/\s+/).slice(0, 4), ["harbor-s3", "True", "1/1", "Synced"]);
+  });
+
+  it("conditions and events for kubectl describe, without a value", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    await eventually(async () => {
+      const { stdout } = await controlPlane().kubectl(
+        "describe",
+        "secretbinding/harbor-s3",
+        `--namespace=${team.namespace}`,
+      );
+      assert.match(stdout, /Message: +the target holds the current values/);
+      assert.match(stdout, /Normal +Written .* wrote spec\.storage\.spec\.s3\.accesskey of HarborCluster/);
+      assert.ok(!stdout.includes(accessKey));
+    });
   });
 });

@@ -1,0 +1,69 @@
+/** Kinds that tests make up: a schema of their spec comes in, a CRD that the API server serves goes out. */
+import assert from "node:assert/strict";
+import type { AnyObject, Api } from "./api.ts";
+import { eventually } from "./eventually.ts";
+import type { Rule } from "./team.ts";
+
+export interface Kind {
+  group: string;
+  kind: string;
+  plural: string;
+  scope: "Namespaced" | "Cluster";
+  /** The OpenAPI schema of spec. */
+  spec: object;
+}
+
+const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+export const apiVersionOf = ({ group }: Kind): string => `${group}/v1`;
+
+/** Makes the CRD, unless it is there, and waits until its kind is served. */
+export async function installKind(api: Api, kind: Kind): Promise<void> {
+  const { group, plural, scope, spec } = kind;
+  if (await api.find(crdPath(kind))) return;
+  const schema = { openAPIV3Schema: { type: "object", properties: { spec } } };
+  await api.create(crds, {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope,
+      names: { kind: kind.kind, listKind: `${kind.kind}List`, plural, singular: kind.kind.toLowerCase() },
+      versions: [{ name: "v1", served: true, storage: true, schema }],
+    },
+  });
+  await eventually(async () => assert.ok(await api.find(objectPath(kind))));
+}
+
+/** Deletes the CRD, and with it all objects of the kind, and waits until both are gone. */
+export async function removeKind(api: Api, kind: Kind): Promise<void> {
+  await api.delete(crdPath(kind));
+  await eventually(async () => assert.equal(await api.find(crdPath(kind)), undefined));
+}
+
+/** Makes an object of a kind, in a namespace where it has one. */
+export async function createObject(
+  api: Api,
+  kind: Kind,
+  name: string,
+  spec: object,
+  namespace?: string,
+): Promise<AnyObject> {
+  const object = { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: { name }, spec };
+  // A kind is listed a moment before objects of it can be made.
+  return eventually(() => api.create(objectPath(kind, namespace), object));
+}
+
+/** The path of a kind's objects, or of one of them. */
+export function objectPath(kind: Kind, namespace?: string, name?: string): string {
+  const where = namespace === undefined ? "" : `/namespaces/${namespace}`;
+  return `/apis/${apiVersionOf(kind)}${where}/${kind.plural}${name === undefined ? "" : `/${name}`}`;
+}
+
+/** The right to read and write a kind. */
+export function mayWrite({ group, plural }: Kind): Rule {
+  return { apiGroups: [group], resources: [plural], verbs: ["get", "list", "watch", "patch"] };
+}
+
+const crdPath = ({ group, plural }: Kind) => `${crds}/${plural}.${group}`;
