@@ -11,11 +11,15 @@ export interface AuditedRequest {
   /** As whom the request was made by impersonation. */
   as: string | undefined;
   code: number;
+  /** Path and query. */
+  uri: string;
 }
 
 interface AuditEvent {
+  auditID: string;
   stage: string;
   verb: string;
+  requestURI: string;
   user: { username: string };
   impersonatedUser?: { username: string };
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
@@ -35,20 +39,29 @@ export class AuditLog {
 
   /** Every finished request since a mark. */
   async since(mark: number): Promise<AuditedRequest[]> {
+    return (await this.#events(mark)).filter(({ stage }) => stage !== "ResponseStarted").map(requestOf);
+  }
+
+  /** Every watch that the API server began to answer since a mark, in that order, and whether it still does. */
+  async watchesSince(mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
+    const events = await this.#events(mark);
+    const ended = new Set(events.filter(({ stage }) => stage !== "ResponseStarted").map(({ auditID }) => auditID));
+    return events
+      .filter(({ stage, verb }) => stage === "ResponseStarted" && verb === "watch")
+      .map((event) => ({ ...requestOf(event), open: !ended.has(event.auditID) }));
+  }
+
+  /** All that stands in it. */
+  text(): Promise<string> {
+    return readFile(this.#file, "utf8");
+  }
+
+  async #events(mark: number): Promise<AuditEvent[]> {
     const text = (await readFile(this.#file)).subarray(mark).toString("utf8");
     return text
       .split("\n")
       .filter((line) => line.endsWith("}"))
-      .map((line) => JSON.parse(line) as AuditEvent)
-      .map(({ verb, user, impersonatedUser, objectRef = {}, responseStatus }) => ({
-        verb,
-        resource: [objectRef.apiGroup, objectRef.resource, objectRef.subresource].filter(Boolean).join("/"),
-        namespace: objectRef.namespace ?? "",
-        name: objectRef.name ?? "",
-        user: user.username,
-        as: impersonatedUser?.username,
-        code: responseStatus?.code ?? 0,
-      }));
+      .map((line) => JSON.parse(line) as AuditEvent);
   }
 
   /** The writes since a mark that the controller made, as itself or as an account. */
@@ -60,4 +73,17 @@ export class AuditLog {
         user === "system:serviceaccount:inlay-system:inlay-controller" && writes.includes(verb) && resource !== reviews,
     );
   }
+}
+
+function requestOf({ verb, user, impersonatedUser, objectRef = {}, responseStatus, requestURI }: AuditEvent) {
+  return {
+    verb,
+    resource: [objectRef.apiGroup, objectRef.resource, objectRef.subresource].filter(Boolean).join("/"),
+    namespace: objectRef.namespace ?? "",
+    name: objectRef.name ?? "",
+    user: user.username,
+    as: impersonatedUser?.username,
+    code: responseStatus?.code ?? 0,
+    uri: requestURI,
+  };
 }

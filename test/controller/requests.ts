@@ -1,0 +1,36 @@
+/** What the controller asked of the API server for one team: its own requests, and those that it made as an account. */
+import type { AuditedRequest } from "./audit.ts";
+import { eventually } from "./eventually.ts";
+import { auditLog } from "./shared.ts";
+import type { Team } from "./team.ts";
+
+export const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
+
+let markers = 0;
+
+/** Returns all since a mark that were answered before this call; a later one may be among them. */
+export async function requestsFor(team: Team, mark: number): Promise<AuditedRequest[]> {
+  await settled(team);
+  return (await auditLog().since(mark)).filter((request) => isFor(team, request));
+}
+
+/** The watches since a mark of one team, and whether each is still answered. */
+export async function watchesFor(team: Team, mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
+  await settled(team);
+  return (await auditLog().watchesSince(mark)).filter((request) => isFor(team, request));
+}
+
+/** A request enters the log when it is answered, or a moment after: one more request of ours brings it up to now. */
+async function settled({ api, namespace }: Team): Promise<void> {
+  const uri = `/api/v1/namespaces/${namespace}?marker=${++markers}`;
+  const mark = await auditLog().mark();
+  await api.get(uri);
+  await eventually(async () => {
+    if (!(await auditLog().since(mark)).some((request) => request.uri === uri)) throw new Error("not in the log yet");
+  });
+}
+
+function isFor({ namespace }: Team, { user, as, namespace: where }: AuditedRequest): boolean {
+  if (user !== CONTROLLER) return false;
+  return as === undefined ? where === namespace : as.startsWith(`system:serviceaccount:${namespace}:`);
+}
