@@ -8,7 +8,7 @@ export interface Kind {
   group: string;
   kind: string;
   plural: string;
-  scope: "Namespaced" | "Cluster";
+  scope?: "Namespaced" | "Cluster";
   /** The OpenAPI schema of spec. */
   spec: object;
 }
@@ -19,7 +19,7 @@ export const apiVersionOf = ({ group }: Kind): string => `${group}/v1`;
 
 /** Makes the CRD, unless it is there, and waits until its kind is served. */
 export async function installKind(api: Api, kind: Kind): Promise<void> {
-  const { group, plural, scope, spec } = kind;
+  const { group, plural, scope = "Namespaced", spec } = kind;
   if (await api.find(crdPath(kind))) return;
   const schema = { openAPIV3Schema: { type: "object", properties: { spec } } };
   await api.create(crds, {
