@@ -1,0 +1,129 @@
+/** What a binding wrote stays: what others change is put back, and where nothing has to change, nothing is asked. */
+import assert from "node:assert/strict";
+import { eventually } from "../controller/eventually.ts";
+import { hunt, secretText } from "../controller/hunted.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, fieldsOf, newTeam, s3Fields } from "../controller/team.ts";
+
+const AT_ONCE = 5_000;
+const isWrite = ({ verb }: { verb: string }) => ["create", "update", "patch", "delete"].includes(verb);
+const isOfTarget = ({ resource }: { resource: string }) => resource === "goharbor.io/harborclusters";
+
+describe("a field that a binding wrote", () => {
+  it("is put back at once when somebody changes it", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    await team.editS3({ accesskey: "edited" });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
+    await team.until("harbor-s3", "Synced");
+  });
+
+  it("is put back at once when somebody removes it", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    await team.editS3({ accesskey: null });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
+  });
+
+  it("is put back at once when somebody applies another value with force", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    await team.applyS3({ accesskey: "applied" }, "platform", true);
+    await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
+  });
+
+  it("is put back with the other fields of its target, in one request", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.harbor();
+    const annotation = 'metadata.annotations["example.com/key"]';
+    const from = { source: "bucket", key: "accessKeyID" };
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [
+        {
+          apiVersion: "goharbor.io/v1beta1",
+          kind: "HarborCluster",
+          name: "harbor",
+          fields: [
+            { path: "spec.storage.spec.s3.accesskey", from },
+            { path: annotation, from },
+          ],
+        },
+      ],
+    });
+    await team.until("harbor-s3", "Synced");
+    const requests = await team.requestsDuring(async () => {
+      const change = {
+        metadata: { annotations: { "example.com/key": "edited" } },
+        spec: { storage: { spec: { s3: { accesskey: "edited" } } } },
+      };
+      await team.api.merge(team.harborPath(), change, "kubectl-edit");
+      await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
+    });
+    assert.equal(requests.filter((each) => isOfTarget(each) && isWrite(each)).length, 1, JSON.stringify(requests));
+    const { annotations } = (await team.api.get(team.harborPath())).metadata;
+    assert.equal(annotations["example.com/key"], accessKey);
+  });
+
+  it("is not written again when its Secret changes elsewhere", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const requests = await team.requestsDuring(async () => {
+      await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { touched: "yes" } } });
+      await team.secret("bucket", { another: hunt("another-key") });
+    });
+    assert.ok(requests.some(({ resource, name }) => resource === "secrets" && name === "bucket"));
+    assert.deepEqual(requests.filter(isWrite), []);
+  });
+
+  it("is not written again when other fields of its target change", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const requests = await team.requestsDuring(() => team.editS3({ rootdirectory: "/harbor", bucket: "other" }));
+    assert.deepEqual(requests.filter(isWrite), []);
+    assert.equal((await team.s3()).bucket, "other");
+  });
+
+  it("is not even read when only the status of its target changes", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const requests = await team.requestsDuring(() =>
+      team.api.merge(`${team.harborPath()}/status`, { status: { status: "healthy" } }),
+    );
+    assert.deepEqual(requests.filter(isOfTarget), []);
+  });
+
+  it("is not read again for the binding's own write", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const requests = await team.requestsDuring(async () => {
+      const rotated = secretText("rotated");
+      await team.secret("bucket", { accessKeyID: rotated });
+      await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+    });
+    const verbs = requests.filter(isOfTarget).map(({ verb }) => verb);
+    assert.deepEqual(verbs, ["get", "patch"]);
+  });
+
+  it("that has the value already is taken on by one request, beside who wrote it", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.harbor();
+    await team.applyS3({ accesskey: accessKey }, "platform");
+    const mark = await auditLog().mark();
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "Synced");
+    const writes = (await auditLog().since(mark)).filter(
+      (each) => isOfTarget(each) && isWrite(each) && each.namespace === team.namespace,
+    );
+    assert.equal(writes.length, 1, JSON.stringify(writes));
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
+    assert.deepEqual(fieldsOf(harbor, "platform"), s3Fields("accesskey"));
+  });
+});
