@@ -1,0 +1,133 @@
+/** Fields that are another's: they are left to him and he is named, unless the binding says to take them. */
+import assert from "node:assert/strict";
+import { secretText } from "../controller/hunted.ts";
+import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/team.ts";
+
+const SECONDS = 15_000;
+const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
+
+/** A HarborCluster whose access key another manager applied, and a Secret with a different one, which comes back. */
+async function newTeamWithRival(): Promise<{ team: Team; accessKey: string }> {
+  const team = await newTeam();
+  const accessKey = secretText("access");
+  await team.secret("bucket", { accessKeyID: accessKey });
+  await team.harbor();
+  await team.applyS3({ accesskey: "theirs" }, "platform");
+  return { team, accessKey };
+}
+
+describe("a field that another manager holds", () => {
+  it("is left to him, and the condition and the target's status name him and the path", async () => {
+    const { team } = await newTeamWithRival();
+    await team.bind("harbor-s3", accessKeySpec());
+    const { status } = await team.until("harbor-s3", "Conflict");
+    for (const message of [status.conditions[0].message, status.targets[0].message]) {
+      assert.match(message, /spec\.storage\.spec\.s3\.accesskey belongs to "platform"/);
+    }
+    assert.equal(status.targets[0].reason, "Conflict");
+    assert.equal(status.targets[0].paths, undefined);
+    assert.equal(status.synced, "0/1");
+    assert.equal((await team.s3()).accesskey, "theirs");
+  });
+
+  it("keeps the target's other fields from being written, and no other target", async () => {
+    const { team, accessKey } = await newTeamWithRival();
+    await team.harbor("free");
+    const fields = { regionendpoint: { template: "https://s3.test" }, accesskey: accessKeyFrom };
+    const before = await team.api.get(team.harborPath());
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget(fields), harborTarget(fields, { name: "free" })],
+    });
+    const { status } = await team.until("harbor-s3", "Conflict");
+    assert.equal(status.synced, "1/2");
+    assert.equal((await team.s3("free")).accesskey, accessKey);
+    const after = await team.api.get(team.harborPath());
+    assert.equal(after.metadata.resourceVersion, before.metadata.resourceVersion);
+  });
+
+  it("that is added to a binding keeps what the binding holds already from being lost or rotated by half", async () => {
+    const team = await newTeam();
+    const first = await team.boundHarbor();
+    await team.applyS3({ regionendpoint: "theirs" }, "platform");
+    const fields = { regionendpoint: { template: "https://s3.test" }, accesskey: accessKeyFrom };
+    await team.rebind("harbor-s3", { targets: [harborTarget(fields)] });
+    await team.until("harbor-s3", "Conflict");
+    await team.secret("bucket", { accessKeyID: secretText("rotated") });
+    const requests = await team.requestsDuring(async () => {});
+    assert.deepEqual(
+      requests.filter(({ verb }) => verb === "patch"),
+      [],
+    );
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, regionendpoint], [first, "theirs"]);
+  });
+
+  it("is written within seconds after he lets go", async () => {
+    const { team, accessKey } = await newTeamWithRival();
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "Conflict");
+    await team.applyS3({}, "platform");
+    await team.until("harbor-s3", "Synced", SECONDS);
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("is written within seconds after he gave up his name and left the value", async () => {
+    const { team, accessKey } = await newTeamWithRival();
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "Conflict");
+    const { managedFields } = (await team.api.get(team.harborPath())).metadata;
+    const others = managedFields.filter(({ manager }: { manager: string }) => manager !== "platform");
+    await team.api.merge(team.harborPath(), { metadata: { managedFields: others } });
+    await team.until("harbor-s3", "Synced", SECONDS);
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("is taken over with conflicts: Force", async () => {
+    const { team, accessKey } = await newTeamWithRival();
+    await team.bind("harbor-s3", accessKeySpec({ conflicts: "Force" }));
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).accesskey, accessKey);
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
+    assert.equal(fieldsOf(harbor, "platform"), undefined);
+  });
+
+  it("is taken over when conflicts becomes Force later", async () => {
+    const { team, accessKey } = await newTeamWithRival();
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "Conflict");
+    await team.rebind("harbor-s3", accessKeySpec({ conflicts: "Force" }));
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("by another binding is left to that, which is named", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    await team.secret("other", { accessKeyID: secretText("other") });
+    await team.bind("second", {
+      sources: [{ secret: { name: "other" } }],
+      targets: [harborTarget({ accesskey: { from: { source: "other", key: "accessKeyID" } } })],
+    });
+    const { status } = await team.until("second", "Conflict");
+    assert.ok(status.conditions[0].message.includes(`"${team.manager("harbor-s3")}"`), status.conditions[0].message);
+    assert.equal((await team.s3()).accesskey, accessKey);
+    await team.until("harbor-s3", "Synced");
+  });
+
+  it("by another binding is taken on after that is deleted", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const other = secretText("other");
+    await team.secret("other", { accessKeyID: other });
+    await team.bind("second", {
+      sources: [{ secret: { name: "other" } }],
+      targets: [harborTarget({ accesskey: { from: { source: "other", key: "accessKeyID" } } })],
+    });
+    await team.until("second", "Conflict");
+    await team.unbind("harbor-s3");
+    await team.until("second", "Synced", SECONDS);
+    assert.equal((await team.s3()).accesskey, other);
+  });
+});
