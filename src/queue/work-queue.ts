@@ -1,10 +1,35 @@
 /**
  * Keys come in as often as anything changes; each goes out to the worker, one at a time per key and a fixed number at
- * once. A key that is added while it is being worked on runs once more after.
+ * once. What changed goes before what is only looked at again, and keys that failed leave places to the others. A key
+ * that is added while it is being worked on runs once more after.
  */
 
 /** What the worker says of a key: nothing more to do, or try again: with growing pauses, or at a set time. */
 export type WorkResult = { retry: "never" } | { retry: "backoff" } | { retry: "after"; ms: number };
+
+/** Why a key is added: something changed, or everything is looked at again, as after a start. */
+export type Cause = "change" | "resync";
+
+/** Where keys wait, the first to be served first; `retry` holds those whose last run failed, whatever adds them. */
+const LANES = ["change", "resync", "retry"] as const;
+export type Lane = (typeof LANES)[number];
+
+/** Two starts of eight begin with another lane, so that none waits for ever. */
+const TURNS: readonly (readonly Lane[])[] = [
+  ...Array<readonly Lane[]>(3).fill(LANES),
+  ["resync", "change", "retry"],
+  ...Array<readonly Lane[]>(3).fill(LANES),
+  ["retry", "change", "resync"],
+];
+
+/** What happens in the queue, for those who count it. Times are in seconds. */
+export interface QueueHooks {
+  added(): void;
+  /** A key will be tried again by itself. */
+  retried(): void;
+  started(waited: number): void;
+  ended(took: number, result: WorkResult["retry"] | "error"): void;
+}
 
 export interface WorkQueueOptions {
   concurrency: number;
@@ -12,20 +37,37 @@ export interface WorkQueueOptions {
   work: (key: string) => Promise<WorkResult>;
   /** Told of what `work` threw; the key is then retried with backoff. */
   onError: (key: string, error: unknown) => void;
+  hooks?: QueueHooks;
+}
+
+interface Waiting {
+  lane: Lane;
+  since: number;
+}
+
+interface Running {
+  lane: Lane;
+  since: number;
+  done: Promise<void>;
 }
 
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
-  readonly #waiting = new Set<string>();
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #lanes: Readonly<Record<Lane, Set<string>>> = { change: new Set(), resync: new Set(), retry: new Set() };
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #running = new Map<string, Running>();
   /** Keys that were added while they ran. */
-  readonly #again = new Set<string>();
+  readonly #again = new Map<string, Cause>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #failures = new Map<string, number>();
+  /** How many keys that failed may run at once: a quarter of the places is kept for the others. */
+  readonly #mostRetries: number;
+  #starts = 0;
   #stopped = false;
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
+    this.#mostRetries = Math.max(1, options.concurrency - Math.ceil(options.concurrency / 4));
   }
 
   /** How many keys wait for their turn. */
@@ -33,12 +75,23 @@ export class WorkQueue {
     return this.#waiting.size;
   }
 
-  add(key: string): void {
+  /** How many keys wait in each lane. */
+  get depths(): Record<Lane, number> {
+    const { change, resync, retry } = this.#lanes;
+    return { change: change.size, resync: resync.size, retry: retry.size };
+  }
+
+  /** For how many seconds each key that is being worked on has been. */
+  get running(): number[] {
+    return [...this.#running.values()].map(({ since }) => secondsSince(since));
+  }
+
+  add(key: string, cause: Cause = "change"): void {
     if (this.#stopped) return;
     clearTimeout(this.#timers.get(key));
     this.#timers.delete(key);
-    if (this.#running.has(key)) this.#again.add(key);
-    else this.#waiting.add(key);
+    if (this.#running.has(key)) this.#again.set(key, this.#again.get(key) === "change" ? "change" : cause);
+    else this.#enqueue(key, cause);
     this.#pump();
   }
 
@@ -47,50 +100,87 @@ export class WorkQueue {
     this.#stopped = true;
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
+    for (const lane of LANES) this.#lanes[lane].clear();
     this.#waiting.clear();
     this.#again.clear();
-    await Promise.all(this.#running.values());
+    await Promise.all([...this.#running.values()].map(({ done }) => done));
+  }
+
+  #enqueue(key: string, cause: Cause): void {
+    const lane = this.#failures.has(key) ? "retry" : cause;
+    const known = this.#waiting.get(key);
+    if (known === undefined) this.#options.hooks?.added();
+    else if (known.lane === lane || lane !== "change") return;
+    else this.#lanes[known.lane].delete(key);
+    this.#lanes[lane].add(key);
+    this.#waiting.set(key, { lane, since: known?.since ?? performance.now() });
   }
 
   #pump(): void {
-    for (const key of this.#waiting) {
-      if (this.#running.size >= this.#options.concurrency) return;
-      this.#waiting.delete(key);
-      // Only once it counts as running: the worker may add its own key, or throw, before it first waits for anything.
-      this.#running.set(
-        key,
-        Promise.resolve().then(() => this.#run(key)),
-      );
+    while (this.#running.size < this.#options.concurrency) {
+      const key = this.#next();
+      if (key === undefined) return;
+      this.#start(key);
     }
   }
 
+  #next(): string | undefined {
+    const retries = [...this.#running.values()].filter(({ lane }) => lane === "retry").length;
+    for (const lane of TURNS[this.#starts % TURNS.length] ?? LANES) {
+      if (lane === "retry" && retries >= this.#mostRetries) continue;
+      const [first] = this.#lanes[lane];
+      if (first !== undefined) return first;
+    }
+    return undefined;
+  }
+
+  #start(key: string): void {
+    const { lane, since } = this.#waiting.get(key) as Waiting;
+    this.#lanes[lane].delete(key);
+    this.#waiting.delete(key);
+    this.#starts++;
+    this.#options.hooks?.started(secondsSince(since));
+    // Only once it counts as running: the worker may add its own key, or throw, before it first waits for anything.
+    const done = Promise.resolve().then(() => this.#run(key));
+    this.#running.set(key, { lane, since: performance.now(), done });
+  }
+
   async #run(key: string): Promise<void> {
+    const began = performance.now();
     let result: WorkResult;
+    let threw = false;
     try {
       result = await this.#options.work(key);
     } catch (error) {
       this.#options.onError(key, error);
       result = { retry: "backoff" };
+      threw = true;
     }
+    this.#options.hooks?.ended(secondsSince(began), threw ? "error" : result.retry);
     this.#running.delete(key);
-    if (result.retry !== "backoff") this.#failures.delete(key);
-    if (this.#again.delete(key)) this.add(key);
+    if (result.retry === "backoff") this.#failures.set(key, (this.#failures.get(key) ?? 0) + 1);
+    else this.#failures.delete(key);
+    const again = this.#again.get(key);
+    this.#again.delete(key);
+    if (again !== undefined) this.add(key, again);
     else if (result.retry !== "never" && !this.#stopped) this.#addLater(key, result);
     this.#pump();
   }
 
   #addLater(key: string, result: Exclude<WorkResult, { retry: "never" }>): void {
     const ms = result.retry === "after" ? result.ms : this.#backoff(key);
+    this.#options.hooks?.retried();
     this.#timers.set(
       key,
-      setTimeout(() => this.add(key), ms),
+      setTimeout(() => this.add(key, "resync"), ms),
     );
   }
 
   #backoff(key: string): number {
-    const failures = this.#failures.get(key) ?? 0;
-    this.#failures.set(key, failures + 1);
     const { first, most } = this.#options.backoffMs;
+    const failures = (this.#failures.get(key) ?? 1) - 1;
     return Math.min(first * 2 ** Math.min(failures, 20), most) * (0.75 + Math.random() / 2);
   }
 }
+
+const secondsSince = (time: number) => (performance.now() - time) / 1000;

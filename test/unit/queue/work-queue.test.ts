@@ -3,47 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { WorkQueue, type WorkResult } from "../../../src/queue/work-queue.ts";
 import { fakeClock, settled } from "../clock.ts";
-
-const DONE: WorkResult = { retry: "never" };
-const BACKOFF: WorkResult = { retry: "backoff" };
-
-interface Run {
-  key: string;
-  finish(result: WorkResult): void;
-  fail(error: unknown): void;
-}
-
-/** A queue whose worker does nothing until the test says how it ended. */
-function heldQueue(concurrency: number) {
-  const started: string[] = [];
-  const underWay: Run[] = [];
-  const errors: [key: string, error: unknown][] = [];
-  const queue = new WorkQueue({
-    concurrency,
-    backoffMs: { first: 100, most: 1_000 },
-    onError: (key, error) => errors.push([key, error]),
-    work: (key) => {
-      started.push(key);
-      const { promise, resolve, reject } = Promise.withResolvers<WorkResult>();
-      const run: Run = { key, finish: resolve, fail: reject };
-      underWay.push(run);
-      return promise.finally(() => underWay.splice(underWay.indexOf(run), 1));
-    },
-  });
-  return {
-    queue,
-    started,
-    underWay,
-    errors,
-    async finish(key: string, result: WorkResult = DONE) {
-      await settled();
-      const run = underWay.find((each) => each.key === key);
-      assert.ok(run, `${key} is not under way`);
-      run.finish(result);
-      await settled();
-    },
-  };
-}
+import { BACKOFF, DONE, heldQueue } from "./held-queue.ts";
 
 /** A queue whose worker ends at once, with the results in turn. */
 function quickQueue(work: (key: string) => WorkResult, concurrency = 1) {

@@ -1,0 +1,88 @@
+/** Which keys go first, what keeps a bad one from holding up the others, and what is told to those who count. */
+import assert from "node:assert/strict";
+import { WorkQueue, type WorkResult } from "../../../src/queue/work-queue.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { BACKOFF, DONE, heldQueue } from "./held-queue.ts";
+
+describe("the work queue's order", () => {
+  fakeClock();
+
+  it("runs what changed before what is only looked at again, and both before what failed", async () => {
+    const { queue, started, finish } = heldQueue(1);
+    queue.add("bad");
+    await settled();
+    for (const key of ["r1", "r2"]) queue.add(key, "resync");
+    for (const key of ["bad", "c1", "r2"]) queue.add(key);
+    queue.add("c1", "resync");
+    assert.deepEqual(queue.depths, { change: 2, resync: 1, retry: 0 });
+    await finish("bad", BACKOFF);
+    assert.deepEqual(queue.depths, { change: 1, resync: 1, retry: 1 });
+    for (const key of ["c1", "r2", "r1", "bad"]) await finish(key);
+    assert.deepEqual(started, ["bad", "c1", "r2", "r1", "bad"]);
+    assert.deepEqual(queue.depths, { change: 0, resync: 0, retry: 0 });
+  });
+
+  it("lets no key wait for ever, however much changes", async () => {
+    const { queue, started, finish } = heldQueue(1);
+    queue.add("bad");
+    await finish("bad", BACKOFF);
+    queue.add("c0");
+    await settled();
+    queue.add("bad");
+    queue.add("looked-at", "resync");
+    for (let change = 1; change <= 10; change++) {
+      queue.add(`c${change}`);
+      await finish(started.at(-1) ?? "");
+    }
+    assert.ok(started.includes("looked-at") && started.lastIndexOf("bad") > 0, `${started}`);
+  });
+
+  it("keeps places for the others while keys that failed are slow", async () => {
+    const { queue, underWay, finish } = heldQueue(4);
+    const bad = ["b1", "b2", "b3", "b4", "b5"];
+    for (const key of bad) {
+      queue.add(key);
+      await finish(key, BACKOFF);
+    }
+    const keys = () => underWay.map(({ key }) => key);
+    for (const key of bad) queue.add(key);
+    await settled();
+    assert.deepEqual(keys(), ["b1", "b2", "b3"]);
+    queue.add("good");
+    await settled();
+    assert.deepEqual(keys(), ["b1", "b2", "b3", "good"]);
+    await finish("b1");
+    assert.deepEqual(keys(), ["b2", "b3", "good", "b4"]);
+  });
+
+  it("tells those who count how long keys waited and ran, and how each run ended", async () => {
+    const told: string[] = [];
+    const results: WorkResult[] = [DONE, BACKOFF, { retry: "after", ms: 60_000 }];
+    const isShort = (seconds: number) => assert.ok(seconds >= 0 && seconds < 10);
+    const queue = new WorkQueue({
+      concurrency: 1,
+      backoffMs: { first: 100, most: 1_000 },
+      onError: () => {},
+      work: async (key) => {
+        if (key === "bug") throw new TypeError("a bug");
+        return results.shift() ?? DONE;
+      },
+      hooks: {
+        added: () => told.push("added"),
+        retried: () => told.push("retried"),
+        started: isShort,
+        ended: (seconds, result) => {
+          isShort(seconds);
+          told.push(result);
+        },
+      },
+    });
+    for (const key of ["done", "fails", "waits", "bug"]) {
+      queue.add(key);
+      await settled();
+    }
+    const retries = ["backoff", "after", "error"].flatMap((result) => ["added", result, "retried"]);
+    assert.deepEqual(told, ["added", "never", ...retries]);
+    await queue.stop();
+  });
+});
