@@ -22,7 +22,7 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(what: string, status: number, reason: string, body?: unknown, retryAfterSeconds?: number) {
-    super(`${what}: ${status === 0 ? "no answer" : status} ${reason}`);
+    super(`${what}: ${reason === "NotLeading" ? "not sent," : status === 0 ? "no answer" : status} ${reason}`);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;

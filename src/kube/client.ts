@@ -1,7 +1,8 @@
 /** The verbs of the Kubernetes API on one object, each made as an identity. Failures are thrown as ApiError. */
 import { apiVersionOf, type JsonObject, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
-import type { Transport } from "./transport.ts";
+import type { Request, Transport } from "./transport.ts";
 
 /** Answers of this form hold `metadata` alone, so that a write does not bring the whole object back. */
 const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -10,6 +11,14 @@ export interface JsonPatchOperation {
   op: "test" | "add" | "replace" | "remove";
   path: string;
   value?: unknown;
+}
+
+/** What stands before a client's writes, and who counts them. Access reviews are none. */
+export interface Writes {
+  /** Whether a write may be sent at this moment. */
+  mayWrite(): boolean;
+  /** How a write ended: `accepted`, or why not. */
+  wrote(verb: "apply" | "patch" | "update" | "create", outcome: string): void;
 }
 
 /** The URL of a collection, or of one object in it. */
@@ -26,8 +35,11 @@ export function pathOf(resource: Resource, namespace?: string, name?: string, su
 
 export class Client {
   readonly #transport: Transport;
-  constructor(transport: Transport) {
+  readonly #writes: Writes | undefined;
+
+  constructor(transport: Transport, writes?: Writes) {
     this.#transport = transport;
+    this.#writes = writes;
   }
 
   get<T = KubeObject>(identity: Identity, { resource, namespace, name }: ObjectRef): Promise<T> {
@@ -49,7 +61,7 @@ export class Client {
       fieldValidation: "Strict",
     });
     const metadata = { ...(leaves["metadata"] as JsonObject | undefined), name, uid, ...(namespace && { namespace }) };
-    return this.#transport.request<KubeObject>({
+    return this.#write<KubeObject>("apply", {
       method: "PATCH",
       path: `${pathOf(resource, namespace, name)}?${query}`,
       identity,
@@ -65,7 +77,7 @@ export class Client {
     operations: JsonPatchOperation[],
     fieldManager: string,
   ): Promise<KubeObject> {
-    return this.#transport.request<KubeObject>({
+    return this.#write<KubeObject>("patch", {
       method: "PATCH",
       path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
       identity,
@@ -78,7 +90,7 @@ export class Client {
   /** JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it hits what was read. */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
     const { resource, namespace, name } = ref;
-    return this.#transport.request<T>({
+    return this.#write<T>("patch", {
       method: "PATCH",
       path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
       identity,
@@ -90,7 +102,7 @@ export class Client {
   /** Replaces the status; the object's resourceVersion guards it. */
   replaceStatus<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager: string): Promise<T> {
     const { resource, namespace, name } = ref;
-    return this.#transport.request<T>({
+    return this.#write<T>("update", {
       method: "PUT",
       path: `${pathOf(resource, namespace, name, "status")}?${new URLSearchParams({ fieldManager })}`,
       identity,
@@ -98,8 +110,18 @@ export class Client {
     });
   }
 
+  /** Replaces an object; its resourceVersion guards it. */
+  replace<T extends object>(identity: Identity, { resource, namespace, name }: ObjectRef, object: T): Promise<T> {
+    return this.#write<T>("update", {
+      method: "PUT",
+      path: pathOf(resource, namespace, name),
+      identity,
+      body: JSON.stringify(object),
+    });
+  }
+
   create<T extends object>(identity: Identity, resource: Resource, namespace: string, object: T): Promise<T> {
-    return this.#transport.request<T>({
+    return this.#write<T>("create", {
       method: "POST",
       path: pathOf(resource, namespace),
       identity,
@@ -130,4 +152,33 @@ export class Client {
     });
     return review.status.allowed;
   }
+
+  async #write<T>(verb: Parameters<Writes["wrote"]>[0], request: Request): Promise<T> {
+    const writes = this.#writes;
+    if (writes === undefined) return await this.#transport.request<T>(request);
+    try {
+      const answer = await this.#transport.request<T>({ ...request, mayBeSent: () => writes.mayWrite() });
+      writes.wrote(verb, "accepted");
+      return answer;
+    } catch (error) {
+      writes.wrote(verb, outcomeOf(error));
+      throw error;
+    }
+  }
+}
+
+const OUTCOMES: Record<number, string> = {
+  401: "forbidden",
+  403: "forbidden",
+  404: "not_found",
+  409: "conflict",
+  422: "invalid",
+  429: "throttled",
+};
+
+/** Why a write was not accepted, in one of few words. */
+function outcomeOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return "error";
+  if (error.status === 0) return error.reason === "NotLeading" ? "not_leading" : "no_answer";
+  return OUTCOMES[error.status] ?? (error.status >= 500 ? "server_error" : "rejected");
 }

@@ -18,6 +18,8 @@ export interface Request {
   contentType?: string;
   accept?: string;
   deadlineMs?: number;
+  /** Asked right before each attempt; false keeps it from being sent. */
+  mayBeSent?: () => boolean;
 }
 
 const DEADLINE_MS = 15_000;
@@ -38,13 +40,15 @@ const REPEATABLE = new Set([
 
 export class Transport {
   readonly #credentials: Credentials;
+  readonly #deadlineMs: number;
   #requests: Agent;
   #watches: Agent;
   readonly #retired = new Set<Agent>();
   #closed = false;
 
-  constructor(credentials: Credentials) {
+  constructor(credentials: Credentials, deadlineMs = DEADLINE_MS) {
     this.#credentials = credentials;
+    this.#deadlineMs = deadlineMs;
     this.#requests = this.#agent(2);
     this.#watches = this.#agent(null);
   }
@@ -115,6 +119,7 @@ export class Transport {
     };
     if (request.identity !== CONTROLLER) headers["impersonate-user"] = request.identity;
     if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
+    if (request.mayBeSent?.() === false) throw new ApiError(describe(request), 0, "NotLeading");
     return agent.request({
       origin: this.#credentials.server.origin,
       path: basePath(this.#credentials.server) + request.path,
@@ -134,7 +139,7 @@ export class Transport {
         this.#replace(agent);
         reject(new ApiError(describe(request), 0, "DeadlineExceeded"));
         abort.abort();
-      }, request.deadlineMs ?? DEADLINE_MS);
+      }, request.deadlineMs ?? this.#deadlineMs);
     });
     try {
       return await Promise.race([work(abort.signal), deadline]);

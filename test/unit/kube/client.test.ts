@@ -1,6 +1,7 @@
 /** What goes over the wire for each verb: paths, queries and bodies. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { ApiError } from "../../../src/kube/api-error.ts";
 import { Client, pathOf } from "../../../src/kube/client.ts";
 import type { Request, Transport } from "../../../src/kube/transport.ts";
 import type { Resource } from "../../../src/model/kube-object.ts";
@@ -140,5 +141,62 @@ describe("the client", () => {
       await client.may("me", "watch", HARBORS);
       assert.deepEqual(last().body.spec.resourceAttributes, attributes);
     }
+  });
+
+  it("asks before each attempt of a write whether it may be sent, and never for reads and reviews", async () => {
+    let may = true;
+    const requests: Request[] = [];
+    const told: string[] = [];
+    const fake: Pick<Transport, "request"> = {
+      request: async <T>(request: Request) => {
+        requests.push(request);
+        if (request.mayBeSent?.() === false) throw new ApiError("PATCH", 0, "NotLeading");
+        return { status: { allowed: true } } as T;
+      },
+    };
+    const writes = { mayWrite: () => may, wrote: (verb: string, outcome: string) => told.push(`${verb} ${outcome}`) };
+    const client = new Client(fake as Transport, writes);
+    const all = [
+      () => client.apply("me", ref, "u", {}, { fieldManager: "m", force: false }),
+      () => client.jsonPatch("me", ref, [], "m"),
+      () => client.mergePatch("me", ref, {}, "m"),
+      () => client.replaceStatus("", ref, {}, "m"),
+      () => client.replace("", ref, {}),
+      () => client.create("", HARBORS, "registry", {}),
+    ];
+    for (const write of all) await write();
+    may = false;
+    for (const write of all) await assert.rejects(write, { reason: "NotLeading" });
+    const verbs = ["apply", "patch", "patch", "update", "update", "create"];
+    const both = ["accepted", "not_leading"].flatMap((outcome) => verbs.map((verb) => `${verb} ${outcome}`));
+    assert.deepEqual(told, both);
+    requests.splice(0);
+    await client.get("me", ref);
+    await client.may("me", "watch", HARBORS);
+    assert.ok(requests.every((request) => !("mayBeSent" in request)));
+  });
+
+  it("tells how a write ended, in words and not in the server's", async () => {
+    const told: string[] = [];
+    const outcomes: [error: unknown, outcome: string][] = [
+      [new ApiError("", 409, "Conflict"), "conflict"],
+      [new ApiError("", 422, "Invalid"), "invalid"],
+      [new ApiError("", 403, "Forbidden"), "forbidden"],
+      [new ApiError("", 404, "NotFound"), "not_found"],
+      [new ApiError("", 429, "TooManyRequests"), "throttled"],
+      [new ApiError("", 413, "RequestEntityTooLarge"), "rejected"],
+      [new ApiError("", 503, "ServiceUnavailable"), "server_error"],
+      [new ApiError("", 0, "ECONNRESET"), "no_answer"],
+      [new TypeError("a bug"), "error"],
+    ];
+    for (const [error] of outcomes) {
+      const fake: Pick<Transport, "request"> = { request: () => Promise.reject(error) };
+      const writes = { mayWrite: () => true, wrote: (_: string, outcome: string) => told.push(outcome) };
+      await assert.rejects(new Client(fake as Transport, writes).replace("", ref, {}));
+    }
+    assert.deepEqual(
+      told,
+      outcomes.map(([, outcome]) => outcome),
+    );
   });
 });
