@@ -1,4 +1,5 @@
 /** Options come in, the running controller goes out. Wiring only: each part is made, started, and stopped in reverse. */
+import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Contention } from "./apply/contention.ts";
 import { Client } from "./kube/client.ts";
@@ -6,12 +7,17 @@ import { loadCredentials } from "./kube/credentials.ts";
 import { Discovery } from "./kube/discovery.ts";
 import { Schemas } from "./kube/schemas.ts";
 import { Transport } from "./kube/transport.ts";
+import { resourceName } from "./model/kube-object.ts";
 import type { Parts } from "./parts.ts";
 import { WorkQueue } from "./queue/work-queue.ts";
+import { notAlive, notReady } from "./readiness.ts";
 import { Reconciler } from "./reconcile.ts";
 import { EventRecorder } from "./report/events.ts";
+import { Metrics } from "./report/metrics.ts";
+import { Propagation } from "./report/propagation.ts";
 import { serveHealth } from "./run/health.ts";
-import { createLog, type LogLevel } from "./run/log.ts";
+import { LEASE_DEADLINE_MS, LeaderElection } from "./run/lease.ts";
+import { createLog, describeError, type LogLevel } from "./run/log.ts";
 import { BindingStore } from "./watch/bindings.ts";
 import { Streams } from "./watch/streams.ts";
 
@@ -19,44 +25,85 @@ export interface ControllerOptions {
   /** A file; without it what kubectl would use, or the pod's own account. */
   kubeconfig?: string;
   logLevel: LogLevel;
-  /** Where /livez and /readyz are served. None are, without it. */
+  /** Where /livez, /readyz and /metrics are served. None are, without it. */
   healthPort?: number;
   /** How many bindings are reconciled at once. */
   concurrency: number;
+  /** Where the Lease is by which one of several replicas leads. Without it, this one is taken for the only one. */
+  leaseNamespace?: string;
+  /** Called when this replica led and may not any more. Nothing is written from then on; the process should end. */
+  onLost: () => void;
 }
 
 export interface Controller {
-  /** Finishes what is under way, then ends every stream and connection. */
+  /** Finishes what is under way, gives the lease away, then ends every stream and connection. */
   stop(): Promise<void>;
 }
 
 /** How soon a binding is looked at again that waits for what can't be watched, such as a right. */
 const BACKOFF_MS = { first: 500, most: 5_000 };
+/** How long a replica that others wait for stays to write events. */
+const EVENTS_WITHIN_MS = 500;
 
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const log = createLog(options.logLevel);
   const credentials = await loadCredentials(options.kubeconfig);
   const transport = new Transport(credentials);
-  const client = new Client(transport);
+  // Of its own, so that no request for the lease waits behind others.
+  const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
+  const election =
+    options.leaseNamespace === undefined
+      ? undefined
+      : new LeaderElection(
+          new Client(leaseTransport),
+          { namespace: options.leaseNamespace, identity: `${hostname()}_${randomUUID()}` },
+          log,
+        );
+  const metrics = new Metrics({
+    concurrency: options.concurrency,
+    depths: () => queue.depths,
+    running: () => queue.running,
+    streams: () => [bindings.state, ...streams.states],
+    leading: () => election?.mayWrite,
+  });
+  const client = new Client(transport, {
+    mayWrite: () => election?.mayWrite ?? true,
+    wrote: (verb, outcome) => metrics.wrote(verb, outcome),
+  });
+  const propagation = new Propagation((seconds) => metrics.propagated(seconds));
   const queue = new WorkQueue({
     concurrency: options.concurrency,
     backoffMs: BACKOFF_MS,
-    work: (key) => reconciler.reconcile(key),
-    onError: (binding, error) => log.warn({ binding, err: describe(error) }, "reconcile failed and is tried again"),
+    work: (key) =>
+      propagation.during(
+        key,
+        () => reconciler.reconcile(key),
+        ({ retry }) => retry === "backoff",
+      ),
+    onError: (binding, error) =>
+      log.warn({ binding, err: describeError(error) }, "reconcile failed and is tried again"),
+    hooks: metrics.queue,
   });
   const bindings = new BindingStore(transport, {
-    changed: (key) => queue.add(key),
+    changed: (key, cause) => queue.add(key, cause),
     gone: (key, binding) => {
       reconciler.gone(key, binding);
       queue.add(key);
     },
     failed: (error) =>
       log.error(
-        { err: describe(error) },
+        { err: describeError(error) },
         "can't watch SecretBindings: apply apis/ and deploy/manifests/ to the cluster",
       ),
+    restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
   });
-  const streams = new Streams(transport, client, (key) => queue.add(key));
+  const streams = new Streams(transport, client, {
+    changed: (key, cause) => {
+      if (cause === "change") propagation.changed(key);
+      queue.add(key, cause);
+    },
+    restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
+  });
   const events = new EventRecorder(client, hostname());
   const parts: Parts = {
     client,
@@ -66,29 +113,32 @@ export async function startController(options: ControllerOptions): Promise<Contr
     streams,
     contention: new Contention(),
     events,
+    propagation,
     log,
   };
   const reconciler = new Reconciler(parts);
   const health =
-    options.healthPort === undefined ? undefined : await serveHealth(options.healthPort, () => bindings.synced);
-  bindings.start();
+    options.healthPort === undefined
+      ? undefined
+      : await serveHealth(options.healthPort, {
+          livez: () => notAlive(queue.running),
+          readyz: () => notReady(election, bindings.state, streams.states),
+          metrics,
+        });
+  if (health !== undefined) metrics.collectProcess();
+  if (election === undefined) bindings.start();
+  else election.start({ leading: () => bindings.start(), lost: options.onLost });
   log.info({ server: credentials.server.href }, "controller started");
 
   return {
     async stop() {
-      await bindings.stop();
       await queue.stop();
-      await streams.stop();
-      await events.stop();
+      await events.stop(election && EVENTS_WITHIN_MS);
+      await election?.stop();
+      await Promise.all([bindings.stop(), streams.stop()]);
       await health?.stop();
-      await transport.close();
+      await Promise.all([transport.close(), leaseTransport.close()]);
       log.info({}, "controller stopped");
     },
   };
-}
-
-/** An error's name and message, and where it came from if it is a bug of ours. */
-function describe(error: unknown): { name: string; message: string; stack?: string } {
-  const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-  return name === "ApiError" || name === "Problem" ? { name, message } : { name, message, ...(stack && { stack }) };
 }

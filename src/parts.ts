@@ -4,6 +4,7 @@ import type { Client } from "./kube/client.ts";
 import type { Discovery } from "./kube/discovery.ts";
 import type { Schemas } from "./kube/schemas.ts";
 import type { EventRecorder } from "./report/events.ts";
+import type { Propagation } from "./report/propagation.ts";
 import type { Log } from "./run/log.ts";
 import type { BindingStore } from "./watch/bindings.ts";
 import type { Streams } from "./watch/streams.ts";
@@ -16,5 +17,6 @@ export interface Parts {
   streams: Streams;
   contention: Contention;
   events: EventRecorder;
+  propagation: Propagation;
   log: Log;
 }

@@ -2,7 +2,7 @@
 import { type Decision, type Desired, decide } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
 import type { Identity } from "./kube/identity.ts";
-import { conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { bindingKey, conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
@@ -64,6 +64,7 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
   if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
   try {
     const { metadata } = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
+    parts.propagation.wrote(bindingKey(binding));
     parts.contention.wrote(fight, run.inputs);
     const paths = desired.plan.fields.map(({ path }) => String(path));
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);

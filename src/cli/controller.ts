@@ -1,14 +1,22 @@
 /** `inlay controller`: runs the controller against a cluster until it is told to stop. */
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startController } from "../main.ts";
-import type { LogLevel } from "../run/log.ts";
+import { createLog, describeError, type LogLevel } from "../run/log.ts";
 
 interface Flags {
   kubeconfig?: string;
   logLevel: LogLevel;
   healthPort?: number;
   concurrency: number;
+  leaderElect?: true;
+  leaseNamespace?: string;
 }
+
+/** The kubelet kills a pod after 30 s. */
+const STOP_WITHIN_MS = 25_000;
+const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 export function controllerCommand(): Command {
   return new Command("controller")
@@ -19,16 +27,56 @@ export function controllerCommand(): Command {
         .choices(["debug", "info", "warn", "error", "silent"])
         .default("info"),
     )
-    .option("--health-port <port>", "serve /livez and /readyz there", wholeNumber)
+    .option("--health-port <port>", "serve /livez, /readyz and /metrics there", wholeNumber)
     .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber, 16)
-    .action(async (flags: Flags) => {
-      const stop = new Promise<void>((resolve) => {
-        for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
-      });
-      const controller = await startController(flags);
-      await stop;
-      await controller.stop();
+    .option("--leader-elect", "run beside other replicas: one leads, by the Lease inlay-controller")
+    .option("--lease-namespace <namespace>", "where that Lease is; the pod's namespace, or inlay-system, without it")
+    .action(run);
+}
+
+async function run({ leaderElect, leaseNamespace, ...flags }: Flags): Promise<void> {
+  const log = createLog(flags.logLevel);
+  for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+    process.on(event, (error: unknown) => {
+      log.error({ err: describeError(error) }, "ends by a bug of its own");
+      process.exit(1);
     });
+  }
+  const stop = firstSignal();
+  const controller = await startController({
+    ...flags,
+    ...(leaderElect && { leaseNamespace: leaseNamespace ?? podNamespace() }),
+    onLost: () => process.exit(1),
+  });
+  await stop;
+  // Not waited for: it fires only if something keeps this process from ending by itself.
+  const late = () => {
+    log.error({ open: process.getActiveResourcesInfo() }, "could not stop in time");
+    process.exit(1);
+  };
+  setTimeout(late, STOP_WITHIN_MS).unref();
+  await controller.stop();
+}
+
+/** Resolves at the first signal; the second one ends the process at once. */
+function firstSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let signals = 0;
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      process.on(signal, () => {
+        if (++signals > 1) process.exit(128 + constants.signals[signal]);
+        resolve();
+      });
+    }
+  });
+}
+
+function podNamespace(): string {
+  try {
+    return readFileSync(POD_NAMESPACE, "utf8").trim();
+  } catch {
+    return "inlay-system";
+  }
 }
 
 function wholeNumber(text: string): number {

@@ -57,6 +57,10 @@ export interface ObjectRef {
 export const apiVersionOf = (resource: Pick<Resource, "group" | "version">): string =>
   resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
 
+/** Group and plural, such as `goharbor.io/harborclusters` or `secrets`: what a kind is called in metrics. */
+export const resourceName = ({ group, plural }: Pick<Resource, "group" | "plural">): string =>
+  group === "" ? plural : `${group}/${plural}`;
+
 /** Splits `apps/v1` or `v1`. */
 export function parseApiVersion(apiVersion: string): { group: string; version: string } {
   const slash = apiVersion.indexOf("/");

@@ -49,9 +49,9 @@ export class EventRecorder {
     this.#pump();
   }
 
-  /** Waits for what was recorded to be written. What is not even under way after some seconds is dropped. */
-  async stop(): Promise<void> {
-    const enough = setTimeout(() => this.#backlog.splice(0), STOP_WITHIN_MS);
+  /** Waits for what was recorded to be written. What is not even under way after this time is dropped. */
+  async stop(withinMs = STOP_WITHIN_MS): Promise<void> {
+    const enough = setTimeout(() => this.#backlog.splice(0), withinMs);
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     clearTimeout(enough);
   }

@@ -1,5 +1,5 @@
-/** Whether the controller lives and is ready comes in as functions; two HTTP endpoints for the kubelet go out. */
-import { createServer, type Server } from "node:http";
+/** What is wrong comes in as functions; what the kubelet and Prometheus ask for goes out over HTTP. */
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface HealthServer {
@@ -7,12 +7,22 @@ export interface HealthServer {
   stop(): Promise<void>;
 }
 
-/** Serves `/livez` and `/readyz`: 200 `ok`, or 503. Port 0 takes any free one. */
-export async function serveHealth(port: number, isReady: () => boolean): Promise<HealthServer> {
+export interface Health {
+  /** Why the process should be started anew; empty when it should not. */
+  livez(): string[];
+  /** Why it does not do its work at the moment. */
+  readyz(): string[];
+  metrics: { contentType: string; text(): Promise<string> };
+}
+
+/** Serves `/livez`, `/readyz` and `/metrics`: 200 `ok`, or 503 with a line for each thing that is wrong. Port 0 takes any. */
+export async function serveHealth(port: number, health: Health): Promise<HealthServer> {
   const server = createServer((request, response) => {
-    const ok = request.url === "/livez" || (request.url === "/readyz" && isReady());
-    const known = request.url === "/livez" || request.url === "/readyz";
-    response.writeHead(ok ? 200 : known ? 503 : 404, { "content-type": "text/plain" }).end(ok ? "ok\n" : "not ready\n");
+    const path = request.url?.split("?")[0];
+    if (path === "/livez") answer(response, health.livez());
+    else if (path === "/readyz") answer(response, health.readyz());
+    else if (path === "/metrics") void scrape(response, health.metrics);
+    else response.writeHead(404, TEXT).end("not found\n");
   });
   await listen(server, port);
   return {
@@ -23,6 +33,22 @@ export async function serveHealth(port: number, isReady: () => boolean): Promise
         server.closeAllConnections();
       }),
   };
+}
+
+const TEXT = { "content-type": "text/plain" };
+
+function answer(response: ServerResponse, wrong: string[]): void {
+  if (wrong.length === 0) response.writeHead(200, TEXT).end("ok\n");
+  else response.writeHead(503, TEXT).end(wrong.map((each) => `${each}\n`).join(""));
+}
+
+async function scrape(response: ServerResponse, { contentType, text }: Health["metrics"]): Promise<void> {
+  try {
+    const body = await text();
+    response.writeHead(200, { "content-type": contentType }).end(body);
+  } catch {
+    response.writeHead(500, TEXT).end("the metrics could not be collected\n");
+  }
 }
 
 function listen(server: Server, port: number): Promise<void> {

@@ -13,3 +13,16 @@ export function createLog(level: LogLevel): Log {
     formatters: { level: (label) => ({ level: label }) },
   });
 }
+
+/**
+ * What may be logged of an error: the message where it is one of the catalogue, since those hold no value; of any other,
+ * which is a bug of ours, its name and where it came from.
+ */
+export function describeError(error: unknown): { name: string; message?: string; stack?: string[] } {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const { name, message, stack = "" } = error;
+  if (name === "ApiError" || name === "Problem") return { name, message };
+  // A message may have lines that look like frames.
+  const frames = stack.replace(message, "").split("\n");
+  return { name, stack: frames.filter((line) => /^ {4}at /.test(line)).map((line) => line.trim()) };
+}

@@ -5,7 +5,7 @@ import { ListWatch } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
 import { bindingKey, type SecretBinding } from "../model/binding.ts";
 import type { Resource } from "../model/kube-object.ts";
-import { Reflector } from "./reflector.ts";
+import { Reflector, type RestartReason, type StreamState } from "./reflector.ts";
 
 export const SECRET_BINDINGS: Resource = {
   group: "inlay.dev",
@@ -22,12 +22,13 @@ interface Kept {
 }
 
 export interface BindingStoreEvents {
-  /** A binding is new or changed; also called for every binding when the first list is in. */
-  changed(key: string): void;
+  /** A binding is new or changed; as a resync, called for every binding when the stream is in step. */
+  changed(key: string, cause: "change" | "resync"): void;
   /** A binding is gone; this is how it last was. */
   gone(key: string, binding: SecretBinding): void;
   /** SecretBindings can't be listed: no CRD, or no right. It is tried again. */
   failed(error: ApiError): void;
+  restarted(resource: Resource, reason: RestartReason): void;
 }
 
 export class BindingStore {
@@ -45,13 +46,14 @@ export class BindingStore {
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
         if (after === undefined && before !== undefined) events.gone(key, before.binding);
-        else events.changed(key);
+        else events.changed(key, "change");
       },
       stateChanged: (state) => {
         if (state.phase === "failed") events.failed(state.error);
         if (state.phase !== "synced") return;
-        for (const { binding } of this.#reflector.values()) events.changed(bindingKey(binding));
+        for (const { binding } of this.#reflector.values()) events.changed(bindingKey(binding), "resync");
       },
+      restarted: (reason) => events.restarted(SECRET_BINDINGS, reason),
     });
   }
 
@@ -69,8 +71,8 @@ export class BindingStore {
     this.#written.set(bindingKey(binding), binding);
   }
 
-  get synced(): boolean {
-    return this.#reflector.state.phase === "synced";
+  get state(): StreamState {
+    return this.#reflector.stateOf(SECRET_BINDINGS);
   }
 
   start(): void {

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "../kube/api-error.ts";
 import type { ListWatch } from "../kube/list-watch.ts";
-import type { KubeObject } from "../model/kube-object.ts";
+import { type KubeObject, type Resource, resourceName } from "../model/kube-object.ts";
 
 /** `pending` until the first list is in; `failed` when the server refuses the list or does not serve the kind. */
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
@@ -17,12 +17,29 @@ export interface ReflectorEvents<T> {
   changed(key: string, after: T | undefined, before: T | undefined): void;
   /** The first list is in, or the stream recovered, or it failed. */
   stateChanged(state: ReflectorState): void;
+  /** The stream ended, for whatever reason, and is begun anew. */
+  restarted?(reason: RestartReason): void;
+}
+
+/** `ended` is the server's own way to share the load; `expired`, that it no longer knows the version to go on from. */
+export type RestartReason = "ended" | "silent" | "expired" | "refused" | "unavailable";
+
+/** How a stream is, for metrics and readiness. */
+export interface StreamState {
+  /** Group and plural of what it carries. */
+  resource: string;
+  phase: ReflectorState["phase"];
+  /** The server says that the identity may not have it, or that there is no such kind: nothing that time heals. */
+  refused: boolean;
+  /** Since the server last sent anything on it, a bookmark included. */
+  quietSeconds: number;
 }
 
 /** Bookmarks come once a minute; a stream without a line for this long is taken for dead. */
 const SILENCE_MS = 100_000;
 /** A stream that lived this long did not fail at once. */
 const LASTED_MS = 5_000;
+const REFUSALS = [401, 403, 404, 405];
 const BACKOFF_MS = { first: 250, most: 30_000, mostWhenRefused: 4_000 };
 
 /** `namespace/name`, or `name` for cluster-scoped objects. */
@@ -37,6 +54,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   readonly #store = new Map<string, T>();
   #state: ReflectorState = { phase: "pending" };
   #version: string | undefined;
+  #heard = performance.now();
   #done: Promise<void> = Promise.resolve();
 
   constructor(source: ListWatch, events: ReflectorEvents<T>) {
@@ -48,6 +66,16 @@ export class Reflector<T extends { resourceVersion: string }> {
     return this.#state;
   }
 
+  stateOf(resource: Resource): StreamState {
+    const { phase } = this.#state;
+    return {
+      resource: resourceName(resource),
+      phase,
+      refused: this.#state.phase === "failed" && REFUSALS.includes(this.#state.error.status),
+      quietSeconds: (performance.now() - this.#heard) / 1000,
+    };
+  }
+
   get(key: string): T | undefined {
     return this.#store.get(key);
   }
@@ -57,6 +85,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   }
 
   start(): void {
+    this.#heard = performance.now();
     this.#done = this.#run();
   }
 
@@ -70,15 +99,19 @@ export class Reflector<T extends { resourceVersion: string }> {
     let failures = 0;
     while (!signal.aborted) {
       const since = Date.now();
+      let reason: RestartReason = "ended";
       try {
         if (this.#version === undefined) await this.#list();
         this.#setState({ phase: "synced" });
-        await this.#watch();
+        reason = await this.#watch();
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof ApiError)) throw error;
         this.#fail(error, failures);
+        reason = reasonOf(error);
       }
+      if (signal.aborted) return;
+      this.#events.restarted?.(reason);
       // A stream that lasted is opened again at once, but not all of them in the same instant.
       const lasted = Date.now() - since > LASTED_MS;
       failures = lasted ? 0 : failures + 1;
@@ -91,7 +124,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   /** Lost connections leave the store as it is; refusals and too old versions ask for a new list. */
   #fail(error: ApiError, failures: number): void {
     if (error.status !== 0 && error.status !== 429 && error.status < 500) this.#version = undefined;
-    const refused = [401, 403, 404, 405].includes(error.status);
+    const refused = REFUSALS.includes(error.status);
     if (refused || (this.#state.phase === "pending" && failures > 1)) this.#setState({ phase: "failed", error });
   }
 
@@ -101,13 +134,15 @@ export class Reflector<T extends { resourceVersion: string }> {
     for await (const page of this.#source.list()) {
       for (const item of page.items) seen.set(objectKey(item.metadata.namespace, item.metadata.name), item);
       version = page.resourceVersion;
+      this.#heard = performance.now();
     }
     for (const key of [...this.#store.keys()]) if (!seen.has(key)) this.#put(key, undefined);
     for (const [key, object] of seen) this.#put(key, object);
     this.#version = version;
   }
 
-  async #watch(): Promise<void> {
+  /** Follows a stream to its end. One that fell silent is given up, which is no error. */
+  async #watch(): Promise<RestartReason> {
     const quiet = new AbortController();
     const signal = AbortSignal.any([this.#stop.signal, quiet.signal]);
     const alarm = setTimeout(() => quiet.abort(), SILENCE_MS);
@@ -115,12 +150,17 @@ export class Reflector<T extends { resourceVersion: string }> {
       const seconds = 300 + Math.floor(Math.random() * 300);
       for await (const event of this.#source.watch(this.#version as string, seconds, signal)) {
         alarm.refresh();
+        this.#heard = performance.now();
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
           this.#put(objectKey(namespace, name), event.type === "DELETED" ? undefined : event.object);
         }
         this.#version = event.object.metadata.resourceVersion;
       }
+      return "ended";
+    } catch (error) {
+      if (quiet.signal.aborted) return "silent";
+      throw error;
     } finally {
       clearTimeout(alarm);
     }
@@ -143,4 +183,9 @@ export class Reflector<T extends { resourceVersion: string }> {
     this.#state = state;
     this.#events.stateChanged(state);
   }
+}
+
+function reasonOf({ status }: ApiError): RestartReason {
+  if (status === 410) return "expired";
+  return REFUSALS.includes(status) ? "refused" : "unavailable";
 }

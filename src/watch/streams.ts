@@ -8,7 +8,7 @@ import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
-import { objectKey, Reflector, type ReflectorState } from "./reflector.ts";
+import { objectKey, Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 
 /** An object that a binding depends on, and as whom it is read. */
 export interface Interest {
@@ -23,7 +23,14 @@ export interface Version {
   generation: number | undefined;
 }
 
+/** What goes out: `cause` tells a change from the news that a stream is in step, or is not. */
+export interface StreamsEvents {
+  changed(dependent: string, cause: "change" | "resync"): void;
+  restarted(resource: Resource, reason: RestartReason): void;
+}
+
 interface Stream {
+  resource: Resource;
   reflector: Reflector<Version>;
   /** Object key -> the bindings that depend on it. */
   dependents: Map<string, Set<string>>;
@@ -45,7 +52,7 @@ interface Subscription {
 export class Streams {
   readonly #transport: Transport;
   readonly #client: Client;
-  readonly #changed: (dependent: string) => void;
+  readonly #events: StreamsEvents;
   readonly #streams = new Map<string, Stream>();
   readonly #subscriptions = new Map<string, Map<string, Subscription>>();
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
@@ -53,16 +60,15 @@ export class Streams {
   /** Whether the controller may watch a kind, or one name of it, everywhere. */
   readonly #shared = new Map<string, { allowed: Promise<boolean>; until: number }>();
 
-  constructor(transport: Transport, client: Client, changed: (dependent: string) => void) {
+  constructor(transport: Transport, client: Client, events: StreamsEvents) {
     this.#transport = transport;
     this.#client = client;
-    this.#changed = changed;
+    this.#events = events;
   }
 
-  /** How many streams are open, and how many of them are in step with the server. */
-  get health(): { open: number; synced: number } {
-    const states = [...this.#streams.values()].map((stream) => stream.reflector.state.phase);
-    return { open: states.length, synced: states.filter((phase) => phase === "synced").length };
+  /** How each stream is. */
+  get states(): StreamState[] {
+    return [...this.#streams.values()].map(({ reflector, resource }) => reflector.stateOf(resource));
   }
 
   /** Replaces what `dependent` depends on. It is called back when each is first known, and at every change after. */
@@ -107,7 +113,7 @@ export class Streams {
     const key = objectKey(interest.ref.namespace, interest.ref.name);
     const dependents = stream.dependents.get(key) ?? new Set();
     stream.dependents.set(key, dependents.add(dependent));
-    if (stream.reflector.state.phase !== "pending") this.#changed(dependent);
+    if (stream.reflector.state.phase !== "pending") this.#events.changed(dependent, "resync");
   }
 
   #unsubscribe(dependent: string, subscription: Subscription): void {
@@ -125,17 +131,22 @@ export class Streams {
   }
 
   #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung): Stream {
+    const { resource } = scope;
     const stream: Stream = {
+      resource,
       dependents: new Map(),
       reflector: new Reflector<Version>(new ListWatch(this.#transport, identity, scope), {
         keep: versionOf,
         changed: (key) => {
-          for (const dependent of stream.dependents.get(key) ?? []) this.#changed(dependent);
+          for (const dependent of stream.dependents.get(key) ?? []) this.#events.changed(dependent, "change");
         },
         stateChanged: (state) => {
           if (state.phase === "failed" && state.error.status === 403 && rung !== "name") this.#narrow(streamKey, rung);
-          else for (const dependents of stream.dependents.values()) for (const each of dependents) this.#changed(each);
+          else
+            for (const each of new Set([...stream.dependents.values()].flatMap((some) => [...some])))
+              this.#events.changed(each, "resync");
         },
+        restarted: (reason) => this.#events.restarted(resource, reason),
       }),
     };
     this.#streams.set(streamKey, stream);

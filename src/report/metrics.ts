@@ -1,0 +1,176 @@
+/**
+ * What the parts count and what they are at the moment comes in; Prometheus' text goes out, under the names that
+ * controllers in Go use, so that their dashboards fit. No label holds the name of an object, and none a value.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+const CONTROLLER = { controller: "secretbinding" };
+const QUEUE = { name: "secretbinding", ...CONTROLLER };
+
+/** As controller-runtime and client-go count work: from a millisecond to a minute and more. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+/** How the parts are when somebody scrapes. */
+export interface MetricSources {
+  concurrency: number;
+  /** How many keys wait, by lane. */
+  depths(): Record<string, number>;
+  /** For how many seconds each key that is being worked on has been. */
+  running(): number[];
+  streams(): { resource: string; phase: string; quietSeconds: number }[];
+  /** Undefined without leader election. */
+  leading(): boolean | undefined;
+}
+
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #counter = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
+    new Counter({ name, help, labelNames, registers: [this.#registry] });
+  readonly #histogram = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
+    new Histogram({ name, help, labelNames, buckets: SECONDS, registers: [this.#registry] });
+
+  readonly #reconciles = this.#counter(
+    "controller_runtime_reconcile_total",
+    "Reconciles by result.",
+    "controller",
+    "result",
+  );
+  readonly #reconcileErrors = this.#counter(
+    "controller_runtime_reconcile_errors_total",
+    "Reconciles that ended with an error.",
+    "controller",
+  );
+  readonly #reconcileTime = this.#histogram(
+    "controller_runtime_reconcile_time_seconds",
+    "How long a reconcile took.",
+    "controller",
+  );
+  readonly #adds = this.#counter("workqueue_adds_total", "Keys added to the queue.", "name", "controller");
+  readonly #retries = this.#counter("workqueue_retries_total", "Keys to be tried again.", "name", "controller");
+  readonly #queued = this.#histogram(
+    "workqueue_queue_duration_seconds",
+    "How long a key waited for its turn.",
+    "name",
+    "controller",
+  );
+  readonly #worked = this.#histogram(
+    "workqueue_work_duration_seconds",
+    "How long a key was worked on.",
+    "name",
+    "controller",
+  );
+  readonly #restarts = this.#counter(
+    "inlay_watch_restarts_total",
+    "Watches begun anew, by what they carry and why.",
+    "resource",
+    "reason",
+  );
+  readonly #writes = this.#counter("inlay_writes_total", "Writes to the API server.", "verb", "outcome");
+  readonly #propagation = this.#histogram(
+    "inlay_propagation_seconds",
+    "From the first watch event since a binding's last write to the write that the API server accepted.",
+  );
+
+  constructor(sources: MetricSources) {
+    this.#observe(sources);
+    this.#reconcileErrors.inc(CONTROLLER, 0);
+    for (const counter of [this.#adds, this.#retries]) counter.inc(QUEUE, 0);
+    for (const result of Object.values(RESULTS)) this.#reconciles.inc({ ...CONTROLLER, result }, 0);
+  }
+
+  /** Adds what Node and the process tell of themselves. */
+  collectProcess(): void {
+    // At 10 ms, its default, looking at the event loop would be most of what an idle controller does.
+    collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: 100 });
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  /** For the work queue. */
+  readonly queue = {
+    added: () => this.#adds.inc(QUEUE),
+    retried: () => this.#retries.inc(QUEUE),
+    started: (waited: number) => this.#queued.observe(QUEUE, waited),
+    ended: (took: number, result: keyof typeof RESULTS) => {
+      this.#worked.observe(QUEUE, took);
+      this.#reconcileTime.observe(CONTROLLER, took);
+      this.#reconciles.inc({ ...CONTROLLER, result: RESULTS[result] });
+      if (result === "error") this.#reconcileErrors.inc(CONTROLLER);
+    },
+  };
+
+  restarted(resource: string, reason: string): void {
+    this.#restarts.inc({ resource, reason });
+  }
+
+  wrote(verb: string, outcome: string): void {
+    this.#writes.inc({ verb, outcome });
+  }
+
+  propagated(seconds: number): void {
+    this.#propagation.observe(seconds);
+  }
+
+  #observe(sources: MetricSources): void {
+    const gauge = <T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void) =>
+      new Gauge({
+        name,
+        help,
+        labelNames,
+        registers: [this.#registry],
+        collect() {
+          this.reset();
+          collect(this);
+        },
+      });
+    gauge("workqueue_depth", "Keys that wait for their turn.", ["name", "controller", "priority"], (each) => {
+      for (const [priority, depth] of Object.entries(sources.depths())) each.set({ ...QUEUE, priority }, depth);
+    });
+    gauge("workqueue_unfinished_work_seconds", "Seconds of work under way.", ["name", "controller"], (each) =>
+      each.set(
+        QUEUE,
+        sources.running().reduce((sum, seconds) => sum + seconds, 0),
+      ),
+    );
+    gauge(
+      "workqueue_longest_running_processor_seconds",
+      "How long the longest reconcile under way has run.",
+      ["name", "controller"],
+      (each) => each.set(QUEUE, Math.max(0, ...sources.running())),
+    );
+    gauge("controller_runtime_active_workers", "Reconciles under way.", ["controller"], (each) =>
+      each.set(CONTROLLER, sources.running().length),
+    );
+    gauge("controller_runtime_max_concurrent_reconciles", "Most reconciles at once.", ["controller"], (each) =>
+      each.set(CONTROLLER, sources.concurrency),
+    );
+    gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (each) => {
+      for (const state of ["pending", "synced", "failed"]) each.set({ state }, 0);
+      for (const { phase } of sources.streams()) each.inc({ state: phase });
+    });
+    gauge(
+      "inlay_watch_last_event_age_seconds",
+      "How long the quietest synced watch of a kind has brought nothing, not even a bookmark.",
+      ["resource"],
+      (each) => {
+        const ages = new Map<string, number>();
+        for (const { resource, phase, quietSeconds } of sources.streams())
+          if (phase === "synced") ages.set(resource, Math.max(ages.get(resource) ?? 0, quietSeconds));
+        for (const [resource, age] of ages) each.set({ resource }, age);
+      },
+    );
+    gauge("leader_election_master_status", "1 for the replica that leads.", ["name"], (each) => {
+      const leading = sources.leading();
+      if (leading !== undefined) each.set({ name: "inlay-controller" }, leading ? 1 : 0);
+    });
+  }
+}
+
+/** What the queue says of a run, in controller-runtime's words. */
+const RESULTS = { never: "success", backoff: "requeue", after: "requeue_after", error: "error" } as const;
