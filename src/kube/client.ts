@@ -1,4 +1,5 @@
 /** The verbs of the Kubernetes API on one object, each made as an identity. Failures are thrown as ApiError. */
+import { stringifyJson } from "../model/json.ts";
 import { apiVersionOf, type JsonObject, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
@@ -67,7 +68,7 @@ export class Client {
       identity,
       contentType: "application/apply-patch+yaml",
       accept: METADATA_ONLY,
-      body: JSON.stringify({ ...leaves, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }),
+      body: stringifyJson({ ...leaves, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }),
     });
   }
 
@@ -83,7 +84,7 @@ export class Client {
       identity,
       contentType: "application/json-patch+json",
       accept: METADATA_ONLY,
-      body: JSON.stringify(operations),
+      body: stringifyJson(operations),
     });
   }
 
@@ -95,7 +96,7 @@ export class Client {
       path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
       identity,
       contentType: "application/merge-patch+json",
-      body: JSON.stringify(patch),
+      body: stringifyJson(patch),
     });
   }
 
@@ -106,7 +107,7 @@ export class Client {
       method: "PUT",
       path: `${pathOf(resource, namespace, name, "status")}?${new URLSearchParams({ fieldManager })}`,
       identity,
-      body: JSON.stringify(object),
+      body: stringifyJson(object),
     });
   }
 
@@ -116,7 +117,7 @@ export class Client {
       method: "PUT",
       path: pathOf(resource, namespace, name),
       identity,
-      body: JSON.stringify(object),
+      body: stringifyJson(object),
     });
   }
 
@@ -125,7 +126,7 @@ export class Client {
       method: "POST",
       path: pathOf(resource, namespace),
       identity,
-      body: JSON.stringify(object),
+      body: stringifyJson(object),
     });
   }
 
@@ -144,7 +145,7 @@ export class Client {
       method: "POST",
       path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
       identity,
-      body: JSON.stringify({
+      body: stringifyJson({
         apiVersion: "authorization.k8s.io/v1",
         kind: "SelfSubjectAccessReview",
         spec: { resourceAttributes: { verb, group, version, resource: plural, namespace, name } },

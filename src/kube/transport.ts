@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
+import { parseJson } from "../model/json.ts";
 import { ApiError } from "./api-error.ts";
 import type { Credentials } from "./credentials.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
@@ -57,7 +58,7 @@ export class Transport {
   async request<T>(request: Request): Promise<T> {
     const agent = this.#requests;
     const text = await this.#withinDeadline(request, agent, (signal) => this.#attempt(request, signal));
-    return (text === "" ? undefined : JSON.parse(text)) as T;
+    return (text === "" ? undefined : parseJson(text)) as T;
   }
 
   /**

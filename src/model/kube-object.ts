@@ -1,6 +1,7 @@
 /** The shapes that every object of the Kubernetes API shares, and the ways to name one. No I/O. */
 
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+/** A bigint is an integer that a double can't hold; see json.ts. */
+export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 export type JsonObject = { [key: string]: JsonValue };
 
 export interface ManagedFieldsEntry {
