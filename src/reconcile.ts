@@ -3,18 +3,28 @@
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
-import { FINALIZER, type SecretBinding, type Status, type TargetStatus } from "./model/binding.ts";
+import {
+  FINALIZER,
+  missingPolicyOf,
+  type SecretBinding,
+  type Status,
+  type Target,
+  type TargetStatus,
+} from "./model/binding.ts";
 import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
+import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
 import type { Parts } from "./parts.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
-import { isSameStatus, statusOf, withRecords } from "./report/status.ts";
+import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { readSource } from "./resolve/sources.ts";
 import { type Prepared, prepareTarget, type Run, syncTarget } from "./target.ts";
+import { planTarget } from "./transform/plan.ts";
+import { sourcesDiffer } from "./transform/require-same.ts";
 import { releaseDeleted, releaseLeftovers } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
 import { SECRET_BINDINGS } from "./watch/bindings.ts";
@@ -47,6 +57,7 @@ export class Reconciler {
     if (binding === undefined) return this.#forget(key);
     this.#gone.delete(key);
     if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
+    if (binding.spec.suspend) return this.#suspend(key, binding);
 
     const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
     const references = await resolveReferences(binding, discovery);
@@ -56,13 +67,18 @@ export class Reconciler {
     this.#settled.delete(key);
 
     const run: Run = { parts: this.#parts, binding, identity, inputs: view.inputs };
-    const sources = await readSources(references, view, (ref) => readSource(client, identity, ref));
-    const { remaining, left } = await releaseLeftovers(run, references, view.account);
+    const sources = await readSources(references, view, (ref, name) =>
+      readSource(client, identity, ref, missingPolicyOf(binding, name)),
+    );
+    const { requireSame } = binding.spec;
+    const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
+    const plans = new Map(references.targets.map(({ target }) => [target, planned(target, sources, differ)]));
+    const { remaining, left } = await releaseLeftovers(run, references, plans, view.account);
     const prepared = await Promise.all(
       remaining.map((each) => {
         const blocked =
-          view.account ?? each.problem ?? (each.ref instanceof Problem ? each.ref : view.problemOf(each.ref));
-        return prepareTarget(run, each, sources, blocked);
+          view.account ?? each.problem ?? differ ?? (each.ref instanceof Problem ? each.ref : view.problemOf(each.ref));
+        return prepareTarget(run, each, blocked);
       }),
     );
     const records = [...prepared, ...left].map(({ record }) => record);
@@ -127,6 +143,14 @@ export class Reconciler {
     return written;
   }
 
+  /** Nothing is watched either: what happened meanwhile is seen when the binding goes on. */
+  async #suspend(key: string, binding: SecretBinding): Promise<WorkResult> {
+    this.#settled.delete(key);
+    this.#parts.streams.observe(key, []);
+    await this.#writeStatus(binding, suspendedStatus(binding, new Date()));
+    return DONE;
+  }
+
   async #delete(key: string, binding: SecretBinding): Promise<WorkResult> {
     const finalizers = binding.metadata.finalizers ?? [];
     if (!finalizers.includes(FINALIZER)) return DONE;
@@ -155,15 +179,33 @@ function acquires(prepared: readonly Prepared[]): boolean {
   return prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0);
 }
 
+/**
+ * A target's values, or why there are none. Sources of different states remove nothing either, but what is wrong with the
+ * binding itself goes first.
+ */
+function planned(
+  { fields }: Target,
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  differ: Problem | undefined,
+): Plan | Problem {
+  try {
+    const plan = planTarget(fields, sources);
+    return differ?.reason === "SourcesDiffer" ? differ : plan;
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
+}
+
 /** Each source is read once, so that all targets take their values from the same state of it. */
 async function readSources(
   { sources }: References,
   view: View,
-  read: (ref: ObjectRef) => Promise<LiveSource | Problem>,
+  read: (ref: ObjectRef, name: string) => Promise<LiveSource | Problem>,
 ): Promise<Map<string, LiveSource | Problem>> {
   const entries = [...sources].map(async ([name, ref]) => {
     const problem = ref instanceof Problem ? ref : (view.account ?? view.problemOf(ref));
-    return [name, problem ?? (await read(ref as ObjectRef))] as const;
+    return [name, problem ?? (await read(ref as ObjectRef, name))] as const;
   });
   return new Map(await Promise.all(entries));
 }

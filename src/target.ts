@@ -1,15 +1,15 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
-import { type Decision, type Desired, decide } from "./apply/decide.ts";
+import { type Decision, type Desired, decide, waitingIn } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
 import type { Identity } from "./kube/identity.ts";
 import { bindingKey, conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
+import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
-import type { LiveSource } from "./model/source-value.ts";
 import type { Parts } from "./parts.ts";
-import { planTarget } from "./transform/plan.ts";
+import { missingOf } from "./transform/plan.ts";
 import { checkAgainstSchema } from "./transform/schema-check.ts";
 
 /** One reconcile of one binding. */
@@ -31,13 +31,19 @@ export type Prepared = { record: TargetStatus } & (
 /** Finds out what is to be written. `blocked` says why nothing can be; what is wrong with the binding itself goes first. */
 export async function prepareTarget(
   run: Run,
-  { target, ref, record }: { target: Target; ref: ObjectRef | Problem; record: TargetStatus },
-  sources: ReadonlyMap<string, LiveSource | Problem>,
+  {
+    target,
+    ref,
+    record,
+    plan,
+  }: { target: Target; ref: ObjectRef | Problem; record: TargetStatus; plan: Plan | Problem },
   blocked: Problem | undefined,
 ): Promise<Prepared> {
   const { client, schemas } = run.parts;
   try {
-    const plan = planTarget(target.fields, sources);
+    if (plan instanceof Problem) throw plan;
+    const missing = missingOf(plan);
+    if (missing) throw missing;
     if (blocked) throw blocked;
     if (ref instanceof Problem) throw ref;
     const live = await readTarget(client, run.identity, ref);
@@ -57,9 +63,10 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
   if ("problem" in prepared) return { record: prepared.record, problem: prepared.problem };
   const { parts, binding } = run;
   const { ref, live, desired, decision } = prepared;
-  const record = held(prepared.record, live, desired);
+  const record = held(prepared.record, live, desired, decision);
+  const note = noteOf(desired.plan);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
-  if (!decision.write) return { record, ...contended(run, fight) };
+  if (!decision.write) return { record, ...note, ...contended(run, fight) };
   const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
   try {
@@ -79,7 +86,12 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
       note: `wrote ${paths.join(", ")} of ${where}`,
     });
     const { uid, resourceVersion, generation } = metadata;
-    return { record, written: { ref, version: { uid, resourceVersion, generation } }, ...contended(run, fight) };
+    return {
+      record,
+      ...note,
+      written: { ref, version: { uid, resourceVersion, generation } },
+      ...contended(run, fight),
+    };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return { record: prepared.record, problem: error };
@@ -110,9 +122,16 @@ function noted(record: TargetStatus, live: KubeObject, decision: Decision): Targ
 }
 
 /** The record once everything stands. */
-function held(record: TargetStatus, live: KubeObject, { plan }: Desired): TargetStatus {
-  const { acquiring: _, ...rest } = record;
-  return { ...rest, uid: live.metadata.uid, paths: plan.fields.map(({ path }) => String(path)) };
+function held(record: TargetStatus, live: KubeObject, desired: Desired, { carried }: Decision): TargetStatus {
+  const { acquiring: _, paths = [], ...rest } = record;
+  const written = [...desired.plan.fields, ...carried].map(({ path }) => String(path));
+  const waiting = waitingIn(desired).map(String);
+  const stays = paths.filter((path) => waiting.includes(path) && !written.includes(path));
+  return { ...rest, uid: live.metadata.uid, paths: [...written, ...stays] };
+}
+
+function noteOf({ leftOut }: Plan): Pick<TargetOutcome, "note"> {
+  return leftOut.length === 0 ? {} : { note: `left out: ${leftOut.map(({ why }) => why.message).join("; ")}` };
 }
 
 function withoutHoldings({ uid: _u, paths: _p, acquiring: _a, parents: _r, ...rest }: TargetStatus): TargetStatus {

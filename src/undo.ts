@@ -10,6 +10,7 @@ import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
 import { describeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
+import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { Parts } from "./parts.ts";
 import { isRecordOf, NAMESPACES, newRecord, type References, resolveRecorded } from "./resolve/references.ts";
@@ -24,32 +25,47 @@ export interface Remaining {
   target: Target;
   ref: ObjectRef | Problem;
   record: TargetStatus;
+  plan: Plan | Problem;
   /** Why it can't be written: fields that it no longer has are still to be released. */
   problem: Problem | undefined;
 }
 
 /**
- * Releases what status records and the spec no longer names: whole targets, and single fields. `left` are objects that
- * the spec names no more and that could not be released yet.
+ * Releases what status records and the spec no longer names: whole targets, and single fields; and removes fields whose
+ * value is missing, where the binding says so. `left` are objects that the spec names no more and that could not be
+ * released yet.
  */
 export async function releaseLeftovers(
   run: Run,
   { targets }: References,
+  plans: ReadonlyMap<Target, Plan | Problem>,
   blocked: Problem | undefined,
 ): Promise<{ remaining: Remaining[]; left: TargetOutcome[] }> {
   const recorded = run.binding.status?.targets ?? [];
-  const named = new Set<TargetStatus>();
+  const current = new Set<TargetStatus>();
   const remaining: Remaining[] = [];
   for (const { target, ref } of targets) {
     const fresh = newRecord(run.binding, target, ref);
     const before = recorded.find((each) => isRecordOf(each, fresh)) ?? fresh;
-    named.add(before);
+    current.add(before);
     const mode = onReleaseOf(run.binding, target);
-    const { record, problem } = await releasePaths(run, before, mode, pathsOf(target), blocked);
-    remaining.push({ target, ref, record: { ...record, apiVersion: target.apiVersion, onRelease: mode }, problem });
+    const plan = plans.get(target) as Plan | Problem;
+    const named = pathsOf(target);
+    const kept = await releasePaths(run, before, mode, named, blocked);
+    const leftOut = plan instanceof Problem ? [] : plan.leftOut;
+    const gone = leftOut.filter(({ why }) => why.policy.onMissing === "Remove").map(({ path }) => String(path));
+    const wanted = new Set([...named].filter((path) => !gone.includes(path)));
+    const { record, problem } = kept.problem ? kept : await releasePaths(run, kept.record, "Remove", wanted, blocked);
+    remaining.push({
+      target,
+      ref,
+      plan,
+      record: { ...record, apiVersion: target.apiVersion, onRelease: mode },
+      problem,
+    });
   }
   const left: TargetOutcome[] = [];
-  for (const before of recorded.filter((each) => !named.has(each))) {
+  for (const before of recorded.filter((each) => !current.has(each))) {
     const { record, problem } = await releasePaths(run, before, before.onRelease ?? "Retain", new Set(), blocked);
     if (problem) left.push({ record, problem });
   }

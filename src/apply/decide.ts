@@ -2,13 +2,14 @@
  * What should stand in a target, what stands there, and the record of what is ours come in; whether to write, and how,
  * goes out. Pure.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { TargetStatus } from "../model/binding.ts";
 import type { FieldPath } from "../model/field-path.ts";
+import { sameJson } from "../model/json.ts";
 import type { KubeObject } from "../model/kube-object.ts";
-import type { Plan } from "../model/plan.ts";
+import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
-import { holds, otherHolders } from "./ownership.ts";
+import { SecretValue } from "../model/secret-value.ts";
+import { heldPart, holds, otherHolders } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -20,12 +21,17 @@ export interface Decision {
   write: boolean;
   /** Take the fields from whoever holds them: because the binding says so, or because they are ours by record. */
   force: boolean;
-  /** The write is only right for the version that was read: forced, while some fields are not ours yet. */
+  /** The write is only right for the version that was read: it carries values of it, or is forced while some fields are not ours yet. */
   guarded: boolean;
   /** Paths that are written for the first time. */
   acquires: string[];
   /** Objects that will come to be on the way to those paths. */
   parents: string[];
+  /**
+   * Fields of ours whose value is missing now and which are to stay: an apply that left them out would remove them, so
+   * it says again what stands there.
+   */
+  carried: PlannedField[];
   /** Managers who hold a path of ours that differs now. */
   takenBy: string[];
 }
@@ -35,12 +41,17 @@ export function recordedPaths(record: TargetStatus | undefined, live: KubeObject
   return record?.uid === live.metadata.uid ? (record.paths ?? []) : [];
 }
 
+/** The fields that are left out of the plan, and stay as they are. */
+export function waitingIn({ plan }: Desired): FieldPath[] {
+  return plan.leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : []));
+}
+
 /** Throws Problem("Conflict") when a field not ours yet is another's, and the binding does not say to take it. */
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const entries = live.metadata.managedFields ?? [];
   const recorded = new Set(recordedPaths(record, live));
   const { fields } = desired.plan;
-  const isEqual = fields.map(({ path, value }) => isDeepStrictEqual(path.get(live), value.reveal()));
+  const isEqual = fields.map(({ path, value }) => sameJson(path.get(live), value.reveal()));
   const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
   const acquires = acquired.map(({ path }) => String(path));
   const write = !fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
@@ -51,10 +62,16 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       : otherHolders(live, desired.fieldManager, path).map((manager) => ({ path: String(path), manager })),
   );
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
+  const carried = waitingIn(desired).flatMap((path) => {
+    const value = heldPart(live, desired.fieldManager, path);
+    return value === undefined ? [] : [{ path, value: new SecretValue(value) }];
+  });
   return {
     write,
     force: desired.conflicts === "Force" || acquired.length < fields.length,
-    guarded: desired.conflicts === "Fail" && acquired.length > 0 && acquired.length < fields.length,
+    guarded:
+      carried.length > 0 || (desired.conflicts === "Fail" && acquired.length > 0 && acquired.length < fields.length),
+    carried,
     acquires,
     parents: missingParents(
       acquired.map(({ path }) => path),

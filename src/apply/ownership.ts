@@ -3,7 +3,7 @@
  * of structured-merge-diff: `f:<name>` for a field, `.` for the object itself, `{}` for a leaf.
  */
 import { FieldPath } from "../model/field-path.ts";
-import type { JsonObject, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 
 /** Our own entry: written by server-side apply, on the object itself. */
 export function isEntryOf(entry: ManagedFieldsEntry, manager: string): boolean {
@@ -13,6 +13,25 @@ export function isEntryOf(entry: ManagedFieldsEntry, manager: string): boolean {
 /** Whether `manager` holds the path by server-side apply. */
 export function holds(entries: readonly ManagedFieldsEntry[], manager: string, path: FieldPath): boolean {
   return entries.some((entry) => isEntryOf(entry, manager) && reach(entry.fieldsV1 ?? {}, path) === "node");
+}
+
+/** Of what stands at the path, the part that `manager` holds by server-side apply; undefined if that is nothing. */
+export function heldPart(live: KubeObject, manager: string, path: FieldPath): JsonValue | undefined {
+  const value = path.get(live) as JsonValue | undefined;
+  const entry = (live.metadata.managedFields ?? []).find((each) => isEntryOf(each, manager));
+  const fields = fieldsAt(entry?.fieldsV1 ?? {}, path);
+  return value === undefined || fields === undefined ? undefined : partOf(value, fields);
+}
+
+/** Without what others hold in an object; a list is taken whole. */
+function partOf(value: JsonValue, fields: JsonObject): JsonValue {
+  const names = Object.keys(fields).filter((key) => key !== ".");
+  const isGranular = names.length > 0 && names.every((name) => name.startsWith("f:"));
+  if (!isGranular || typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const held = names.map((name) => [name.slice(2), fields[name] as JsonObject] as const);
+  return Object.fromEntries(
+    held.flatMap(([key, below]) => (Object.hasOwn(value, key) ? [[key, partOf(value[key] as JsonValue, below)]] : [])),
+  );
 }
 
 /** Who but `manager` holds the path, or a parent of it as a whole, or something below it. */

@@ -5,7 +5,7 @@ import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import type { FieldPath, Segment } from "../model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
-import type { Plan } from "../model/plan.ts";
+import type { PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { conflict, type Decision, type Desired } from "./decide.ts";
 
@@ -20,7 +20,7 @@ export async function readTarget(client: Client, identity: Identity, ref: Object
 }
 
 /**
- * Writes all fields of the plan in one request, to the very object that was read: its uid goes with it, so nothing is
+ * Writes all fields of the plan in one request, and what is carried, to the very object that was read: its uid goes with it, so nothing is
  * ever created. Throws Problem; `Unavailable` when the object changed in between, which asks for another try.
  */
 export async function writeTarget(
@@ -32,7 +32,7 @@ export async function writeTarget(
   live: KubeObject,
 ): Promise<KubeObject> {
   const { uid, resourceVersion } = live.metadata;
-  const leaves = leavesOf(desired.plan);
+  const leaves = leavesOf([...desired.plan.fields, ...decision.carried]);
   if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
   try {
     return await client.apply(identity, ref, uid, leaves, {
@@ -57,10 +57,10 @@ function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
   );
 }
 
-/** The plan as the smallest object that holds its fields. */
-function leavesOf(plan: Plan): JsonObject {
+/** The smallest object that holds the fields. */
+function leavesOf(fields: readonly PlannedField[]): JsonObject {
   const root: JsonObject = {};
-  for (const { path, value } of plan.fields) {
+  for (const { path, value } of fields) {
     let at = root;
     for (const segment of path.parent?.segments ?? []) at = child(at, path, segment);
     at[keyOf(path, path.segments.at(-1))] = value.reveal();

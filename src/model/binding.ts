@@ -1,4 +1,5 @@
 /** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
+import type { MissingPolicy } from "./problem.ts";
 import type { SecretBinding } from "./secret-binding.ts";
 
 export type { SecretBinding };
@@ -27,3 +28,9 @@ export const conflictsOf = (binding: SecretBinding, target: Target) =>
 
 export const onReleaseOf = (binding: SecretBinding, target: Target) =>
   target.onRelease ?? binding.spec.defaults.onRelease;
+
+/** What becomes of the fields that need what is missing in the source of that name. */
+export function missingPolicyOf({ spec }: SecretBinding, name: string): MissingPolicy {
+  const source = spec.sources.find((each) => sourceName(each) === name);
+  return { onMissing: source?.onMissing ?? spec.defaults.onMissing, optional: source?.optional ?? false };
+}

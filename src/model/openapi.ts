@@ -1,4 +1,5 @@
 /** The part of OpenAPI v3 that Kubernetes publishes at /openapi/v3, as far as it says what may stand where. Types only. */
+import type { JsonValue } from "./kube-object.ts";
 
 export type OpenApiType = "string" | "integer" | "number" | "boolean" | "object" | "array";
 
@@ -12,6 +13,18 @@ export interface OpenApiSchema {
   type?: OpenApiType;
   format?: string;
   nullable?: boolean;
+  enum?: JsonValue[];
+  /** In Go's syntax (RE2), found anywhere in the text. */
+  pattern?: string;
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+  exclusiveMinimum?: boolean;
+  exclusiveMaximum?: boolean;
+  multipleOf?: number;
+  minItems?: number;
+  maxItems?: number;
   properties?: Record<string, OpenApiSchema>;
   /** Absent on an object with properties: no others. */
   additionalProperties?: boolean | OpenApiSchema;

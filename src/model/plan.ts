@@ -1,14 +1,24 @@
 /** What transform makes and apply writes: the fields of one target with their values. Types only. */
 import type { FieldPath } from "./field-path.ts";
 import type { JsonValue } from "./kube-object.ts";
+import type { MissingValue } from "./problem.ts";
 import type { SecretValue } from "./secret-value.ts";
 
 export interface PlannedField {
   readonly path: FieldPath;
   readonly value: SecretValue<JsonValue>;
+  /** The value is bytes, in base64. */
+  readonly isBytes?: boolean;
+}
+
+/** A field whose value is not there; its policy says what becomes of it. */
+export interface LeftOut {
+  readonly path: FieldPath;
+  readonly why: MissingValue;
 }
 
 /** All fields of one target, to be written in one request. */
 export interface Plan {
   readonly fields: readonly PlannedField[];
+  readonly leftOut: readonly LeftOut[];
 }

@@ -21,6 +21,8 @@ export const healingOf = {
   SourceNotFound: "event",
   KeyNotFound: "event",
   NotUtf8: "event",
+  InvalidValue: "event",
+  SourcesDiffer: "event",
   ServiceAccountNotFound: "event",
   TargetNotFound: "event",
   KindNotFound: "soon",
@@ -48,5 +50,21 @@ export class Problem extends Error {
   }
   get healing(): Healing {
     return healingOf[this.reason];
+  }
+}
+
+/** What a source says is to become of the fields that need what is not there. */
+export interface MissingPolicy {
+  readonly onMissing: "Wait" | "Remove";
+  /** The binding is as it should be without it. */
+  readonly optional: boolean;
+}
+
+/** A value that is not there: its source, or the key or field in it. */
+export class MissingValue extends Problem {
+  readonly policy: MissingPolicy;
+  constructor(reason: "SourceNotFound" | "KeyNotFound", message: string, policy: MissingPolicy) {
+    super(reason, message);
+    this.policy = policy;
   }
 }

@@ -13,9 +13,21 @@ export interface SecretBinding {
      */
     serviceAccountName: string;
     /**
-     * What holds for every target that does not say otherwise.
+     * While true, nothing is written and nothing is released, unless the binding is deleted. Afterwards everything is caught up with.
+     */
+    suspend?: boolean;
+    /**
+     * The key of an annotation that all sources must carry with the same value; until they do, nothing is written. For values that belong together and stand in several objects, which can't be read at one moment.
+     */
+    requireSame?: string;
+    /**
+     * What holds for every source and target that does not say otherwise.
      */
     defaults: {
+      /**
+       * What becomes of the fields that need a source, or a key of it, that is not there. Wait leaves what was written; Remove takes it out again.
+       */
+      onMissing: "Wait" | "Remove";
       /**
        * What to do when another field manager owns a field that is to be written for the first time. Fail reports the manager and writes nothing; Force takes the field over.
        */
@@ -40,6 +52,14 @@ export interface SecretBinding {
            */
           name?: string;
           /**
+           * Overrides spec.defaults.onMissing for this source.
+           */
+          onMissing?: "Wait" | "Remove";
+          /**
+           * The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written.
+           */
+          optional?: boolean;
+          /**
            * A Secret of this namespace.
            */
           secret: {
@@ -53,6 +73,14 @@ export interface SecretBinding {
            * The name by which fields and templates call this source; that of the object unless given.
            */
           name?: string;
+          /**
+           * Overrides spec.defaults.onMissing for this source.
+           */
+          onMissing?: "Wait" | "Remove";
+          /**
+           * The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written.
+           */
+          optional?: boolean;
           secret?: never;
           /**
            * A ConfigMap of this namespace.
@@ -67,6 +95,14 @@ export interface SecretBinding {
            * The name by which fields and templates call this source; that of the object unless given.
            */
           name?: string;
+          /**
+           * Overrides spec.defaults.onMissing for this source.
+           */
+          onMissing?: "Wait" | "Remove";
+          /**
+           * The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written.
+           */
+          optional?: boolean;
           secret?: never;
           configMap?: never;
           /**
@@ -129,20 +165,32 @@ export interface SecretBinding {
              */
             path: string;
             /**
-             * One value as it is. key for a Secret or ConfigMap, fieldPath for an object.
+             * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object.
              */
             from:
               | {
                   source: string;
                   key: string;
+                  /**
+                   * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
+                   */
+                  pointer?: string;
                   fieldPath?: never;
                 }
               | {
                   source: string;
                   key?: never;
+                  /**
+                   * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
+                   */
+                  pointer?: string;
                   fieldPath: string;
                 };
             template?: never;
+            /**
+             * The type of the value. Keys and templates are strings unless it says otherwise, fields of objects and what a pointer finds keep the type that they have. bytes are written in base64; json and yaml are parsed.
+             */
+            as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
           }
         | {
             /**
@@ -154,6 +202,10 @@ export interface SecretBinding {
              * Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}.
              */
             template: string;
+            /**
+             * The type of the value. Keys and templates are strings unless it says otherwise, fields of objects and what a pointer finds keep the type that they have. bytes are written in base64; json and yaml are parsed.
+             */
+            as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
           }
       )[];
     }[];

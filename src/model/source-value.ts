@@ -1,15 +1,25 @@
 /** What reading a source gives: the stage that reads makes it, the stage that shapes values takes it. No I/O. */
 import type { JsonObject } from "./kube-object.ts";
+import type { MissingPolicy, Problem } from "./problem.ts";
 import type { SecretValue } from "./secret-value.ts";
 
 /**
  * A source as it was read, all of it at once. `data`: a Secret or ConfigMap, its keys with decoded bytes. `object`: any
- * other object. `description` names it in messages, such as `Secret registry/bucket`.
+ * other object. `absent`: there is no such object. `description` names it in messages, such as `Secret registry/bucket`.
  */
-export type LiveSource =
+export type LiveSource = {
+  readonly description: string;
+  /** What becomes of the fields that need what is not in it. */
+  readonly policy: MissingPolicy;
+} & (
   | {
       readonly kind: "data";
-      readonly description: string;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
+      readonly annotations: Annotations;
     }
-  | { readonly kind: "object"; readonly description: string; readonly object: SecretValue<JsonObject> };
+  | { readonly kind: "object"; readonly object: SecretValue<JsonObject>; readonly annotations: Annotations }
+  | { readonly kind: "absent"; readonly problem: Problem }
+);
+
+/** Sealed, since kubectl keeps whole objects in one of them. */
+type Annotations = SecretValue<Readonly<Record<string, string>>>;

@@ -8,7 +8,8 @@ import type { TargetOutcome } from "../model/outcome.ts";
 const LONGEST_MESSAGE = 1024;
 
 export interface Verdict {
-  ready: boolean;
+  /** Unknown while nobody looks. */
+  ready: Condition["status"];
   reason: string;
   message: string;
 }
@@ -19,13 +20,15 @@ export function judge(outcomes: readonly TargetOutcome[]): Verdict {
   const [first] = failed;
   if (first?.problem === undefined) {
     const count = outcomes.length === 1 ? "the target holds" : `all ${outcomes.length} targets hold`;
-    return { ready: true, reason: "Synced", message: `${count} the current values` };
+    const notes = outcomes.flatMap(({ note }) => note ?? []);
+    const message = [`${count} the current values`, ...notes].join("; ");
+    return { ready: "True", reason: "Synced", message: message.slice(0, LONGEST_MESSAGE) };
   }
   const { kind, namespace, name } = first.record;
   const others = new Set(failed.map(({ problem }) => problem?.message)).size - 1;
   const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
   const message = `${describeObject(kind, namespace, name)}: ${first.problem.message}${more}`;
-  return { ready: false, reason: first.problem.reason, message: message.slice(0, LONGEST_MESSAGE) };
+  return { ready: "False", reason: first.problem.reason, message: message.slice(0, LONGEST_MESSAGE) };
 }
 
 /** The whole status after a reconcile. `left` are records of objects that the spec names no more and that remain. */
@@ -45,6 +48,17 @@ export function statusOf(
   };
 }
 
+/** The status of a binding that is suspended: what is recorded stays. */
+export function suspendedStatus(binding: SecretBinding, now: Date): Status {
+  const message = "spec.suspend is true, so nothing is written or released; set it to false to catch up";
+  const verdict: Verdict = { ready: "Unknown", reason: "Suspended", message };
+  return {
+    ...binding.status,
+    observedGeneration: binding.metadata.generation ?? 0,
+    conditions: [ready(binding, verdict, now)],
+  };
+}
+
 /** The binding's status with other records, for the note that is made before a first write. */
 export function withRecords(binding: SecretBinding, targets: readonly TargetStatus[]): Status {
   return { ...binding.status, targets: [...targets] };
@@ -54,14 +68,16 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
   return isDeepStrictEqual(a, b);
 }
 
-function recordOf({ record, problem }: TargetOutcome): TargetStatus {
+function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
   const { message: _, ...rest } = record;
-  if (problem === undefined) return { ...rest, reason: "Synced" };
+  if (problem === undefined) {
+    return { ...rest, reason: "Synced", ...(note !== undefined && { message: note.slice(0, LONGEST_MESSAGE) }) };
+  }
   return { ...rest, reason: problem.reason, message: problem.message.slice(0, LONGEST_MESSAGE) };
 }
 
 function ready(binding: SecretBinding, verdict: Verdict, now: Date): Condition {
-  const status = verdict.ready ? "True" : "False";
+  const status = verdict.ready;
   const before = binding.status?.conditions?.find((condition) => condition.type === "Ready");
   return {
     type: "Ready",

@@ -1,52 +1,58 @@
 /** A source that was read and a place in it come in, the value there goes out, still sealed. Pure. */
 import type { FieldPath } from "../model/field-path.ts";
 import type { JsonValue } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
+import { MissingValue, Problem } from "../model/problem.ts";
 import type { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 
 export type DataSource = Extract<LiveSource, { kind: "data" }>;
 export type ObjectSource = Extract<LiveSource, { kind: "object" }>;
+export type PresentSource = DataSource | ObjectSource;
 
-/** The text of one key, to the letter. Throws Problem("KeyNotFound") and Problem("NotUtf8"). */
-export function readText(source: DataSource, key: string): SecretValue<string> {
+/** The source, if there is one. Throws MissingValue("SourceNotFound"). */
+export function present(source: LiveSource): PresentSource {
+  if (source.kind === "absent") throw new MissingValue("SourceNotFound", source.problem.message, source.policy);
+  return source;
+}
+
+/** The bytes of one key. Throws MissingValue("KeyNotFound"). */
+export function readBytes(source: DataSource, key: string): SecretValue<Uint8Array> {
   const bytes = source.data.get(key);
-  if (bytes === undefined) throw new Problem("KeyNotFound", `${source.description} has no key ${key}`);
-  return bytes.map((value) => {
-    try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(value);
-    } catch {
-      throw new Problem(
-        "NotUtf8",
-        `key ${key} of ${source.description} is not UTF-8 text, so it can't be written as text`,
-      );
-    }
-  });
+  if (bytes === undefined) throw notFound(source, `key ${key}`);
+  return bytes;
 }
 
-/** The value at a path, of any JSON type. Throws Problem("KeyNotFound") if absent or null, and what `exact` throws. */
+/** The text of one key, to the letter. Throws MissingValue("KeyNotFound") and Problem("NotUtf8"). */
+export function readText(source: DataSource, key: string): SecretValue<string> {
+  return readBytes(source, key).map((bytes) => textOf(bytes, keyOf(source, key)));
+}
+
+/** The value at a path, of any JSON type. Throws MissingValue("KeyNotFound") if absent or null. */
 export function readField(source: ObjectSource, path: FieldPath): SecretValue<JsonValue> {
-  return source.object.map((object) => exact(path.get(object), source, path.toString()));
+  return source.object.map((object) => there(path.get(object), source, `field ${path}`));
 }
 
-/**
- * The value of `where` in an object source, if it came through JSON.parse unharmed. Throws Problem("KeyNotFound") for
- * undefined and null, and Problem("TypeMismatch") for integers past 2^53, which have lost their last digits by now.
- */
-export function exact(value: unknown, source: ObjectSource, where: string): JsonValue {
-  if (value === undefined || value === null) {
-    throw new Problem("KeyNotFound", `${source.description} has no field ${where}`);
-  }
-  if (!isExact(value)) {
-    throw new Problem(
-      "TypeMismatch",
-      `field ${where} of ${source.description} has an integer past 2^53, too long to copy`,
-    );
-  }
+/** The value itself, if there is one. Throws MissingValue("KeyNotFound") for undefined and null. */
+export function there(value: unknown, source: PresentSource, where: string): JsonValue {
+  if (value === undefined || value === null) throw notFound(source, where);
   return value as JsonValue;
 }
 
-function isExact(value: unknown): boolean {
-  if (typeof value === "number") return !Number.isInteger(value) || Number.isSafeInteger(value);
-  return typeof value !== "object" || value === null || Object.values(value).every(isExact);
+/** The text of bytes. Throws Problem("NotUtf8") that names `subject`. */
+export function textOf(bytes: Uint8Array, subject: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new Problem(
+      "NotUtf8",
+      `${subject} is not UTF-8 text; a field that takes bytes takes it by as: bytes, and text by {{base64 source.key}}`,
+    );
+  }
+}
+
+/** `key tls.crt of Secret registry/bucket`, for messages. */
+export const keyOf = (source: LiveSource, key: string): string => `key ${key} of ${source.description}`;
+
+function notFound(source: LiveSource, where: string): MissingValue {
+  return new MissingValue("KeyNotFound", `${source.description} has no ${where}`, source.policy);
 }

@@ -5,8 +5,9 @@
 import { FieldPath, type Segment } from "../model/field-path.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../model/openapi.ts";
-import type { Plan } from "../model/plan.ts";
+import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
+import { brokenRule } from "./schema-rules.ts";
 
 const MAX_NAMES = 8;
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
@@ -14,13 +15,14 @@ const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type
 const ANYTHING: OpenApiSchema = {};
 
 /**
- * Walks a kind's schema down each path of a plan. Throws Problem("UnknownField") with the names that there are, and
- * Problem("TypeMismatch") for a value, or a step of the path, of another type than the field's. What the schema leaves
- * open passes, and so do rules other than the type (pattern, length, CEL): the API server judges those.
+ * Walks a kind's schema down each path of a plan. Throws Problem("UnknownField") with the names that there are,
+ * Problem("TypeMismatch") for a value, or a step of the path, of another type than the field's, and
+ * Problem("InvalidValue") with the rule that a value breaks. What the schema leaves open passes, and so do rules that
+ * speak of more than one field (required, oneOf, CEL): the API server judges those.
  */
 export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const walk = new Walk(root, resolveRef);
-  for (const { path, value } of plan.fields) walk.check(value.reveal(), path);
+  for (const field of plan.fields) walk.check(field);
 }
 
 /** Whether the object that holds the path's leaf can't be without it. Throws as `checkAgainstSchema` does. */
@@ -48,32 +50,38 @@ class Walk {
     return path.segments.reduce((schema, _, position) => {
       const here = new FieldPath(path.segments.slice(0, position + 1));
       if (/^metadata\.(annotations|labels)$/.test(here.toString())) return STRING_MAP;
-      return this.#step(schema, here);
+      return this.#step(schema, here.segments.at(-1) as Segment, String(here), here.parent?.toString() ?? this.#kind);
     }, root);
   }
 
-  /** Throws unless the field at the path takes the value. Messages name types, never a value nor a key within one. */
-  check(value: JsonValue, path: FieldPath): void {
+  /** Throws unless the field at the path takes the value. Messages name types and rules, never a value nor a key in it. */
+  check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
-    assertType(schema, value, path);
+    const value = sealed.reveal();
+    if (schema.format === "byte" && !isBytes) {
+      throw new Problem(
+        "TypeMismatch",
+        `${path}: the field is bytes in base64, so say what they are by as: bytes; what is base64 already is decoded first, as in {{base64decode source.key}}`,
+      );
+    }
+    assertFits(schema, value, String(path));
     try {
-      this.#checkWithin(schema, value, path);
+      this.#checkWithin(schema, value);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       throw new Problem(error.reason, `${path}: something within the value is not as ${this.#kind} has it`);
     }
   }
 
-  #checkWithin(schema: OpenApiSchema, value: JsonValue, path: FieldPath): void {
+  #checkWithin(schema: OpenApiSchema, value: JsonValue): void {
     if (typeof value !== "object" || value === null) return;
     const children: [Segment, JsonValue][] = Array.isArray(value)
       ? value.map((child, index) => [{ kind: "index", index }, child])
       : Object.entries(value).map(([key, child]) => [{ kind: "key", key }, child]);
     for (const [segment, child] of children) {
-      const below = new FieldPath([...path.segments, segment]);
-      const schemaBelow = this.#step(schema, below);
-      assertType(schemaBelow, child, below);
-      this.#checkWithin(schemaBelow, child, below);
+      const schemaBelow = this.#step(schema, segment, "", "");
+      assertFits(schemaBelow, child, "");
+      this.#checkWithin(schemaBelow, child);
     }
   }
 
@@ -89,20 +97,20 @@ class Walk {
     }
     const { allOf = [], ...own } = schema;
     const merged: OpenApiSchema = own;
-    for (const part of allOf.map((inner) => this.resolve(inner))) {
+    const parts = allOf.map((inner) => this.resolve(inner));
+    for (const part of parts) {
       const properties = { ...part.properties, ...merged.properties };
       const required = [...(part.required ?? []), ...(merged.required ?? [])];
       Object.assign(merged, { ...part, ...merged });
       if (part.properties) merged.properties = properties;
       if (part.required) merged.required = required;
     }
-    return merged;
+    // Each part's rules hold, not only those of one.
+    return parts.length > 0 ? { ...merged, allOf: parts } : merged;
   }
 
-  /** The schema of a path's last segment, given that of its parent. */
-  #step(schema: OpenApiSchema, path: FieldPath): OpenApiSchema {
-    const segment = path.segments.at(-1) as Segment;
-    const parent = path.parent?.toString() ?? this.#kind;
+  /** The schema of a path's last segment, given that of its parent. `path` and `parent` are for messages. */
+  #step(schema: OpenApiSchema, segment: Segment, path: string, parent: string): OpenApiSchema {
     const types = typesOf(schema);
     if (segment.kind !== "key") {
       if (types.length > 0 && !types.includes("array")) {
@@ -140,6 +148,7 @@ function typesOf(schema: OpenApiSchema): OpenApiType[] {
 function typeOf(value: JsonValue): OpenApiType | "null" {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
+  if (typeof value === "bigint") return "integer";
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
   return typeof value as "string" | "boolean" | "object";
 }
@@ -159,19 +168,32 @@ function spell(types: readonly (OpenApiType | "null")[]): string {
   return types.map((type) => words[type]).join(" or ");
 }
 
-function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath): void {
+function assertFits(schema: OpenApiSchema, value: JsonValue, path: string): void {
   if (value === null && schema.nullable) return;
   const types: readonly string[] = typesOf(schema);
   const actual = typeOf(value);
   const fits = types.includes(actual) || (actual === "integer" && types.includes("number"));
   if (types.length > 0 && !fits) {
-    throw new Problem("TypeMismatch", `${path}: the field is ${spell(typesOf(schema))}, the value is ${words[actual]}`);
+    const [wanted] = typesOf(schema);
+    const hint = actual === "string" && wanted !== undefined ? `; say as: ${conversions[wanted]}` : "";
+    throw new Problem(
+      "TypeMismatch",
+      `${path}: the field is ${spell(typesOf(schema))}, the value is ${words[actual]}${hint}`,
+    );
   }
-  // Text that happens to be base64 would arrive as other bytes: which of the two is meant can't be told.
-  if (schema.format === "byte") {
-    throw new Problem("TypeMismatch", `${path}: the field is bytes in base64, which can't be bound yet`);
-  }
+  const broken = brokenRule(schema, value);
+  if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
 }
+
+/** By which `as` a text becomes a value of a type. */
+const conversions: Record<OpenApiType, string> = {
+  string: "string",
+  integer: "integer",
+  number: "number",
+  boolean: "boolean",
+  object: "json, or yaml",
+  array: "json, or yaml",
+};
 
 /** The fields that there are, the likeliest first. */
 function offer(parent: string, key: string, names: readonly string[]): string {

@@ -5,6 +5,7 @@ import type { TargetStatus } from "../../../src/model/binding.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import type { Problem } from "../../../src/model/problem.ts";
+import { MissingValue } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
 import { entry, liveObject, OURS } from "./managed.ts";
 
@@ -19,15 +20,27 @@ interface Case {
   ours?: string[];
   uid?: string;
   conflicts?: "Fail" | "Force";
+  /** Fields whose value is missing and which are to stay. */
+  waiting?: string[];
 }
 
-function decided({ want, live, entries = [], ours, uid = "uid-1", conflicts = "Fail" }: Case): Decision {
+const leftOut = (paths: string[], onMissing: "Wait" | "Remove" = "Wait") =>
+  paths.map((path) => ({
+    path: FieldPath.parse(path),
+    why: new MissingValue("KeyNotFound", "no key", { onMissing, optional: true }),
+  }));
+
+function decided({ want, live, entries = [], ours, uid = "uid-1", conflicts = "Fail", waiting = [] }: Case): Decision {
   const fields = Object.entries(want).map(([path, value]) => ({
     path: FieldPath.parse(path),
     value: new SecretValue(value),
   }));
   const record = ours && (recordOf({ uid, paths: ours }) satisfies TargetStatus);
-  return decide({ plan: { fields }, fieldManager: OURS, conflicts }, liveObject(live, entries), record);
+  return decide(
+    { plan: { fields, leftOut: leftOut(waiting) }, fieldManager: OURS, conflicts },
+    liveObject(live, entries),
+    record,
+  );
 }
 
 const recordOf = (more: Partial<TargetStatus>): TargetStatus => ({

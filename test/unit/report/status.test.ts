@@ -35,7 +35,7 @@ const failed = (name: string, reason: Reason = "TargetNotFound", message = `${na
 describe("a binding", () => {
   it("is ready when every target holds the current values", () => {
     assert.deepEqual(judge([synced("a")]), {
-      ready: true,
+      ready: "True",
       reason: "Synced",
       message: "the target holds the current values",
     });
@@ -44,7 +44,7 @@ describe("a binding", () => {
 
   it("is not ready when one does not: the first says why, for which object, and how many others there are", () => {
     assert.deepEqual(judge([synced("a"), failed("b"), failed("c", "Conflict", "taken")]), {
-      ready: false,
+      ready: "False",
       reason: "TargetNotFound",
       message: "HarborCluster registry/b: b is not there (and 1 more, see status.targets)",
     });

@@ -2,21 +2,44 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Field } from "../../../src/model/binding.ts";
-import { Problem } from "../../../src/model/problem.ts";
+import { type MissingPolicy, Problem } from "../../../src/model/problem.ts";
 import type { LiveSource } from "../../../src/model/source-value.ts";
-import { checkFields, planTarget } from "../../../src/transform/plan.ts";
-import { object, secret } from "./sources.ts";
+import { checkFields, missingOf, planTarget } from "../../../src/transform/plan.ts";
+import { absent, object, secret } from "./sources.ts";
 
 const SECRET = "hunter2-s3cr3t";
+const INFO = '{"spec":{"bucketName":"harbor","a/b":[true],"id":9223372036854775807,"none":null}}';
 const sources = new Map<string, LiveSource | Problem>([
-  ["bucket", secret({ id: SECRET, host: "s3", bytes: Uint8Array.of(0xc3, 0x28) })],
-  ["svc", object({ spec: { ip: "10.0.0.1", ports: [{ port: 80 }], none: null, big: [2 ** 53] } })],
+  [
+    "bucket",
+    secret({
+      id: SECRET,
+      host: "s3",
+      port: "9000",
+      yaml: "port: 9000",
+      info: INFO,
+      broken: `{"a": ${SECRET}`,
+      bytes: Uint8Array.of(0xc3, 0x28),
+    }),
+  ],
+  ["svc", object({ spec: { ip: "10.0.0.1", ports: [{ port: 80 }], none: null, big: [2n ** 53n] } })],
+  ["gone", absent()],
   ["lost", new Problem("SourceNotFound", "Secret registry/lost does not exist")],
 ]);
 
 const key = (path: string, name = "id", source = "bucket"): Field => ({ path, from: { source, key: name } });
 const field = (path: string, fieldPath: string, source = "svc"): Field => ({ path, from: { source, fieldPath } });
 const template = (path: string, text: string): Field => ({ path, template: text });
+
+const pointer = (path: string, at: string): Field => ({ path, from: { source: "bucket", key: "info", pointer: at } });
+
+/** That the field is left out, for this reason and with this advice. */
+function missing(one: Field, reason: Problem["reason"], advice: string): void {
+  const { fields, leftOut } = planTarget([one], sources);
+  assert.equal(fields.length, 0);
+  assert.equal(leftOut[0]?.why.reason, reason);
+  assert.ok(leftOut[0]?.why.message.includes(advice), leftOut[0]?.why.message);
+}
 
 const plan = (...fields: Field[]) =>
   planTarget(fields, sources).fields.map(({ path, value }) => [path.toString(), value.reveal()]);
@@ -69,19 +92,67 @@ describe("a plan", () => {
     assert.ok(!JSON.stringify(planTarget([key("spec.a")], sources)).includes(SECRET));
   });
 
-  it("is refused as a whole when one value is missing", () => {
-    fails(
-      [key("spec.a"), key("spec.b", "nothing")],
-      "KeyNotFound",
-      "spec.b: Secret registry/bucket has no key nothing",
+  it("leaves out what is missing, and says of each what and where", () => {
+    missing(key("spec.a", "nothing"), "KeyNotFound", "spec.a: Secret registry/bucket has no key nothing");
+    missing(field("spec.a", "spec.nothing"), "KeyNotFound", "Service registry/web has no field spec.nothing");
+    missing(field("spec.a", "spec.none"), "KeyNotFound", "spec.none");
+    missing(template("spec.a", "{{bucket.nothing}}"), "KeyNotFound", "spec.a: ");
+    missing(pointer("spec.a", "/spec/nothing"), "KeyNotFound", "nothing at /spec/nothing in its key info");
+    missing(pointer("spec.a", "/spec/none"), "KeyNotFound", "nothing at /spec/none");
+    missing(key("spec.a", "k", "gone"), "SourceNotFound", "there is no Secret registry/lost");
+    missing(template("spec.a", "{{gone.k}}"), "SourceNotFound", "spec.a: ");
+  });
+
+  it("is refused as a whole when one value is missing, unless its source is optional", () => {
+    const from = (policy: MissingPolicy) => new Map([["s", secret({ a: "b" }, { policy })]]);
+    const fields = [key("spec.a", "a", "s"), key("spec.b", "nothing", "s")];
+    const strict = planTarget(fields, from({ onMissing: "Wait", optional: false }));
+    assert.equal(missingOf(strict)?.reason, "KeyNotFound");
+    assert.equal(missingOf(planTarget(fields, from({ onMissing: "Remove", optional: true }))), undefined);
+  });
+
+  it("takes what a pointer finds in a key, with the type that it has there", () => {
+    assert.deepEqual(
+      plan(
+        pointer("spec.a", "/spec/bucketName"),
+        pointer("spec.b", "/spec/a~1b/0"),
+        { path: "spec.c", from: { source: "bucket", key: "yaml", pointer: "/port" } },
+        { ...pointer("spec.d", "/spec/id"), as: "string" },
+        pointer("spec.e", "/spec/id"),
+      ),
+      [
+        ["spec.a", "harbor"],
+        ["spec.b", true],
+        ["spec.c", 9000],
+        ["spec.d", "9223372036854775807"],
+        ["spec.e", 9223372036854775807n],
+      ],
     );
-    fails(
-      [key("spec.a"), field("spec.b", "spec.nothing")],
-      "KeyNotFound",
-      "Service registry/web has no field spec.nothing",
+    fails([{ path: "spec.a", from: { source: "bucket", key: "id", pointer: "a" } }], "InvalidPath", "JSON pointer");
+    fails([{ path: "spec.a", from: { source: "bucket", key: "broken", pointer: "/a" } }], "InvalidValue", "key broken");
+  });
+
+  it("makes of keys and templates what the field asks for", () => {
+    assert.deepEqual(
+      plan(
+        { ...key("spec.a", "port"), as: "integer" },
+        { ...template("spec.b", "{{bucket.port}}.5"), as: "number" },
+        { ...key("spec.c", "bytes"), as: "bytes" },
+        { ...key("spec.d", "yaml"), as: "yaml" },
+      ),
+      [
+        ["spec.a", 9000],
+        ["spec.b", 9000.5],
+        ["spec.c", "wyg="],
+        ["spec.d", { port: 9000 }],
+      ],
     );
-    fails([field("spec.b", "spec.none")], "KeyNotFound");
-    fails([key("spec.a"), template("spec.b", "{{bucket.nothing}}")], "KeyNotFound", "spec.b: ");
+    fails([{ ...key("spec.a"), as: "integer" }], "InvalidValue", "spec.a: key id of Secret registry/bucket is not");
+    fails(
+      [{ ...template("spec.a", "{{bucket.id}}"), as: "json" }],
+      "InvalidValue",
+      "the template's text is not valid JSON",
+    );
   });
 
   it("is refused with the problem of a source that could not be read", () => {
@@ -95,8 +166,8 @@ describe("a plan", () => {
     fails([key("spec.a", "bytes")], "NotUtf8", "key bytes of Secret registry/bucket is not UTF-8 text");
   });
 
-  it("takes no integer that has lost its last digits", () => {
-    fails([field("spec.a", "spec.big")], "TypeMismatch", "2^53");
+  it("keeps every digit of an integer", () => {
+    assert.deepEqual(plan(field("spec.a", "spec.big")), [["spec.a", [2n ** 53n]]]);
   });
 
   it("takes keys of Secrets and fieldPaths of objects, and says which to write", () => {
@@ -115,7 +186,7 @@ describe("a plan", () => {
     fails(
       [lost, key("spec.b", "k", "other")],
       "InvalidBinding",
-      "no source is called other; there is bucket, svc, lost",
+      "no source is called other; there is bucket, svc, gone, lost",
     );
     fails([lost, template("spec.b", "{{other.k}}")], "InvalidBinding", "no source is called other");
   });

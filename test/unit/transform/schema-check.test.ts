@@ -61,7 +61,7 @@ const root: OpenApiSchema = {
 const resolveRef = (name: string) => schemas[name.replace("#/components/schemas/", "")];
 
 function check(path: string, value: JsonValue): void {
-  const plan = { fields: [{ path: FieldPath.parse(path), value: new SecretValue(value) }] };
+  const plan = { fields: [{ path: FieldPath.parse(path), value: new SecretValue(value) }], leftOut: [] };
   checkAgainstSchema(plan, root, resolveRef);
 }
 

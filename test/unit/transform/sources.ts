@@ -1,14 +1,34 @@
 /** Sources for the tests of this folder: plain values come in, sources as if they had been read go out. */
 import type { JsonObject } from "../../../src/model/kube-object.ts";
+import { type MissingPolicy, Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
 import type { LiveSource } from "../../../src/model/source-value.ts";
 
+const wait: MissingPolicy = { onMissing: "Wait", optional: false };
+
 /** A Secret. Texts become their UTF-8 bytes. */
-export function secret(keys: Record<string, string | Uint8Array>, description = "Secret registry/bucket"): LiveSource {
+export function secret(
+  keys: Record<string, string | Uint8Array>,
+  { description = "Secret registry/bucket", policy = wait, annotations = {} } = {},
+): LiveSource {
   const data = Object.entries(keys).map(([key, value]) => [key, new SecretValue(Buffer.from(value))] as const);
-  return { kind: "data", description, data: new Map(data) };
+  return { kind: "data", description, policy, annotations: new SecretValue(annotations), data: new Map(data) };
 }
 
-export function object(value: JsonObject, description = "Service registry/web"): LiveSource {
-  return { kind: "object", description, object: new SecretValue(value) };
+export function object(
+  value: JsonObject,
+  { description = "Service registry/web", policy = wait, annotations = {} } = {},
+): LiveSource {
+  return {
+    kind: "object",
+    description,
+    policy,
+    annotations: new SecretValue(annotations),
+    object: new SecretValue(value),
+  };
+}
+
+/** A source that is not there. */
+export function absent(policy = wait, description = "Secret registry/lost"): LiveSource {
+  return { kind: "absent", description, policy, problem: new Problem("SourceNotFound", `there is no ${description}`) };
 }

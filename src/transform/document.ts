@@ -1,0 +1,112 @@
+/**
+ * Text in JSON or YAML comes in, the value that it holds goes out, with every int64 exact, or a Problem that quotes
+ * nothing of it. What comes out is bounded in size and depth: the text is somebody's Secret, and may be anything.
+ */
+import { type Document, isMap, isScalar, parseDocument, visit } from "yaml";
+import { integerOf, isInt64, parseJson } from "../model/json.ts";
+import type { JsonValue } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import type { SecretValue } from "../model/secret-value.ts";
+import { type DataSource, keyOf, readBytes, readText } from "./read.ts";
+
+export type Language = "json" | "yaml";
+
+export const MAX_DEPTH = 64;
+const MAX_VALUES = 100_000;
+const MAX_CHARACTERS = 2 * 1024 * 1024;
+/** The parser takes a second for twice that, and nothing else runs meanwhile. */
+const MAX_YAML_CHARACTERS = 128 * 1024;
+const MAX_ALIASES = 100;
+
+const names = { json: "JSON", yaml: "YAML", either: "JSON or YAML" };
+
+/** Throws Problem("InvalidValue") that calls the text by `subject`. */
+export function parseText(text: string, language: Language | "either", subject: string): JsonValue {
+  const parsed = language === "yaml" ? undefined : attempt(() => parseJson(text));
+  if (parsed !== undefined) return bounded(parsed.value, subject);
+  if (language !== "json") {
+    if (text.length > MAX_YAML_CHARACTERS) {
+      throw new Problem("InvalidValue", `${subject} is YAML of more than ${MAX_YAML_CHARACTERS / 1024} KiB; use JSON`);
+    }
+    const yaml = attempt(() => fromYaml(text));
+    if (yaml !== undefined) return bounded(yaml.value, subject);
+  }
+  throw new Problem("InvalidValue", `${subject} is not valid ${names[language]}`);
+}
+
+/** What goes wrong says what it read, so it is not looked at. */
+function attempt(parse: () => unknown): { value: unknown } | undefined {
+  try {
+    return { value: parse() };
+  } catch {
+    return undefined;
+  }
+}
+
+/** One document in YAML 1.2's core schema: no tags but its own, no merge keys, every key a text and there once. */
+function fromYaml(text: string): unknown {
+  const document = parseDocument(text, {
+    version: "1.2",
+    schema: "core",
+    resolveKnownTags: false,
+    merge: false,
+    stringKeys: true,
+    // The parser's own check takes time with the square of the number of keys.
+    uniqueKeys: false,
+    intAsBigInt: true,
+    prettyErrors: false,
+    logLevel: "error",
+  });
+  const [wrong] = [...document.errors, ...document.warnings];
+  if (wrong !== undefined) throw wrong;
+  assertUniqueKeys(document);
+  return document.toJS({ maxAliasCount: MAX_ALIASES });
+}
+
+function assertUniqueKeys(document: Document): void {
+  visit(document, {
+    Map(_, map) {
+      const keys = new Set(map.items.map(({ key }) => (isScalar(key) ? String(key.value) : key)));
+      if (!isMap(map) || keys.size < map.items.length) throw new Error("a key is there twice");
+    },
+  });
+}
+
+/** A copy in the one form that values have here, with a limit to everything: an alias may stand for much. */
+function bounded(parsed: unknown, subject: string): JsonValue {
+  let [values, characters] = [0, 0];
+  const wrong = (what: string) => new Problem("InvalidValue", `${subject} ${what}`);
+  const text = (value: string): string => {
+    characters += value.length;
+    if (characters > MAX_CHARACTERS) throw wrong("is too long once it is parsed");
+    if (!value.isWellFormed()) throw wrong("has half a character in it, written as \\ud800 to \\udfff");
+    return value;
+  };
+  const copy = (value: unknown, depth: number): JsonValue => {
+    values += 1;
+    if (values > MAX_VALUES) throw wrong(`holds more than ${MAX_VALUES} values`);
+    if (depth > MAX_DEPTH) throw wrong(`nests more than ${MAX_DEPTH} deep`);
+    if (typeof value === "string") return text(value);
+    if (typeof value === "bigint") {
+      if (!isInt64(value)) throw wrong("has an integer past 64 bits");
+      return integerOf(value);
+    }
+    if (typeof value === "number" && !Number.isFinite(value)) throw wrong("has a number that JSON can't hold");
+    if (typeof value !== "object" || value === null) return value as JsonValue;
+    if (Array.isArray(value)) return value.map((each) => copy(each, depth + 1));
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [text(key), copy(each, depth + 1)]));
+  };
+  return copy(parsed, 0);
+}
+
+const parsedKeys = new WeakMap<SecretValue<Uint8Array>, SecretValue<JsonValue>>();
+
+/** What a key holds as JSON or YAML, parsed once for all fields. Throws what `readText` and `parseText` throw. */
+export function readDocument(source: DataSource, key: string): SecretValue<JsonValue> {
+  const bytes = readBytes(source, key);
+  const known = parsedKeys.get(bytes);
+  if (known !== undefined) return known;
+  const parsed = readText(source, key).map((text) => parseText(text, "either", keyOf(source, key)));
+  parsedKeys.set(bytes, parsed);
+  return parsed;
+}

@@ -1,0 +1,163 @@
+/** The helpers of templates, by name: what each takes, and what it makes of it. Every argument is of its kind already. */
+import { stringify } from "yaml";
+import { stringifyJson } from "../model/json.ts";
+import { parsePointer, pointAt } from "../model/json-pointer.ts";
+import type { JsonValue } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import type { Budget } from "./budget.ts";
+import { sizeOf } from "./budget.ts";
+import { textOf } from "./read.ts";
+
+/**
+ * `value`: anything. `document`: the same, but a text is parsed. `text`: a text, or a number or boolean as one. `bytes`: a key's bytes as they are, or a text's.
+ * `list`: a list. `word`: a text that stands in the template, not empty. `any`: one that may be. `count`: a whole number
+ * that stands there, at most 64. `pointer`: a JSON pointer that stands there.
+ */
+export type Kind = "value" | "document" | "text" | "bytes" | "list" | "word" | "any" | "count" | "pointer";
+
+/** What a helper may use beside its arguments. */
+export interface Call {
+  budget: Budget;
+  /** The template, line and column, for messages. */
+  subject: string;
+  /** What to throw when there is nothing at a place. */
+  missing(what: string): Problem;
+}
+
+export interface Helper {
+  /** How it is written. */
+  usage: string;
+  takes: readonly Kind[];
+  // biome-ignore lint/suspicious/noExplicitAny: the arguments are of the kinds that `takes` lists
+  make(args: any[], call: Call): JsonValue;
+}
+
+const MAX_SPACES = 64;
+const ofText = (usage: string, make: (text: string, call: Call) => JsonValue): Helper => ({
+  usage,
+  takes: ["text"],
+  make: ([text], call) => {
+    call.budget.work(text.length);
+    return make(text, call);
+  },
+});
+
+export const helpers: ReadonlyMap<string, Helper> = new Map(
+  Object.entries({
+    base64: ofBytes("base64 source.key", "base64"),
+    base64url: ofBytes("base64url source.key", "base64url"),
+    base64decode: ofText("base64decode source.key", decode),
+    urlencode: ofText("urlencode source.key", (text, { subject }) => {
+      if (!text.isWellFormed()) throw new Problem("InvalidValue", `${subject}: the text has half a character in it`);
+      return encodeURIComponent(text).replace(
+        /[!'()*]/g,
+        (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`,
+      );
+    }),
+    lower: ofText("lower source.key", (text) => text.toLowerCase()),
+    upper: ofText("upper source.key", (text) => text.toUpperCase()),
+    trim: ofText("trim source.key", (text) => text.trim()),
+    replace: { usage: 'replace source.key "from" "to"', takes: ["text", "word", "any"], make: replace },
+    split: { usage: 'split source.key ","', takes: ["text", "word"], make: split },
+    join: { usage: 'join (split source.key ",") " "', takes: ["list", "any"], make: join },
+    indent: { usage: "indent source.key 4", takes: ["text", "count"], make: indent },
+    json: { usage: "json source.key", takes: ["value"], make: ([value], call) => written(value, call, stringifyJson) },
+    yaml: { usage: "yaml (parse source.key)", takes: ["value"], make: ([value], call) => written(value, call, toYaml) },
+    parse: { usage: "parse source.key", takes: ["document"], make: ([value]) => value },
+    pointer: { usage: 'pointer source.key "/a/b"', takes: ["document", "pointer"], make: pointer },
+    /** Evaluated by the template: its first argument may be missing. */
+    default: { usage: 'default source.key "text"', takes: ["value", "value"], make: ([value]) => value },
+  } satisfies Record<string, Helper>),
+);
+
+/** What an argument of that kind must be, or undefined if it may be anything. Only these are checked as they stand. */
+export function literalRule(kind: Kind, value: unknown): string | undefined {
+  if (kind === "count") {
+    const isCount = typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_SPACES;
+    return isCount ? undefined : `a whole number from 0 to ${MAX_SPACES}`;
+  }
+  if (kind === "any") return typeof value === "string" ? undefined : "a text in quotes";
+  if (kind === "word") return typeof value === "string" && value !== "" ? undefined : "a text in quotes, not empty";
+  return typeof value === "string" ? undefined : "a JSON pointer in quotes";
+}
+
+export const isLiteral = (kind: Kind): boolean => ["word", "any", "count", "pointer"].includes(kind);
+
+function ofBytes(usage: string, encoding: "base64" | "base64url"): Helper {
+  return {
+    usage,
+    takes: ["bytes"],
+    make: ([bytes]: [Uint8Array], { budget }) => {
+      budget.work(bytes.length * 2);
+      return Buffer.from(bytes).toString(encoding);
+    },
+  };
+}
+
+/** Both alphabets, padded or not, in one line or many. */
+function decode(text: string, { subject }: Call): JsonValue {
+  const plain = text.replace(/[\r\n]/g, "");
+  const [, body = ""] = /^([A-Za-z0-9+/_-]*)={0,2}$/.exec(plain) ?? [];
+  if (body.length % 4 === 1 || (body === "" && plain !== "")) {
+    throw new Problem("InvalidValue", `${subject}: the text is not base64`);
+  }
+  return textOf(Buffer.from(body, "base64url"), `${subject}: what the base64 holds`);
+}
+
+function replace([text, from, to]: [string, string, string], { budget }: Call): JsonValue {
+  let count = 0;
+  for (let at = text.indexOf(from); at >= 0; at = text.indexOf(from, at + from.length)) count += 1;
+  budget.work(text.length + count * Math.max(0, to.length - from.length));
+  return text.replaceAll(from, () => to);
+}
+
+function split([text, separator]: [string, string], { budget }: Call): JsonValue {
+  let count = 1;
+  for (let at = text.indexOf(separator); at >= 0; at = text.indexOf(separator, at + separator.length)) count += 1;
+  budget.work(text.length, count);
+  return text.split(separator);
+}
+
+function join([list, separator]: [JsonValue[], string], { budget, subject }: Call): JsonValue {
+  if (list.some((each) => each === null || typeof each === "object")) {
+    throw new Problem("TypeMismatch", `${subject}: the list holds more than texts and numbers, so it can't be joined`);
+  }
+  const texts = list.map(String);
+  budget.work(
+    texts.reduce((sum, each) => sum + each.length + separator.length, 0),
+    texts.length,
+  );
+  return texts.join(separator);
+}
+
+/** Every line, the first too, unless it is empty. */
+function indent([text, spaces]: [string, number], { budget }: Call): JsonValue {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines += 1;
+  budget.work(text.length + lines * spaces);
+  const pad = " ".repeat(spaces);
+  return text
+    .split("\n")
+    .map((line) => (line === "" ? line : pad + line))
+    .join("\n");
+}
+
+function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) => string): JsonValue {
+  const { characters, elements } = sizeOf(value);
+  budget.work(characters, elements);
+  const text = write(value);
+  budget.work(text.length);
+  return text;
+}
+
+/** A text is quoted, so that it stays what it is wherever it stands. */
+function toYaml(value: JsonValue): string {
+  if (typeof value === "string") return stringifyJson(value);
+  return stringify(value, { lineWidth: 0, blockQuote: false, aliasDuplicateObjects: false }).replace(/\n$/, "");
+}
+
+function pointer([value, text]: [JsonValue, string], call: Call): JsonValue {
+  const found = pointAt(value, parsePointer(text));
+  if (found === undefined || found === null) throw call.missing(`nothing at ${text}`);
+  return found;
+}

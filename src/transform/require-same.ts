@@ -1,0 +1,32 @@
+/** The sources of a binding that have to be of one state come in; what tells that they are not goes out. Pure. */
+import { Problem } from "../model/problem.ts";
+import type { LiveSource } from "../model/source-value.ts";
+
+/**
+ * Whether all sources carry the annotation with one value; an optional one that is not there is not asked. Undefined if
+ * so, else the Problem of a source that could not be read or is not there, or Problem("SourcesDiffer").
+ */
+export function sourcesDiffer(key: string, sources: ReadonlyMap<string, LiveSource | Problem>): Problem | undefined {
+  const byValue = new Map<string, string[]>();
+  const without: string[] = [];
+  for (const source of sources.values()) {
+    if (source instanceof Problem) return source;
+    if (source.kind === "absent") {
+      if (source.policy.optional) continue;
+      return source.problem;
+    }
+    const annotations = source.annotations.reveal();
+    const value = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
+    if (value === undefined) without.push(source.description);
+    else byValue.set(value, [...(byValue.get(value) ?? []), source.description]);
+  }
+  if (without.length > 0)
+    return differ(key, `${without.join(" and ")} ${without.length > 1 ? "don't" : "doesn't"} carry it`);
+  if (byValue.size < 2) return undefined;
+  return differ(key, `it differs between ${[...byValue.values()].map((same) => same.join(", ")).join(" and ")}`);
+}
+
+function differ(key: string, how: string): Problem {
+  const message = `all sources must carry the annotation ${key} with the same value: ${how}; nothing is written until they do`;
+  return new Problem("SourcesDiffer", message);
+}

@@ -1,0 +1,97 @@
+/** A schema's rules beside its type come in, with a value of that type; the first rule that the value breaks goes out. */
+import { RE2JS } from "re2js";
+import { sameJson } from "../model/json.ts";
+import type { JsonValue } from "../model/kube-object.ts";
+import type { OpenApiSchema } from "../model/openapi.ts";
+import { isOfFormat } from "./formats.ts";
+
+/** Longer texts are left to the API server's patterns: this engine takes a second for a few megabytes. */
+const MAX_MATCHED = 64 * 1024;
+const MAX_PATTERNS = 1024;
+const MAX_LISTED = 16;
+
+const patterns = new Map<string, RE2JS | undefined>();
+
+/**
+ * Says what a value must be and is not, quoting the rule and never the value: "must match ^https://". Undefined if every
+ * rule holds that is checked here: enum, pattern, lengths, limits, formats. All of an allOf count.
+ */
+export function brokenRule(schema: OpenApiSchema, value: JsonValue): string | undefined {
+  return (
+    brokenEnum(schema, value) ??
+    (typeof value === "string" ? brokenByText(schema, value) : undefined) ??
+    (typeof value === "number" || typeof value === "bigint" ? brokenByNumber(schema, value) : undefined) ??
+    (Array.isArray(value) ? brokenByList(schema, value) : undefined) ??
+    schema.allOf?.map((part) => brokenRule(part, value)).find((broken) => broken !== undefined)
+  );
+}
+
+function brokenEnum({ enum: choices }: OpenApiSchema, value: JsonValue): string | undefined {
+  if (choices === undefined || choices.some((choice) => sameJson(choice, value))) return undefined;
+  const listed = choices.slice(0, MAX_LISTED).map((choice) => JSON.stringify(choice));
+  return `must be one of ${listed.join(", ")}${choices.length > MAX_LISTED ? ", and others" : ""}`;
+}
+
+function brokenByText(schema: OpenApiSchema, text: string): string | undefined {
+  const { minLength, maxLength, pattern, format } = schema;
+  if (minLength !== undefined || maxLength !== undefined) {
+    const length = characters(text);
+    if (minLength !== undefined && length < minLength) return `must have at least ${minLength} characters`;
+    if (maxLength !== undefined && length > maxLength) return `must have at most ${maxLength} characters`;
+  }
+  if (pattern !== undefined && text.length <= MAX_MATCHED && compiled(pattern)?.matcher(text).find() === false) {
+    return `must match the pattern ${pattern}`;
+  }
+  if (format !== undefined && !isOfFormat(format, text)) return `must be of the format ${format}`;
+  return undefined;
+}
+
+function brokenByNumber(schema: OpenApiSchema, value: number | bigint): string | undefined {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, format } = schema;
+  if (minimum !== undefined && (value < minimum || (exclusiveMinimum && value <= minimum))) {
+    return `must be ${exclusiveMinimum ? "more than" : "at least"} ${minimum}`;
+  }
+  if (maximum !== undefined && (value > maximum || (exclusiveMaximum && value >= maximum))) {
+    return `must be ${exclusiveMaximum ? "less than" : "at most"} ${maximum}`;
+  }
+  const bits = format === "int32" ? 32 : schema.type === "integer" ? 64 : undefined;
+  if (bits !== undefined && Number.isInteger(Number(value)) && BigInt.asIntN(bits, BigInt(value)) !== BigInt(value)) {
+    return `must be an integer of ${bits} bits`;
+  }
+  const isWhole = Number.isSafeInteger(multipleOf) && Number.isInteger(Number(value));
+  if (isWhole && multipleOf && BigInt(value) % BigInt(multipleOf) !== 0n) return `must be a multiple of ${multipleOf}`;
+  return undefined;
+}
+
+/** Lists that are merged with what others wrote are judged by the API server. */
+function brokenByList(schema: OpenApiSchema, list: JsonValue[]): string | undefined {
+  const { minItems, maxItems } = schema;
+  if ((schema["x-kubernetes-list-type"] ?? "atomic") !== "atomic") return undefined;
+  if (minItems !== undefined && list.length < minItems) return `must have at least ${minItems} elements`;
+  if (maxItems !== undefined && list.length > maxItems) return `must have at most ${maxItems} elements`;
+  return undefined;
+}
+
+/** Unicode code points, which is what the API server counts. */
+function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/** Go's own expressions, compiled once. Undefined for one that does not compile. */
+function compiled(pattern: string): RE2JS | undefined {
+  if (patterns.has(pattern)) return patterns.get(pattern);
+  let made: RE2JS | undefined;
+  try {
+    made = RE2JS.compile(pattern);
+  } catch {
+    made = undefined;
+  }
+  patterns.set(pattern, made);
+  for (const oldest of patterns.keys()) {
+    if (patterns.size <= MAX_PATTERNS) break;
+    patterns.delete(oldest);
+  }
+  return made;
+}

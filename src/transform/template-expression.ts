@@ -1,0 +1,219 @@
+/**
+ * What stands in a template's braces comes in, as Handlebars parses it; a function that makes its value goes out. Only
+ * paths of values, and calls of the helpers, are let through.
+ */
+
+import { parsePointer } from "../model/json-pointer.ts";
+import type { JsonValue } from "../model/kube-object.ts";
+import { MissingValue, Problem } from "../model/problem.ts";
+import type { Budget } from "./budget.ts";
+import { parseText } from "./document.ts";
+import { type Helper, helpers, isLiteral, type Kind, literalRule } from "./helpers.ts";
+import {
+  bytesOf,
+  documentOf,
+  isTrue,
+  isTruthy,
+  mayStandIn,
+  readSlot,
+  type Slot,
+  type Sources,
+  sourceOf,
+  spell,
+} from "./template-value.ts";
+
+/** One rendering. */
+export interface Frame {
+  sources: Sources;
+  budget: Budget;
+}
+
+export type Evaluate<T = JsonValue> = (frame: Frame) => T;
+
+/** A value that a part of a template makes; `slot` if it is just a path. */
+interface Expression {
+  evaluate: Evaluate;
+  slot?: Slot;
+}
+
+export const MAX_DEPTH = 32;
+export const ALLOWED =
+  "a template may hold {{source.key}}, {{#if source.key}}, {{#unless source.key}}, {{else}}, comments, and the helpers " +
+  `${[...helpers.keys()].join(", ")}, as in {{base64 source.key}} or {{replace (trim source.key) "a" "b"}}; ` +
+  "a key that is no plain word stands in brackets, as in {{source.[tls.crt]}}";
+/** Words that mean something to Handlebars where a source's name stands. */
+const WORDS = "if unless each with lookup log else this helperMissing blockHelperMissing true false null undefined as";
+const RESERVED = new Set([...WORDS.split(" "), ...helpers.keys()]);
+
+export class Expressions {
+  /** Every path, in order. */
+  readonly slots: Slot[] = [];
+
+  /** The text that `{{…}}` stands for. */
+  mustache(node: hbs.AST.MustacheStatement): Evaluate<string> {
+    const isCall = node.params.length > 0 || (isPath(node.path) && helpers.has(node.path.original));
+    const expression = isCall ? this.#call(node, 0) : this.#value(node.path, 0);
+    return asText(expression.evaluate, positionOf(node));
+  }
+
+  /** What `if` asks. */
+  condition(node: hbs.AST.Expression): Evaluate<boolean> {
+    if (node.type === "PathExpression") {
+      const slot = this.#slot(node as hbs.AST.PathExpression);
+      return ({ sources, budget }) => {
+        budget.step();
+        return isTrue(slot, sources);
+      };
+    }
+    if (node.type !== "SubExpression") throw refuse(node, "only the path of a value or a helper is allowed here");
+    const { evaluate } = this.#call(node as hbs.AST.SubExpression, 0);
+    return (frame) => isTruthy(evaluate(frame));
+  }
+
+  #value(node: hbs.AST.Expression, depth: number): Expression {
+    if (node.type === "SubExpression") return this.#call(node as hbs.AST.SubExpression, depth);
+    if (node.type === "PathExpression") {
+      const slot = this.#slot(node as hbs.AST.PathExpression);
+      const evaluate: Evaluate = ({ sources, budget }) => {
+        budget.step();
+        return readSlot(slot, sources);
+      };
+      return { evaluate, slot };
+    }
+    const isConstant = depth > 0 && (node.type === "StringLiteral" || node.type === "NumberLiteral");
+    if (!isConstant) throw refuse(node, "only the path of a value is allowed here");
+    const { value } = node as hbs.AST.StringLiteral;
+    return { evaluate: () => value };
+  }
+
+  #call(node: hbs.AST.MustacheStatement | hbs.AST.SubExpression, depth: number): Expression {
+    const { path, params, hash } = node;
+    if (hash !== undefined) throw refuse(node, "name=value is not allowed");
+    if (depth === MAX_DEPTH) throw refuse(node, `helpers stand more than ${MAX_DEPTH} deep`);
+    const name = isPath(path) ? path.original : "this";
+    const helper = isPath(path) && path.parts.length === 1 && path.parts[0] === name ? helpers.get(name) : undefined;
+    if (helper === undefined) throw refuse(node, `${name} is no helper`);
+    const first = this.slots.length;
+    if (params.length !== helper.takes.length) {
+      throw refuse(node, `${name} takes ${helper.takes.length} of ${params.length} given; write {{${helper.usage}}}`);
+    }
+    const args = helper.takes.map((kind, n) =>
+      this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1),
+    );
+    const subject = `template ${positionOf(node)}`;
+    const slot = this.slots[first];
+    return {
+      evaluate: (frame) => {
+        frame.budget.step();
+        if (name === "default") return standIn(frame, args as Evaluate[]);
+        const missing = (what: string) => missingIn(slot, frame.sources, what, subject);
+        return helper.make(
+          args.map((evaluate) => evaluate(frame)),
+          { budget: frame.budget, subject, missing },
+        );
+      },
+    };
+  }
+
+  /** One argument, made what the helper takes. */
+  #argument(kind: Kind, node: hbs.AST.Expression, { usage }: Helper, depth: number): Evaluate<unknown> {
+    const at = positionOf(node);
+    if (isLiteral(kind)) {
+      const { value } = node as hbs.AST.StringLiteral;
+      const isConstant = node.type === "StringLiteral" || node.type === "NumberLiteral";
+      const rule = literalRule(kind, isConstant ? value : undefined);
+      if (rule !== undefined) throw refuse(node, `here stands ${rule}, as in {{${usage}}}`);
+      if (kind === "pointer") this.#checkPointer(node, value);
+      return () => value;
+    }
+    const { evaluate, slot } = this.#value(node, depth);
+    const text = asText(evaluate, at);
+    switch (kind) {
+      case "text":
+        return text;
+      case "bytes":
+        return (frame) => (slot && bytesOf(slot, frame.sources)) ?? Buffer.from(text(frame));
+      case "document":
+        return (frame) => (slot && documentOf(slot, frame.sources)) ?? parsed(evaluate(frame), frame, at);
+      case "list":
+        return (frame) => {
+          const list = evaluate(frame);
+          if (Array.isArray(list)) return list;
+          throw new Problem("TypeMismatch", `template ${at}: this is no list; make one, as in {{${usage}}}`);
+        };
+      default:
+        return evaluate;
+    }
+  }
+
+  #checkPointer(node: hbs.AST.Node, text: string): void {
+    try {
+      parsePointer(text);
+    } catch (error) {
+      throw error instanceof Problem ? refuse(node, error.message) : error;
+    }
+  }
+
+  #slot(node: hbs.AST.PathExpression): Slot {
+    const { parts, original } = node;
+    const [source, ...path] = parts;
+    // Equal unless the path begins with @, ../ or this, or has slashes for dots.
+    if (source === undefined || original !== parts.join(".")) throw refuse(node, `${original} is no path of a value`);
+    const at = positionOf(node);
+    if (RESERVED.has(source)) {
+      throw new Problem(
+        "InvalidBinding",
+        `template ${at}: ${source} is a word of templates; give the source another name by its field name`,
+      );
+    }
+    if (path.length === 0) throw refuse(node, `{{${source}}} names no key; write {{${spell([source, "key"])}}}`);
+    const slot = { source, path, at };
+    this.slots.push(slot);
+    return slot;
+  }
+}
+
+export function positionOf(node: hbs.AST.Node): string {
+  return `${node.loc.start.line}:${node.loc.start.column + 1}`;
+}
+
+export function refuse(node: hbs.AST.Node, what: string): Problem {
+  return new Problem("InvalidTemplate", `template ${positionOf(node)}: ${what}; ${ALLOWED}`);
+}
+
+const isPath = (node: hbs.AST.Node): node is hbs.AST.PathExpression => node.type === "PathExpression";
+
+function asText(evaluate: Evaluate, at: string): Evaluate<string> {
+  return (frame) => {
+    const value = evaluate(frame);
+    if (value !== null && typeof value !== "object") return String(value);
+    const what = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
+    throw new Problem(
+      "TypeMismatch",
+      `template ${at}: the value is ${what}; name a text or number in it, or write it with json, yaml or join`,
+    );
+  };
+}
+
+function parsed(value: JsonValue, { budget }: Frame, at: string): JsonValue {
+  if (typeof value !== "string") return value;
+  budget.work(value.length);
+  return parseText(value, "either", `template ${at}: the text`);
+}
+
+/** `default`: the second where the first is missing or an empty text. */
+function standIn(frame: Frame, [first, second]: Evaluate[]): JsonValue {
+  try {
+    const value = (first as Evaluate)(frame);
+    if (value !== "") return value;
+  } catch (error) {
+    if (!mayStandIn(error)) throw error;
+  }
+  return (second as Evaluate)(frame);
+}
+
+function missingIn(slot: Slot | undefined, sources: Sources, what: string, subject: string): Problem {
+  if (slot === undefined) return new Problem("InvalidTemplate", `${subject}: there is ${what}`);
+  const { description, policy } = sourceOf(slot, sources);
+  return new MissingValue("KeyNotFound", `${subject}: ${spell(slot.path)} of ${description} has ${what}`, policy);
+}

@@ -1,0 +1,65 @@
+/** Which YAML is taken, how it is read, and that hostile text is refused in time. */
+import assert from "node:assert/strict";
+import type { JsonValue } from "../../../src/model/kube-object.ts";
+import { parseText } from "../../../src/transform/document.ts";
+
+const yaml = (text: string) => parseText(text, "yaml", "the text");
+const refused = (text: string, language: "yaml" | "json" | "either" = "yaml") =>
+  assert.throws(() => parseText(text, language, "the text"), { reason: "InvalidValue" }, text.slice(0, 50));
+
+describe("a document", () => {
+  const read: [text: string, value: JsonValue][] = [
+    ["a: 1\nb: [x, 'y']", { a: 1, b: ["x", "y"] }],
+    ["a: yes\nb: on\nc: 2020-01-01\nd: ~", { a: "yes", b: "on", c: "2020-01-01", d: null }],
+    ["a: 9223372036854775807\nb: -9223372036854775808", { a: 9223372036854775807n, b: -9223372036854775808n }],
+    ["a: 0x10\nb: 1e3\nc: 0.5", { a: 16, b: 1000, c: 0.5 }],
+    ["1: a\ntrue: b", { "1": "a", true: "b" }],
+    ["a: &x [1]\nb: *x", { a: [1], b: [1] }],
+    ["<<: {a: 1}", { "<<": { a: 1 } }],
+    ["a: |\n  one\n  two\n", { a: "one\ntwo\n" }],
+    ["a: !!str 5", { a: "5" }],
+  ];
+  for (const [text, value] of read) {
+    it(`in YAML says ${JSON.stringify(text)}`, () => assert.deepEqual(yaml(text), value));
+  }
+
+  for (const text of [
+    "a: !foo 1",
+    "a: !!binary aGk=",
+    "a: 1\na: 2",
+    '1: a\n"1": b',
+    "? [a]\n: b",
+    "a\n---\nb",
+    "a: *nowhere",
+    "a: .inf",
+    "a: .nan",
+    "a: 9223372036854775808",
+    "a: [",
+    "\ta: 1",
+  ]) {
+    it(`in YAML can't say ${JSON.stringify(text)}`, () => refused(text));
+  }
+
+  it("may have keys that mean something to JavaScript, and is not changed by them", () => {
+    for (const text of ['{"__proto__": {"x": 1}, "constructor": 2}', "__proto__: {x: 1}\nconstructor: 2"]) {
+      const value = parseText(text, "either", "the text") as Record<string, unknown>;
+      assert.deepEqual(Object.keys(value), ["__proto__", "constructor"]);
+      assert.equal(Object.getPrototypeOf(value), Object.prototype);
+      assert.equal(value["x"], undefined);
+    }
+  });
+
+  it("is refused when it would be too much, without a long wait", () => {
+    const laughs = ["a0: &a0 [x]"];
+    for (let n = 1; n < 20; n += 1) laughs.push(`a${n}: &a${n} [${`*a${n - 1},`.repeat(9)}]`);
+    const since = Date.now();
+    refused(laughs.join("\n"));
+    refused("[".repeat(50_000));
+    refused("- ".repeat(50_000));
+    refused("a: ".repeat(50_000));
+    refused(`[${"[],".repeat(150_000)}1]`, "json");
+    refused(`[${"1,".repeat(200_000)}`, "either");
+    refused("{".repeat(1_000_000), "json");
+    assert.ok(Date.now() - since < 20_000, `${Date.now() - since} ms`);
+  });
+});
