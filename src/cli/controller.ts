@@ -16,6 +16,8 @@ interface Flags {
 
 /** The kubelet kills a pod after 30 s. */
 const STOP_WITHIN_MS = 25_000;
+/** Under npx, one Ctrl+C arrives twice: from the terminal and from npx. */
+const SAME_SIGNAL_MS = 200;
 const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 export function controllerCommand(): Command {
@@ -58,13 +60,15 @@ async function run({ leaderElect, leaseNamespace, ...flags }: Flags): Promise<vo
   await controller.stop();
 }
 
-/** Resolves at the first signal; the second one ends the process at once. */
+/** Resolves at the first signal; one more ends the process at once. */
 function firstSignal(): Promise<void> {
   return new Promise((resolve) => {
-    let signals = 0;
+    let first: number | undefined;
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, () => {
-        if (++signals > 1) process.exit(128 + constants.signals[signal]);
+        const now = performance.now();
+        if (first !== undefined && now - first > SAME_SIGNAL_MS) process.exit(128 + constants.signals[signal]);
+        first ??= now;
         resolve();
       });
     }

@@ -4,12 +4,15 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const manifests = join(root, "deploy", "manifests");
 const harbor = join(root, "samples", "harbor");
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 const ANYWHERE = "";
+const SERVICE_NAME = "kubernetes.io/service-name";
 
 interface Request {
   verb: string;
@@ -54,6 +57,8 @@ const describeRequest = ({ verb, group, resource, subresource, namespace, name, 
 describe("deploy/manifests", () => {
   const bindings = { group: "inlay.dev", resource: "secretbindings" };
   const accounts = { resource: "serviceaccounts" };
+  const leases = { group: "coordination.k8s.io", resource: "leases" };
+  const ownLease = { ...leases, namespace: "inlay-system", name: "inlay-controller" };
 
   it("is accepted by the API server, again and again", async () => {
     await controlPlane().kubectl("apply", "--dry-run=server", `--filename=${manifests}`);
@@ -65,6 +70,19 @@ describe("deploy/manifests", () => {
       ...["rollout", "status", "deployment/inlay-controller", "--namespace=inlay-system", "--timeout=50s"],
     );
     assert.match(stdout, /successfully rolled out/);
+  });
+
+  it("runs two replicas, of which one may be taken away at a time, and shows where to scrape them", async () => {
+    const get = async (what: string) =>
+      JSON.parse((await controlPlane().kubectl("get", what, "--namespace=inlay-system", "--output=json")).stdout);
+    await eventually(async () => assert.equal((await get("deployment/inlay-controller")).status.readyReplicas, 2));
+    await eventually(async () => assert.equal((await get("pdb/inlay-controller")).status.disruptionsAllowed, 1));
+    await eventually(async () => {
+      const { items } = await get("endpointslices");
+      const slices = items.filter(({ metadata }: AnyObject) => metadata.labels[SERVICE_NAME] === "inlay-metrics");
+      assert.equal(slices.flatMap(({ endpoints }: AnyObject) => endpoints ?? []).length, 2);
+      assert.deepEqual(slices[0].ports, [{ name: "metrics", port: 8081, protocol: "TCP" }]);
+    });
   });
 
   it("keeps to that standard without a warning", async () => {
@@ -84,6 +102,9 @@ describe("deploy/manifests", () => {
       { verb: "get", resource: "namespaces", name: "registry" },
       { verb: "create", group: "events.k8s.io", resource: "events", namespace: "registry" },
       { verb: "patch", group: "events.k8s.io", resource: "events", namespace: "registry" },
+      { verb: "create", ...leases, namespace: "inlay-system" },
+      { verb: "get", ...ownLease },
+      { verb: "update", ...ownLease },
     ];
     for (const request of needed) {
       it(describeRequest(request), async () => assert.equal(await may(CONTROLLER, request), true));
@@ -109,6 +130,9 @@ describe("deploy/manifests", () => {
       { verb: "list", ...accounts },
       { verb: "list", resource: "namespaces" },
       { verb: "patch", group: "goharbor.io", resource: "harborclusters", namespace: "registry" },
+      ...["patch", "delete", "list", "watch"].map((verb) => ({ verb, ...ownLease })),
+      { verb: "update", ...ownLease, name: "other" },
+      ...["get", "create", "update"].map((verb) => ({ verb, ...ownLease, namespace: "kube-system" })),
       { verb: "get", group: "*", resource: "*" },
     ];
     for (const request of refused) {
