@@ -4,8 +4,7 @@ import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.
 import type { TargetStatus } from "../../../src/model/binding.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
-import type { Problem } from "../../../src/model/problem.ts";
-import { MissingValue } from "../../../src/model/problem.ts";
+import { MissingValue, type Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
 import { entry, liveObject, OURS } from "./managed.ts";
 
@@ -24,10 +23,10 @@ interface Case {
   waiting?: string[];
 }
 
-const leftOut = (paths: string[], onMissing: "Wait" | "Remove" = "Wait") =>
+const leftOut = (paths: string[]) =>
   paths.map((path) => ({
     path: FieldPath.parse(path),
-    why: new MissingValue("KeyNotFound", "no key", { onMissing, optional: true }),
+    why: new MissingValue("KeyNotFound", "no key", { onMissing: "Wait", optional: true }),
   }));
 
 function decided({ want, live, entries = [], ours, uid = "uid-1", conflicts = "Fail", waiting = [] }: Case): Decision {
@@ -95,6 +94,42 @@ describe("a target", () => {
 
   it("is written when it is ours by record and somebody took our name off it", () => {
     assert.ok(decided({ want: { "spec.a": "x" }, live: { spec: { a: "x" } }, ours: ["spec.a"] }).write);
+  });
+});
+
+describe("a field that is left out", () => {
+  const live = { spec: { a: "x", b: SECRET, c: { mine: 1, theirs: 2 }, d: ["y"] } };
+  const ours = ["spec.a", "spec.b", "spec.c", "spec.d"];
+  const carriedBy = (decision: Decision) =>
+    decision.carried.map(({ path, value }) => [String(path), value.reveal()] as const);
+
+  it("is said again as it stands when the others are written, for the version that was read", () => {
+    const entries = [entry(OURS, ["spec.a", "spec.b", "spec.d"])];
+    const decision = decided({ want: { "spec.a": "new" }, live, entries, ours, waiting: ["spec.b", "spec.d"] });
+    assert.deepEqual(carriedBy(decision), [
+      ["spec.b", SECRET],
+      ["spec.d", ["y"]],
+    ]);
+    assert.ok(decision.write && decision.guarded);
+    assert.ok(!JSON.stringify(decision).includes(SECRET));
+  });
+
+  it("is said again without what others hold in it", () => {
+    const entries = [entry(OURS, ["spec.a", "spec.c.mine"]), entry("argocd", ["spec.c.theirs"])];
+    const decision = decided({ want: { "spec.a": "new" }, live, entries, ours, waiting: ["spec.c"] });
+    assert.deepEqual(carriedBy(decision), [["spec.c", { mine: 1 }]]);
+  });
+
+  it("is not said again when somebody took it, or it is gone", () => {
+    const entries = [entry(OURS, ["spec.a", "spec.gone"]), entry("kubectl", ["spec.b"])];
+    const waiting = ["spec.b", "spec.gone"];
+    assert.deepEqual(carriedBy(decided({ want: { "spec.a": "new" }, live, entries, ours, waiting })), []);
+  });
+
+  it("is no reason to write", () => {
+    const entries = [entry(OURS, ["spec.a", "spec.b"])];
+    assert.equal(decided({ want: { "spec.a": "x" }, live, entries, ours, waiting: ["spec.b"] }).write, false);
+    assert.equal(decided({ want: {}, live, entries, ours, waiting: ["spec.b"] }).write, false);
   });
 });
 

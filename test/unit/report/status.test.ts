@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { SecretBinding, Status, TargetStatus } from "../../../src/model/binding.ts";
 import type { TargetOutcome } from "../../../src/model/outcome.ts";
 import { healingOf, Problem, type Reason } from "../../../src/model/problem.ts";
-import { isSameStatus, judge, statusOf, withRecords } from "../../../src/report/status.ts";
+import { isSameStatus, judge, statusOf, suspendedStatus, withRecords } from "../../../src/report/status.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-01-02T04:00:00.000Z");
@@ -70,6 +70,20 @@ describe("a status", () => {
         ["c", "Synced", undefined],
       ],
     );
+  });
+
+  it("says which optional fields were left out, of the target and of all", () => {
+    const status = statusOf(binding(), [{ ...synced("a"), note: "left out: spec.b: no key" }], [], NOW);
+    assert.equal(status.conditions?.[0]?.status, "True");
+    assert.equal(status.conditions[0].message, "the target holds the current values; left out: spec.b: no key");
+    assert.equal(status.targets?.[0]?.message, "left out: spec.b: no key");
+  });
+
+  it("is neither ready nor not while the binding is suspended, and keeps its records", () => {
+    const before = statusOf(binding(), [synced("a")], [], NOW);
+    const { conditions, targets, synced: count } = suspendedStatus(binding(before), NOW);
+    assert.deepEqual([conditions?.[0]?.status, conditions?.[0]?.reason], ["Unknown", "Suspended"]);
+    assert.deepEqual({ targets, count }, { targets: before.targets, count: before.synced });
   });
 
   it("keeps the record of objects that the spec names no more, and is not ready while they remain", () => {
