@@ -1,5 +1,9 @@
 /** That the schema of SecretBinding fills in what is left out, and refuses what makes no sense in words of its own. */
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { parse } from "yaml";
+import { sourceName } from "../../src/model/binding.ts";
+import { checkFields } from "../../src/transform/plan.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 
 const NAMESPACE = "secretbinding-crd";
@@ -30,15 +34,15 @@ const refused = (object: object, saying: RegExp) => assert.rejects(accepted(obje
 describe("the schema of SecretBinding", () => {
   before(() => controlPlane().kubectl("create", "namespace", NAMESPACE));
 
-  it("fills in the account, and what a target does about conflicts and on release", async () => {
+  it("fills in the account, what a target does about conflicts and on release, and a source about what is missing", async () => {
     const { spec } = await accepted(binding());
     assert.equal(spec.serviceAccountName, "inlay");
-    assert.deepEqual(spec.defaults, { conflicts: "Fail", onRelease: "Retain" });
+    assert.deepEqual(spec.defaults, { conflicts: "Fail", onMissing: "Wait", onRelease: "Retain" });
   });
 
   it("fills in the default that was not given beside one that was", async () => {
     const { spec } = await accepted(binding({ defaults: { onRelease: "Remove" } }));
-    assert.deepEqual(spec.defaults, { conflicts: "Fail", onRelease: "Remove" });
+    assert.deepEqual(spec.defaults, { conflicts: "Fail", onMissing: "Wait", onRelease: "Remove" });
   });
 
   it("takes an object for one of the namespace unless it is said to be the cluster's", async () => {
@@ -153,6 +157,24 @@ describe("the schema of SecretBinding", () => {
       await refused(withField({ ...field, from }), /fields\[0\].from" must validate one and only one/);
     });
 
+    it("one with a pointer into an object, or with what is no pointer", async () => {
+      const from = { source: "bucket", key: "BucketInfo" };
+      for (const pointer of ["", "/spec/a~1b", "/"])
+        await accepted(withField({ ...field, from: { ...from, pointer } }));
+      for (const pointer of ["spec", "/a~2"]) {
+        await refused(withField({ ...field, from: { ...from, pointer } }), /pointer in body should match/);
+      }
+      const into = { source: "minio", fieldPath: "spec", pointer: "/a" };
+      const fields = [{ ...field, from: into }];
+      await refused(
+        binding({ sources: [service], targets: [{ ...target, fields }] }),
+        /a pointer goes into what a key holds/,
+      );
+    });
+
+    it("one as something that no value can be", () =>
+      refused(withField({ ...field, as: "float" }), /Unsupported value: "float"/));
+
     it("one from a source that is not listed", () =>
       refused(
         withField({ ...field, from: { source: "bukket", key: "a" } }),
@@ -174,6 +196,12 @@ describe("the schema of SecretBinding", () => {
       await refused(fromService({ source: "minio", key: "a" }), said);
       await accepted(fromService({ source: "minio", fieldPath: "spec.clusterIP" }));
     });
+  });
+
+  it("takes the example of every field, and the controller its paths and templates", async () => {
+    const example = parse(await readFile("apis/examples/secretbinding.yaml", "utf8"));
+    const { spec } = await accepted({ ...example, metadata: { name: "everything" } });
+    for (const { fields } of spec.targets) checkFields(fields, spec.sources.map(sourceName));
   });
 
   it("has room for the largest binding within the API server's limits for rules", async () => {
