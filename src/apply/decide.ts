@@ -51,7 +51,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   const entries = live.metadata.managedFields ?? [];
   const recorded = new Set(recordedPaths(record, live));
   const { fields } = desired.plan;
-  const isEqual = fields.map(({ path, value }) => sameJson(path.get(live), value.reveal()));
+  const isEqual = fields.map((field) => stands(field, live, desired.fieldManager));
   const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
   const acquires = acquired.map(({ path }) => String(path));
   const write = !fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
@@ -81,6 +81,13 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ...new Set(fields.flatMap(({ path }, i) => (isEqual[i] ? [] : otherHolders(live, desired.fieldManager, path)))),
     ],
   };
+}
+
+/** Whether the value stands there. Beside what is ours of an object, defaults and fields of others may stand. */
+function stands({ path, value }: PlannedField, live: KubeObject, manager: string): boolean {
+  const wanted = value.reveal();
+  if (sameJson(path.get(live), wanted)) return true;
+  return typeof wanted === "object" && sameJson(heldPart(live, manager, path), wanted);
 }
 
 /** Says who holds which field, and how to let the binding have it. */

@@ -23,6 +23,10 @@ const specimen: Kind = {
       port: { "x-kubernetes-int-or-string": true },
       ca: { type: "string", format: "byte" },
       free: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+      server: {
+        type: "object",
+        properties: { host: { type: "string" }, port: { type: "integer", default: 443 }, ttl: { type: "integer" } },
+      },
       any: { "x-kubernetes-preserve-unknown-fields": true },
       brokers: { type: "array", items: { type: "string" } },
       url: { type: "string", pattern: "^https://[^/]+$" },
@@ -122,6 +126,7 @@ describe("a value", () => {
       json: '{"a":{"b":[1,9007199254740993,"x",true]},"empty":{}}',
       yaml: "a: 9223372036854775806\nb:\n  - x\n",
       brokers: "a:9092,b:9092",
+      server: '{"host":"a","ttl":5}',
     });
     await bind(team, {
       big: { ...from("big"), as: "integer" },
@@ -132,6 +137,7 @@ describe("a value", () => {
       ca: { ...from("ca"), as: "bytes" },
       free: { ...from("json"), as: "json" },
       any: { ...from("yaml"), as: "yaml" },
+      server: { ...from("server"), as: "json" },
       brokers: { template: '{{json (split values.brokers ",")}}', as: "json" },
     });
     await team.until("values", "Synced");
@@ -139,16 +145,19 @@ describe("a value", () => {
     assert.equal(await digits(team, "negative"), "-9223372036854775808");
     assert.equal(await digits(team, "free.a.b[1]"), "9007199254740993");
     assert.equal(await digits(team, "any.a"), "9223372036854775806");
-    const { ratio, on, port, ca, free, any, brokers } = await specOf(team);
+    const { ratio, on, port, ca, free, any, brokers, server } = await specOf(team);
     assert.deepEqual(
       { ratio, on, port, brokers },
       { ratio: 1e20, on: true, port: 8443, brokers: ["a:9092", "b:9092"] },
     );
     assert.deepEqual(Buffer.from(ca, "base64"), bytes);
     assert.deepEqual([free.a.b[2], free.empty, any.b], ["x", {}, ["x"]]);
+    assert.deepEqual(server, { host: "a", port: 443, ttl: 5 });
     const requests = await team.requestsDuring(() => team.secret("values", { other: "x" }));
     const writes = requests.filter(({ verb, resource }) => verb === "patch" && resource.includes("specimens"));
     assert.deepEqual(writes, []);
+    await team.secret("values", { server: '{"host":"b"}' });
+    await eventually(async () => assert.deepEqual((await specOf(team)).server, { host: "b", port: 443 }));
   });
 
   it("of an object keeps all digits on the way to another", async () => {

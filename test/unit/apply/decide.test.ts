@@ -83,6 +83,19 @@ describe("a target", () => {
     }
   });
 
+  it("is left alone when defaults or others' fields stand beside what is ours of an object", () => {
+    const some = {
+      want: { "spec.s3": { bucket: "a", tls: { on: true } } },
+      live: { spec: { s3: { bucket: "a", tls: { on: true, port: 443 }, region: "eu" } } },
+      ours: ["spec.s3"],
+    };
+    const whole = [entry(OURS, ["spec.s3.bucket", "spec.s3.tls.on"]), entry("argocd", ["spec.s3.region"])];
+    assert.equal(decided({ ...some, entries: whole }).write, false);
+    const more = [entry(OURS, ["spec.s3.bucket", "spec.s3.tls.on", "spec.s3.region"])];
+    assert.equal(decided({ ...some, entries: more }).write, true);
+    assert.equal(decided({ ...some, entries: [entry("argocd", ["spec.s3"])] }).write, true);
+  });
+
   it("is written to own what stands there already and is not ours yet", () => {
     const { write, force, takenBy } = decided({
       want: { "spec.a": "x" },
