@@ -25,7 +25,7 @@ import { readSource } from "./resolve/sources.ts";
 import { type Prepared, prepareTarget, type Run, syncTarget } from "./target.ts";
 import { planTarget } from "./transform/plan.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
-import { releaseDeleted, releaseLeftovers } from "./undo.ts";
+import { releaseDeleted, releaseLeftovers, releaseModeOf } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
 import { SECRET_BINDINGS } from "./watch/bindings.ts";
 
@@ -147,7 +147,10 @@ export class Reconciler {
   async #suspend(key: string, binding: SecretBinding): Promise<WorkResult> {
     this.#settled.delete(key);
     this.#parts.streams.observe(key, []);
-    await this.#writeStatus(binding, suspendedStatus(binding, new Date()));
+    const records = binding.status?.targets ?? [];
+    const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
+    const held = await this.#withFinalizer(binding, released);
+    await this.#writeStatus(held, suspendedStatus(held, new Date()));
     return DONE;
   }
 

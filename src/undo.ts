@@ -79,10 +79,8 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding): Prom
   let problem: Problem | undefined;
   for (const record of binding.status?.targets ?? []) {
     if (record.namespace !== undefined && (await isTerminating(parts, record.namespace))) continue;
-    // The spec goes before the record: it may have been changed in the same breath as the binding was deleted.
-    const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
-    const mode = target ? onReleaseOf(binding, target) : (record.onRelease ?? "Retain");
-    problem = (await releasePaths(run, record, mode, new Set(), undefined)).problem ?? problem;
+    problem =
+      (await releasePaths(run, record, releaseModeOf(binding, record), new Set(), undefined)).problem ?? problem;
   }
   if (problem === undefined) return { done: true };
   if (Date.now() - Date.parse(binding.metadata.deletionTimestamp ?? "") < BEST_EFFORT_MS) return { done: false };
@@ -93,6 +91,12 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding): Prom
     note,
   );
   return { done: true };
+}
+
+/** The spec goes before the record: it may have been changed and not been acted upon since. */
+export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Retain" | "Remove" {
+  const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
+  return target ? onReleaseOf(binding, target) : (record.onRelease ?? "Retain");
 }
 
 /** A target as records name it: of a namespaced kind, which its record tells, it is in the binding's unless it says. */

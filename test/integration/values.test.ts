@@ -352,13 +352,14 @@ describe("a suspended binding", () => {
     assert.deepEqual((await specOf(team)).texts, { a: "2" });
   });
 
-  it("still releases when it is deleted", async () => {
+  it("still releases when it is deleted, as it says then", async () => {
     const team = await newTeamWithSpecimen();
     await team.secret("values", { a: "1" });
-    await bind(team, { "texts.a": from("a") }, { defaults: { onRelease: "Remove" } });
+    await bind(team, { "texts.a": from("a") });
     await team.until("values", "Synced");
-    await team.rebind("values", { suspend: true });
-    await team.until("values", "Suspended");
+    await team.rebind("values", { suspend: true, defaults: { onRelease: "Remove" } });
+    const { metadata } = await team.until("values", "Suspended");
+    assert.deepEqual(metadata.finalizers, ["inlay.dev/release"]);
     await team.unbind("values");
     assert.equal((await specOf(team)).texts, undefined);
   });
