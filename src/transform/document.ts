@@ -88,7 +88,9 @@ function bounded(parsed: unknown, subject: string): JsonValue {
     if (depth > MAX_DEPTH) throw wrong(`nests more than ${MAX_DEPTH} deep`);
     if (typeof value === "string") return text(value);
     if (typeof value === "bigint") {
-      if (!isInt64(value)) throw wrong("has an integer past 64 bits");
+      // Past 64 bits the API server keeps a double.
+      const isExact = isInt64(value) || String(Number(value)) === String(value);
+      if (!isExact) throw wrong("has an integer past 64 bits, which would lose its last digits");
       return integerOf(value);
     }
     if (typeof value === "number" && !Number.isFinite(value)) throw wrong("has a number that JSON can't hold");

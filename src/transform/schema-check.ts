@@ -64,12 +64,15 @@ class Walk {
         `${path}: the field is bytes in base64, so say what they are by as: bytes; what is base64 already is decoded first, as in {{base64decode source.key}}`,
       );
     }
-    assertFits(schema, value, String(path));
+    assertType(schema, value, path);
+    const broken = brokenRule(schema, value);
+    if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
     try {
       this.#checkWithin(schema, value);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      throw new Problem(error.reason, `${path}: something within the value is not as ${this.#kind} has it`);
+      const why = error.reason === "InvalidValue" ? error.message : `is not as ${this.#kind} has it`;
+      throw new Problem(error.reason, `${path}: something within the value ${why}`);
     }
   }
 
@@ -80,7 +83,9 @@ class Walk {
       : Object.entries(value).map(([key, child]) => [{ kind: "key", key }, child]);
     for (const [segment, child] of children) {
       const schemaBelow = this.#step(schema, segment, "", "");
-      assertFits(schemaBelow, child, "");
+      assertType(schemaBelow, child, "");
+      const broken = brokenRule(schemaBelow, child);
+      if (broken !== undefined) throw new Problem("InvalidValue", broken);
       this.#checkWithin(schemaBelow, child);
     }
   }
@@ -168,7 +173,7 @@ function spell(types: readonly (OpenApiType | "null")[]): string {
   return types.map((type) => words[type]).join(" or ");
 }
 
-function assertFits(schema: OpenApiSchema, value: JsonValue, path: string): void {
+function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string): void {
   if (value === null && schema.nullable) return;
   const types: readonly string[] = typesOf(schema);
   const actual = typeOf(value);
@@ -181,8 +186,6 @@ function assertFits(schema: OpenApiSchema, value: JsonValue, path: string): void
       `${path}: the field is ${spell(typesOf(schema))}, the value is ${words[actual]}${hint}`,
     );
   }
-  const broken = brokenRule(schema, value);
-  if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
 }
 
 /** By which `as` a text becomes a value of a type. */

@@ -38,6 +38,9 @@ const root: OpenApiSchema = {
         count: { type: "integer" },
         ratio: { type: "number" },
         on: { type: "boolean" },
+        mode: { type: "string", enum: ["on", "off"] },
+        modes: { type: "array", items: { type: "string", enum: ["on", "off"] } },
+        short: { type: "string", minLength: 2, allOf: [{ maxLength: 3 }, { maxLength: 9 }] },
         maybe: { type: "string", nullable: true },
         port: { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] },
         builtinPort: ref("IntOrString"),
@@ -151,6 +154,30 @@ describe("the check against the published schema", () => {
     it(`refuses ${JSON.stringify(value)} for ${path}, and names the types`, () =>
       fails(path, value, "TypeMismatch", advice));
   }
+
+  it("takes bytes for bytes, by as: bytes alone", () => {
+    const value = new SecretValue<JsonValue>("aGk=");
+    const fields = [{ path: FieldPath.parse("data.a"), value, isBytes: true }];
+    checkAgainstSchema({ fields, leftOut: [] }, root, resolveRef);
+    fails("data.a", "aGk=", "TypeMismatch", "as: bytes");
+    check("data", { a: "aGk=" });
+    fails("data", { a: SECRET }, "InvalidValue", "something within the value must be of the format byte");
+  });
+
+  it("quotes the rule that a value breaks, in the field or within it", () => {
+    fails("spec.mode", SECRET, "InvalidValue", 'spec.mode: the value must be one of "on", "off"');
+    fails("spec.modes", [SECRET], "InvalidValue", 'spec.modes: something within the value must be one of "on", "off"');
+    fails("spec.short", SECRET, "InvalidValue", "at most 3 characters");
+    fails("spec.short", "a", "InvalidValue", "at least 2 characters");
+    check("spec.short", "abc");
+  });
+
+  it("says by which as a text would fit", () => {
+    fails("spec.count", SECRET, "TypeMismatch", "; say as: integer");
+    fails("spec.s3", SECRET, "TypeMismatch", "; say as: json, or yaml");
+    check("spec.count", 2n ** 62n);
+    fails("spec.s3.bucket", 2n ** 62n, "TypeMismatch", "the value is an integer");
+  });
 
   it("shows no key of a value that does not fit", () => {
     fails("spec.s3", { [SECRET]: 1 }, "UnknownField", "spec.s3: something within the value");
