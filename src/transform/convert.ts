@@ -3,7 +3,7 @@ import type { Field } from "../model/binding.ts";
 import { integerOf, isInt64, parseJson } from "../model/json.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import { parseText } from "./document.ts";
+import { type Language, parseText } from "./document.ts";
 import { textOf } from "./read.ts";
 
 export type As = NonNullable<Field["as"]>;
@@ -73,8 +73,12 @@ function number(text: string, subject: string): JsonValue {
   return parseJson(String(Number(text)));
 }
 
-function document(given: JsonValue, as: "json" | "yaml", subject: string): JsonValue {
-  const parsed = typeof given === "string" ? parseText(given, as, subject) : given;
+function document(given: JsonValue, as: Language, subject: string): JsonValue {
+  return notNull(typeof given === "string" ? parseText(given, as, subject) : given, as, subject);
+}
+
+/** A document that says something. Throws Problem("InvalidValue"). */
+export function notNull(parsed: JsonValue, as: Language, subject: string): JsonValue {
   return expect(parsed !== null, parsed, as, subject);
 }
 

@@ -101,14 +101,18 @@ function bounded(parsed: unknown, subject: string): JsonValue {
   return copy(parsed, 0);
 }
 
-const parsedKeys = new WeakMap<SecretValue<Uint8Array>, SecretValue<JsonValue>>();
+type Documents = Partial<Record<Language | "either", SecretValue<JsonValue>>>;
+const parsedKeys = new WeakMap<SecretValue<Uint8Array>, Documents>();
 
 /** What a key holds as JSON or YAML, parsed once for all fields. Throws what `readText` and `parseText` throw. */
-export function readDocument(source: DataSource, key: string): SecretValue<JsonValue> {
+export function readDocument(
+  source: DataSource,
+  key: string,
+  language: Language | "either" = "either",
+): SecretValue<JsonValue> {
   const bytes = readBytes(source, key);
-  const known = parsedKeys.get(bytes);
-  if (known !== undefined) return known;
-  const parsed = readText(source, key).map((text) => parseText(text, "either", keyOf(source, key)));
-  parsedKeys.set(bytes, parsed);
-  return parsed;
+  const known = parsedKeys.get(bytes) ?? {};
+  parsedKeys.set(bytes, known);
+  known[language] ??= readText(source, key).map((text) => parseText(text, language, keyOf(source, key)));
+  return known[language];
 }

@@ -8,7 +8,7 @@ import { MissingValue, Problem } from "../model/problem.ts";
 import type { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 import { assertWritablePath } from "../model/writable.ts";
-import { convert } from "./convert.ts";
+import { convert, notNull } from "./convert.ts";
 import { readDocument } from "./document.ts";
 import { keyOf, present, readBytes, readField } from "./read.ts";
 import { compileTemplate } from "./template.ts";
@@ -113,6 +113,9 @@ function fromSource(from: NonNullable<Field["from"]>, as: Field["as"]) {
         );
       }
       const subject = keyOf(source, from.key);
+      if (pointer === undefined && (as === "json" || as === "yaml")) {
+        return readDocument(source, from.key, as).map((document) => notNull(document, as, subject));
+      }
       if (pointer === undefined) return readBytes(source, from.key).map((bytes) => convert(bytes, as, subject));
       const where = `${from.pointer} in ${subject}`;
       return readDocument(source, from.key).map((document) => {

@@ -17,6 +17,7 @@ const sources = new Map<string, LiveSource | Problem>([
       host: "s3",
       port: "9000",
       yaml: "port: 9000",
+      quoted: '"[1]"',
       info: INFO,
       broken: `{"a": ${SECRET}`,
       bytes: Uint8Array.of(0xc3, 0x28),
@@ -130,6 +131,18 @@ describe("a plan", () => {
     );
     fails([{ path: "spec.a", from: { source: "bucket", key: "id", pointer: "a" } }], "InvalidPath", "JSON pointer");
     fails([{ path: "spec.a", from: { source: "bucket", key: "broken", pointer: "/a" } }], "InvalidValue", "key broken");
+  });
+
+  it("parses a key once, however many fields want what it says", () => {
+    const list = Array.from({ length: 3_000 }, (_, n) => `- { name: n${n}, port: ${n} }`).join("\n");
+    const fields = Array.from({ length: 64 }, (_, n): Field => ({ ...key(`spec.a${n}`, "k", "s"), as: "yaml" }));
+    const since = performance.now();
+    planTarget(fields, new Map([["s", secret({ k: list })]]));
+    assert.ok(performance.now() - since < 10_000);
+  });
+
+  it("takes a text in JSON for a text", () => {
+    assert.deepEqual(plan({ ...key("spec.a", "quoted"), as: "json" }), [["spec.a", "[1]"]]);
   });
 
   it("makes of keys and templates what the field asks for", () => {
