@@ -63,7 +63,8 @@ export async function startController(options: ControllerOptions): Promise<Contr
     concurrency: options.concurrency,
     depths: () => queue.depths,
     running: () => queue.running,
-    streams: () => [bindings.state, ...streams.states],
+    // A standby has none.
+    streams: () => (election?.mayWrite === false ? [] : [bindings.state, ...streams.states]),
     leading: () => election?.mayWrite,
   });
   const client = new Client(transport, {

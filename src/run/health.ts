@@ -42,10 +42,10 @@ function answer(response: ServerResponse, wrong: string[]): void {
   else response.writeHead(503, TEXT).end(wrong.map((each) => `${each}\n`).join(""));
 }
 
-async function scrape(response: ServerResponse, { contentType, text }: Health["metrics"]): Promise<void> {
+async function scrape(response: ServerResponse, metrics: Health["metrics"]): Promise<void> {
   try {
-    const body = await text();
-    response.writeHead(200, { "content-type": contentType }).end(body);
+    const body = await metrics.text();
+    response.writeHead(200, { "content-type": metrics.contentType }).end(body);
   } catch {
     response.writeHead(500, TEXT).end("the metrics could not be collected\n");
   }

@@ -25,11 +25,11 @@ const LEASES: Resource = {
 };
 
 /** For how long others leave a record alone that is not renewed. */
-const DURATION_MS = 10_000;
+const DURATION_MS = 9_000;
 /** How long the leader goes on without a renewal. What it has sent by then arrives before anybody else may lead. */
-const RENEW_DEADLINE_MS = 7_000;
+const RENEW_DEADLINE_MS = 6_000;
 /** How often the leader renews, and the others look. */
-const RETRY_MS = 1_000;
+const RETRY_MS = 800;
 
 export interface LeaseSpec {
   holderIdentity?: string;

@@ -9,11 +9,14 @@ const program = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
 
 export class ControllerProcess {
   readonly #controlPlane: ControlPlane;
+  readonly #args: readonly string[];
   #child: ChildProcess | undefined;
   #output = "";
 
-  constructor(controlPlane: ControlPlane) {
+  /** `args` are added to the command line. */
+  constructor(controlPlane: ControlPlane, ...args: string[]) {
     this.#controlPlane = controlPlane;
+    this.#args = args;
   }
 
   /** Everything that it wrote to stdout and stderr, over all its starts. */
@@ -29,7 +32,7 @@ export class ControllerProcess {
   async start(): Promise<void> {
     if (this.#child !== undefined) return;
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
-    const args = [program, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug"];
+    const args = [program, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug", ...this.#args];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     const from = this.#output.length;
@@ -45,13 +48,22 @@ export class ControllerProcess {
   }
 
   /** Asks it to stop, and waits until it has. Returns its exit code. */
-  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+    this.signal(signal);
+    return this.ended();
+  }
+
+  /** Sends a signal and does not wait. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  /** Waits until it has ended, by itself or by a signal. Returns its exit code. */
+  async ended(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
     this.#child = undefined;
-    const ended = once(child, "close");
-    child.kill(signal);
-    const [code] = (await ended) as [number | null];
-    return code;
+    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+    return child.exitCode;
   }
 }

@@ -29,13 +29,15 @@ const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 let count = 0;
 
-/** Makes a namespace with the account `inlay` and starts the controller if it does not run. */
-export async function newTeam(options: { account?: boolean; rules?: Rule[] } = {}): Promise<Team> {
+/** Makes a namespace with the account `inlay` and starts the controller if it does not run, unless a test has its own. */
+export async function newTeam(
+  options: { account?: boolean; rules?: Rule[]; controller?: boolean } = {},
+): Promise<Team> {
   const team = new Team(`team-${++count}`);
   await team.api.create("/api/v1/namespaces", { metadata: { name: team.namespace } });
   if (options.account ?? true) await team.createAccount();
   await team.grant(options.rules ?? usualRules);
-  await team.controller.start();
+  if (options.controller ?? true) await team.controller.start();
   return team;
 }
 

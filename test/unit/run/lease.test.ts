@@ -55,33 +55,33 @@ describe("leader election", () => {
     const time = "2026-01-01T00:00:00.000000Z";
     assert.deepEqual(spec(), {
       holderIdentity: "one",
-      leaseDurationSeconds: 10,
+      leaseDurationSeconds: 9,
       acquireTime: time,
       renewTime: time,
       leaseTransitions: 0,
     });
   });
 
-  it("renews by one request a second, and lets the others wait", async () => {
+  it("renews by single requests, and lets the others wait", async () => {
     await started("one");
     const { acquireTime } = spec();
     server.asked.splice(0);
     await pass(20_000);
     assert.ok(server.asked.every((verb) => verb === "replace"));
-    assert.ok(server.asked.length >= 16 && server.asked.length <= 23, `${server.asked.length}`);
+    assert.ok(server.asked.length >= 20 && server.asked.length <= 28, `${server.asked.length}`);
     assert.deepEqual([spec().acquireTime, spec().leaseTransitions], [acquireTime, 0]);
     const two = await started("two");
     await pass(60_000);
     assert.deepEqual([two.told, two.election.mayWrite, two.election.inTouch], [[], false, true]);
   });
 
-  it("passes to another within 13 s when the leader is gone, and not while it may still write", async () => {
+  it("passes to another within 12 s when the leader is gone, and not while it may still write", async () => {
     const one = await started("one");
     const two = await started("two");
     await pass(5_000);
     one.reachable = false;
     for (let passed = 0; two.told.length === 0; passed += 100) {
-      assert.ok(passed < 13_000);
+      assert.ok(passed < 12_000);
       await clock.pass(100);
       assert.ok(!(one.election.mayWrite && two.election.mayWrite));
     }
@@ -108,10 +108,10 @@ describe("leader election", () => {
     assert.equal(spec().holderIdentity, "one");
   });
 
-  it("is lost when it can't be renewed for 7 s, and does not come back", async () => {
+  it("is lost when it can't be renewed for 6 s, and does not come back", async () => {
     const one = await started("one");
     one.reachable = false;
-    await pass(5_800);
+    await pass(4_800);
     assert.deepEqual([one.told, one.election.mayWrite], [["leading"], true]);
     await pass(2_400);
     assert.deepEqual([one.told, one.election.mayWrite, one.election.inTouch], [["leading", "lost"], false, true]);
@@ -135,7 +135,7 @@ describe("leader election", () => {
 
   it("is over at once for a process that was paused, which writes not even the lease", async () => {
     const one = await started("one");
-    one.pausedMs = 7_000;
+    one.pausedMs = 6_000;
     assert.equal(one.election.mayWrite, false);
     server.asked.splice(0);
     await pass(5_000);

@@ -1,0 +1,118 @@
+/**
+ * Many bindings in one namespace, each of a pair of keys from a Secret of its own into a HarborCluster of its own: how many
+ * comes in, ways to rotate them all and to see what became of it go out.
+ */
+import assert from "node:assert/strict";
+import type { AnyObject } from "./api.ts";
+import { eventually } from "./eventually.ts";
+import { secretText } from "./hunted.ts";
+import { requestsFor } from "./requests.ts";
+import { harborTarget, type Team } from "./team.ts";
+
+export class Fleet {
+  readonly team: Team;
+  readonly names: readonly string[];
+  /** What each pair should be. */
+  readonly #current = new Map<string, { accesskey: string; regionendpoint: string }>();
+
+  constructor(team: Team, count: number) {
+    this.team = team;
+    this.names = Array.from({ length: count }, (_, index) => `harbor-${index}`);
+  }
+
+  /** Makes everything, and waits until it is in step. */
+  async launch(): Promise<void> {
+    const { team, names } = this;
+    await this.rotate();
+    await Promise.all(names.map((name) => team.harbor(name)));
+    await Promise.all(
+      names.map((name) => {
+        const fields = {
+          accesskey: { from: { source: name, key: "access" } },
+          regionendpoint: { from: { source: name, key: "endpoint" } },
+        };
+        return team.bind(name, { sources: [{ secret: { name } }], targets: [harborTarget(fields, { name })] });
+      }),
+    );
+    await this.inStep(30_000);
+  }
+
+  /** Gives every Secret a new pair. */
+  async rotate(names = this.names): Promise<void> {
+    await Promise.all(
+      names.map((name) => {
+        const pair = { accesskey: secretText("access"), regionendpoint: secretText("endpoint") };
+        this.#current.set(name, pair);
+        return this.team.secret(name, { access: pair.accesskey, endpoint: pair.regionendpoint });
+      }),
+    );
+  }
+
+  /** Waits until every target holds its pair, and every binding says so. */
+  async inStep(withinMs?: number): Promise<void> {
+    await eventually(async () => assert.deepEqual(await this.behind(), []), withinMs);
+    await Promise.all(this.names.map((name) => this.team.until(name, "Synced", withinMs)));
+  }
+
+  /** The targets that don't hold their pair yet. */
+  async behind(): Promise<string[]> {
+    const pairs = await this.#pairs();
+    return this.names.filter((name) => !isSame(pairs.get(name), this.#current.get(name)));
+  }
+
+  /** The targets of which one key is of one pair and the other of another. */
+  async torn(former: Fleet["pairs"]): Promise<string[]> {
+    const now = await this.#pairs();
+    return this.names.filter(
+      (name) => !isSame(now.get(name), former.get(name)) && !isSame(now.get(name), this.#current.get(name)),
+    );
+  }
+
+  /** What each pair should be at the moment. */
+  get pairs(): ReadonlyMap<string, object> {
+    return new Map(this.#current);
+  }
+
+  /** How often each target was written since a place in the audit log. */
+  async writesSince(mark: number): Promise<Map<string, number>> {
+    const counts = new Map<string, number>();
+    for (const { verb, resource, name, code } of await requestsFor(this.team, mark)) {
+      if (verb === "patch" && resource === "goharbor.io/harborclusters" && code === 200)
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /** The versions of all targets and bindings, which every change moves on. */
+  async versions(): Promise<string[]> {
+    const { team } = this;
+    const kinds = [
+      team.path("goharbor.io/v1beta1", "harborclusters"),
+      team.path("inlay.dev/v1alpha1", "secretbindings"),
+    ];
+    const lists = await Promise.all(kinds.map((path) => team.api.get(path)));
+    return lists.flatMap(({ items }) =>
+      items.map(({ kind, metadata }: AnyObject) => `${kind} ${metadata.name} ${metadata.resourceVersion}`),
+    );
+  }
+
+  /** How often the spec of each target has changed since it was made. */
+  async generations(): Promise<Map<string, number>> {
+    const { items } = await this.team.api.get(this.team.path("goharbor.io/v1beta1", "harborclusters"));
+    return new Map(items.map(({ metadata }: AnyObject) => [metadata.name, metadata.generation]));
+  }
+
+  async #pairs(): Promise<Map<string, object>> {
+    const { items } = await this.team.api.get(this.team.path("goharbor.io/v1beta1", "harborclusters"));
+    return new Map(
+      items.map(
+        (harbor: { metadata: { name: string }; spec: { storage: { spec: { s3: Record<string, string> } } } }) => {
+          const { accesskey, regionendpoint } = harbor.spec.storage.spec.s3;
+          return [harbor.metadata.name, { accesskey, regionendpoint }];
+        },
+      ),
+    );
+  }
+}
+
+const isSame = (a: object | undefined, b: object | undefined) => JSON.stringify(a) === JSON.stringify(b);

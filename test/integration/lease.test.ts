@@ -1,0 +1,143 @@
+/** Several replicas: one leads, another follows when it stops, dies or is paused, and nothing is written twice. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Fleet } from "../controller/fleet.ts";
+import { foundIn } from "../controller/hunted.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { newTeam } from "../controller/team.ts";
+
+const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
+const HANDED_OVER_MS = 2_000;
+const FAILED_OVER_MS = 15_000;
+
+describe("of two replicas", function () {
+  this.timeout("2m");
+  const replicas: ControllerProcess[] = [];
+  let fleet: Fleet;
+
+  const newReplica = async () => {
+    const replica = new ControllerProcess(controlPlane(), "--leader-elect");
+    replicas.push(replica);
+    await replica.start();
+    return replica;
+  };
+  const leads = (replica: ControllerProcess) =>
+    eventually(() => assert.match(replica.output, /"msg":"leading"/), FAILED_OVER_MS);
+  const lease = async () => (await fleet.team.api.get(LEASE)).spec;
+  /** How long it takes until a replica leads. */
+  const untilItLeads = async (replica: ControllerProcess) => {
+    const since = performance.now();
+    await leads(replica);
+    return performance.now() - since;
+  };
+  /** Each target was written just once. */
+  const writtenOnce = async (mark: number) =>
+    assert.deepEqual([...(await fleet.writesSince(mark))].sort(), fleet.names.map((name) => [name, 1] as const).sort());
+
+  /** Each target changed just once. Where the client died, the audit log does not tell what became of its requests. */
+  const changedOnce = async (before: Map<string, number>) => {
+    const once = fleet.names.map((name) => [name, (before.get(name) ?? 0) + 1] as const);
+    assert.deepEqual(new Map([...(await fleet.generations())].sort()), new Map(once.sort()));
+  };
+
+  let leader: ControllerProcess;
+  let standby: ControllerProcess;
+
+  before(async () => {
+    await stopSharedController();
+    leader = await newReplica();
+    await leads(leader);
+    standby = await newReplica();
+    fleet = new Fleet(await newTeam({ controller: false }), 40);
+    await fleet.launch();
+  });
+  after(async () => {
+    for (const replica of replicas) replica.signal("SIGCONT");
+    await Promise.all(replicas.map((replica) => replica.stop()));
+    for (const { output } of replicas) assert.deepEqual(foundIn(output), []);
+  });
+
+  it("one leads, by a record as client-go writes it, and the other watches nothing", async () => {
+    const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = await lease();
+    assert.match(holderIdentity, /_[0-9a-f-]{36}$/);
+    assert.match(leader.output, new RegExp(`"identity":"${holderIdentity}"`));
+    assert.equal(leaseDurationSeconds, 9);
+    assert.ok(Number.isInteger(leaseTransitions));
+    for (const time of [acquireTime, renewTime]) assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    assert.doesNotMatch(standby.output, /"msg":"leading"/);
+    const mark = await auditLog().mark();
+    await fleet.rotate();
+    await fleet.inStep();
+    await writtenOnce(mark);
+    assert.doesNotMatch(standby.output, /"msg":"wrote"/);
+  });
+
+  it("the other leads within two seconds when the leader is stopped in the middle of its work", async () => {
+    const mark = await auditLog().mark();
+    const { leaseTransitions } = await lease();
+    const rotated = fleet.rotate();
+    await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
+    leader.signal("SIGTERM");
+    const took = await untilItLeads(standby);
+    assert.ok(took < HANDED_OVER_MS, `it took ${took} ms`);
+    assert.equal(await leader.ended(), 0);
+    await rotated;
+    await fleet.inStep();
+    await writtenOnce(mark);
+    assert.equal((await lease()).leaseTransitions, leaseTransitions + 1);
+  });
+
+  it("nothing is written by the one that takes over where nothing changed", async () => {
+    leader = standby;
+    standby = await newReplica();
+    const mark = await auditLog().mark();
+    leader.signal("SIGTERM");
+    await leads(standby);
+    assert.equal(await leader.ended(), 0);
+    leader = standby;
+    await fleet.rotate(fleet.names.slice(0, 1));
+    await fleet.inStep();
+    await sleep(1_000);
+    assert.deepEqual([...(await fleet.writesSince(mark))], [[fleet.names[0], 1]]);
+  });
+
+  it("the other leads within fifteen seconds when the leader is killed, and finishes what it began", async () => {
+    standby = await newReplica();
+    const before = await fleet.generations();
+    const rotated = fleet.rotate();
+    await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
+    leader.signal("SIGKILL");
+    const killed = performance.now();
+    await rotated;
+    await fleet.inStep(FAILED_OVER_MS);
+    const took = performance.now() - killed;
+    assert.ok(took < FAILED_OVER_MS, `it took ${took} ms`);
+    await changedOnce(before);
+  });
+
+  it("one that was paused for longer than its lease changes nothing when it goes on, and ends", async () => {
+    const paused = standby;
+    standby = await newReplica();
+    const before = await fleet.generations();
+    const rotated = fleet.rotate();
+    await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
+    paused.signal("SIGSTOP");
+    assert.ok((await untilItLeads(standby)) < FAILED_OVER_MS);
+    await rotated;
+    await fleet.inStep();
+    await sleep(1_000);
+    const [holder, versions] = [(await lease()).holderIdentity, await fleet.versions()];
+    paused.signal("SIGCONT");
+    assert.equal(await paused.ended(), 1);
+    assert.match(paused.output, /"msg":"lost the lease"/);
+    await sleep(1_000);
+    // A request may have been on the wire in half when the process was paused, and arrive in whole now.
+    assert.deepEqual(await fleet.versions(), versions);
+    assert.equal((await lease()).holderIdentity, holder);
+    await changedOnce(before);
+    assert.deepEqual(await fleet.behind(), []);
+  });
+});

@@ -1,0 +1,101 @@
+/** What Prometheus and the kubelet see of a controller that works, and of one that stands by. */
+import assert from "node:assert/strict";
+import { freePorts } from "../control-plane/ports.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Fleet } from "../controller/fleet.ts";
+import { foundIn } from "../controller/hunted.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { newTeam } from "../controller/team.ts";
+
+const OWN = 'controller="secretbinding"';
+
+describe("the health port", function () {
+  this.timeout("1m");
+  const ports: number[] = [];
+  const replicas: ControllerProcess[] = [];
+  let fleet: Fleet;
+
+  before(async () => {
+    await stopSharedController();
+    ports.push(...(await freePorts(2)));
+    for (const port of ports) {
+      const replica = new ControllerProcess(controlPlane(), "--leader-elect", "--health-port", String(port));
+      replicas.push(replica);
+      await replica.start();
+      if (replicas.length === 1) await eventually(() => assert.match(replica.output, /"msg":"leading"/));
+    }
+    fleet = new Fleet(await newTeam({ controller: false }), 5);
+    await fleet.launch();
+    await fleet.rotate();
+    await fleet.inStep();
+  });
+  after(() => Promise.all(replicas.map((replica) => replica.stop())));
+
+  const ask = async (path: string, port = ports[0]) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+    return { status: answer.status, type: answer.headers.get("content-type") ?? "", text: await answer.text() };
+  };
+  const samples = async (port?: number) => {
+    const { text } = await ask("/metrics", port);
+    const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
+  };
+
+  it("says that both replicas live and are ready: the standby would take over", async () => {
+    for (const port of ports) {
+      await eventually(async () => assert.deepEqual((await ask("/readyz", port)).text, "ok\n"));
+      assert.equal((await ask("/livez", port)).status, 200);
+    }
+  });
+
+  it("tells what the leader did, in Prometheus' text format", async () => {
+    const { status, type, text } = await ask("/metrics");
+    assert.equal(status, 200);
+    assert.match(type, /^text\/plain; version=0\.0\.4/);
+    for (const line of text.split("\n").filter((each) => each !== "")) {
+      assert.match(line, /^(# (HELP|TYPE) \S+ .+|[a-zA-Z_:][\w:]*(\{[^{}]*\})? (NaN|[-+]?(Inf|\d[\d.e+-]*)))$/);
+    }
+    const values = await samples();
+    const many = (name: string, least: number) =>
+      assert.ok((values.get(name) ?? 0) >= least, `${name} is ${values.get(name)}`);
+    many(`controller_runtime_reconcile_total{${OWN},result="success"}`, 10);
+    many(`controller_runtime_reconcile_time_seconds_count{${OWN}}`, 10);
+    many(`workqueue_adds_total{name="secretbinding",${OWN}}`, 10);
+    many('inlay_writes_total{verb="apply",outcome="accepted"}', 10);
+    many("inlay_propagation_seconds_count", 5);
+    many('inlay_watch_streams{state="synced"}', 4);
+    assert.equal(values.get('inlay_watch_streams{state="failed"}'), 0);
+    assert.equal(values.get(`workqueue_depth{name="secretbinding",${OWN},priority="change"}`), 0);
+    assert.equal(values.get('leader_election_master_status{name="inlay-controller"}'), 1);
+    const age = values.get('inlay_watch_last_event_age_seconds{resource="inlay.dev/secretbindings"}');
+    assert.ok(age !== undefined && age < 70, `${age}`);
+    assert.ok((values.get("inlay_propagation_seconds_sum") ?? 0) > 0);
+    many("process_resident_memory_bytes", 1_000_000);
+  });
+
+  it("tells of a standby that it does nothing", async () => {
+    const values = await samples(ports[1]);
+    assert.equal(values.get('leader_election_master_status{name="inlay-controller"}'), 0);
+    assert.equal(values.get('inlay_watch_streams{state="pending"}'), 0);
+    assert.equal(values.get(`controller_runtime_reconcile_total{${OWN},result="success"}`), 0);
+    assert.ok(![...values.keys()].some((name) => name.startsWith("inlay_writes_total")));
+  });
+
+  it("holds no value and no name of an object, whatever is asked", async () => {
+    for (const path of ["/metrics", "/readyz", "/livez", "/", "/debug", "/metrics?x"]) {
+      const { text } = await ask(path);
+      assert.deepEqual(foundIn(text), []);
+      for (const name of [fleet.team.namespace, ...fleet.names]) assert.ok(!text.includes(name), `${path}: ${name}`);
+    }
+  });
+
+  it("holds as many series after more bindings as before", async () => {
+    const before = [...(await samples()).keys()].filter((name) => !name.startsWith("nodejs_"));
+    const more = new Fleet(await newTeam({ controller: false }), 5);
+    await more.launch();
+    const after = [...(await samples()).keys()].filter((name) => !name.startsWith("nodejs_"));
+    assert.deepEqual(after.sort(), before.sort());
+  });
+});

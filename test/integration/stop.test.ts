@@ -1,0 +1,85 @@
+/** How the controller ends: drained when it is asked, at once when it is asked twice. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Fleet } from "../controller/fleet.ts";
+import { watchesFor } from "../controller/requests.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { newTeam } from "../controller/team.ts";
+
+const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
+
+describe("a controller that is stopped", function () {
+  this.timeout("1m");
+  let controller: ControllerProcess;
+  let fleet: Fleet;
+  let begun: number;
+
+  before(async () => {
+    await stopSharedController();
+    begun = await auditLog().mark();
+    controller = new ControllerProcess(controlPlane(), "--leader-elect");
+    await controller.start();
+    fleet = new Fleet(await newTeam({ controller: false }), 60);
+    await fleet.launch();
+  });
+  after(() => controller.stop("SIGKILL"));
+
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    it(`in the middle of many writes by ${signal} finishes those under way, and ends with 0 by itself`, async () => {
+      await controller.start();
+      await fleet.inStep();
+      const [former, before] = [fleet.pairs, await fleet.generations()];
+      const rotated = fleet.rotate();
+      await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
+      const since = performance.now();
+      assert.equal(await controller.stop(signal), 0);
+      assert.ok(performance.now() - since < 5_000);
+      assert.match(controller.output, /"msg":"controller stopped"\}\n$/);
+      await rotated;
+      assert.deepEqual(await fleet.torn(former), []);
+      const behind = await fleet.behind();
+      assert.ok(behind.length > 0, "everything was written before it was stopped");
+      // What was written is said to be, as nobody is left to say it.
+      const after = await fleet.generations();
+      const written = fleet.names.filter((name) => after.get(name) !== before.get(name));
+      assert.deepEqual(written.sort(), fleet.names.filter((name) => !behind.includes(name)).sort());
+    });
+  }
+
+  it("leaves the lease without a holder, and no watch open", async () => {
+    assert.equal((await fleet.team.api.get(LEASE)).spec.holderIdentity, undefined);
+    await eventually(async () => {
+      const watches = await watchesFor(fleet.team, begun);
+      assert.ok(watches.length > 0);
+      assert.deepEqual(
+        watches.filter(({ open }) => open),
+        [],
+      );
+    });
+  });
+
+  it("goes on where it ended when it is started again", async () => {
+    await controller.start();
+    await fleet.inStep();
+  });
+
+  it("is asked twice ends at once", async () => {
+    const { apiServer } = controlPlane();
+    await fleet.inStep();
+    await apiServer.kill("SIGSTOP");
+    try {
+      // The lease can't be given away now, which takes as long as a request may.
+      controller.signal("SIGTERM");
+      await sleep(500);
+      const since = performance.now();
+      controller.signal("SIGTERM");
+      assert.equal(await controller.ended(), 128 + 15);
+      assert.ok(performance.now() - since < 500);
+    } finally {
+      await apiServer.kill("SIGCONT");
+    }
+  });
+});
