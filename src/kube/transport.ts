@@ -49,29 +49,35 @@ export class Transport {
     this.#watches = this.#agent(null);
   }
 
-  /** One answer, parsed from JSON. Throws ApiError for everything but a status of 2xx. */
-  async request<T>(request: Request): Promise<T> {
+  /** One answer, parsed from JSON. Throws ApiError for everything but a status of 2xx, and when `signal` aborts. */
+  async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const agent = this.#requests;
-    const text = await this.#withinDeadline(request, agent, (signal) => this.#attempt(request, signal));
-    return (text === "" ? undefined : JSON.parse(text)) as T;
+    const text = await this.#withinDeadline(request, agent, signal, (late) => this.#attempt(request, late));
+    return (text === "" ? undefined : parse(request, text)) as T;
   }
 
   /**
-   * The lines of a stream, each when it is there, until the server ends it or `signal` aborts. Throws ApiError when it
-   * does not begin within the deadline, or begins with anything but a status of 2xx, or breaks.
+   * The lines of a stream, each when it is there, until the server ends it. `onOpen` is called when it begins. Throws
+   * ApiError when it does not begin within the deadline, or begins with anything but a status of 2xx, or breaks, or
+   * `signal` aborts.
    */
-  async *lines(request: Request, signal: AbortSignal): AsyncGenerator<string, void, void> {
+  async *lines(
+    request: Request,
+    signal: AbortSignal,
+    onOpen: () => void = () => {},
+  ): AsyncGenerator<string, void, void> {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       signal.throwIfAborted();
-      const answer = await this.#withinDeadline(request, this.#watches, async (late) => {
+      const answer = await this.#withinDeadline(request, this.#watches, signal, async (late) => {
         late.addEventListener("abort", onAbort, { once: true });
         const opened = await this.#send(this.#watches, request, stop.signal);
         if (opened.statusCode >= 300) await refuse(request, opened);
         return opened;
       });
+      onOpen();
       let rest = "";
       answer.body.setEncoding("utf8");
       for await (const chunk of answer.body) {
@@ -94,6 +100,7 @@ export class Transport {
   }
 
   async #attempt(request: Request, signal: AbortSignal): Promise<string> {
+    const end = Date.now() + (request.deadlineMs ?? DEADLINE_MS);
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#send(this.#requests, request, signal);
@@ -101,7 +108,7 @@ export class Transport {
         return await answer.body.text();
       } catch (error) {
         const wait = attempt < ATTEMPTS ? pauseBeforeRepeat(request, error, attempt) : undefined;
-        if (wait === undefined || signal.aborted) throw asApiError(request, error);
+        if (wait === undefined || Date.now() + wait > end || signal.aborted) throw asApiError(request, error);
         await sleep(wait, undefined, { signal });
       }
     }
@@ -126,20 +133,31 @@ export class Transport {
   }
 
   /** Runs `work`; past the deadline it is aborted, and the agent on which it may be stuck is replaced. */
-  async #withinDeadline<T>(request: Request, agent: Agent, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #withinDeadline<T>(
+    request: Request,
+    agent: Agent,
+    signal: AbortSignal | undefined,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const abort = new AbortController();
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        this.#replace(agent);
-        reject(new ApiError(describe(request), 0, "DeadlineExceeded"));
-        abort.abort();
-      }, request.deadlineMs ?? DEADLINE_MS);
-    });
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    const end = (reason: string) => {
+      reject(new ApiError(describe(request), 0, reason));
+      abort.abort();
+    };
+    const timer = setTimeout(() => {
+      this.#replace(agent);
+      end("DeadlineExceeded");
+    }, request.deadlineMs ?? DEADLINE_MS);
+    // Not left to `work`: a request that is still in the queue does not see its signal.
+    const onAbort = () => end("Aborted");
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) onAbort();
     try {
-      return await Promise.race([work(abort.signal), deadline]);
+      return await Promise.race([work(abort.signal), ended]);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
     }
   }
 
@@ -175,6 +193,15 @@ function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): n
   }
   const code = (error as { code?: string }).code ?? "";
   return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;
+}
+
+/** What a JSON parser says of a text quotes it, so it is not passed on. */
+function parse(request: Request, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ApiError(describe(request), 0, "BrokenAnswer");
+  }
 }
 
 async function refuse(request: Request, answer: Dispatcher.ResponseData): Promise<never> {
