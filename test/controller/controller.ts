@@ -10,6 +10,7 @@ const program = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
 export class ControllerProcess {
   readonly #controlPlane: ControlPlane;
   #child: ChildProcess | undefined;
+  #starting: Promise<void> | undefined;
   #output = "";
 
   constructor(controlPlane: ControlPlane) {
@@ -25,9 +26,13 @@ export class ControllerProcess {
     return this.#child?.pid;
   }
 
-  /** Starts it and waits until it watches. Nothing happens if it runs already. */
-  async start(): Promise<void> {
-    if (this.#child !== undefined) return;
+  /** Starts it and waits until it watches. There is one, however many start it at once. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
     const args = [program, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug"];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
@@ -49,6 +54,7 @@ export class ControllerProcess {
     const child = this.#child;
     if (child === undefined) return null;
     this.#child = undefined;
+    this.#starting = undefined;
     const ended = once(child, "close");
     child.kill(signal);
     const [code] = (await ended) as [number | null];
