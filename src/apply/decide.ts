@@ -8,7 +8,7 @@ import type { FieldPath } from "../model/field-path.ts";
 import type { KubeObject } from "../model/kube-object.ts";
 import type { Plan } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
-import { holds, otherHolders } from "./ownership.ts";
+import { heldBeside, holds, otherHolders } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -26,6 +26,11 @@ export interface Decision {
   acquires: string[];
   /** Objects that will come to be on the way to those paths. */
   parents: string[];
+  /**
+   * Paths under our name that the binding does not name: a binding of the same name wrote them, and its record went with
+   * it. An apply without them would take them out, so they are given up before.
+   */
+  strays: FieldPath[];
   /** Managers who hold a path of ours that differs now. */
   takenBy: string[];
 }
@@ -43,7 +48,12 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   const isEqual = fields.map(({ path, value }) => isDeepStrictEqual(path.get(live), value.reveal()));
   const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
   const acquires = acquired.map(({ path }) => String(path));
-  const write = !fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
+  const strays = heldBeside(
+    live,
+    desired.fieldManager,
+    fields.map(({ path }) => path),
+  );
+  const stands = fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
 
   const contested = fields.flatMap(({ path }, i) =>
     recorded.has(String(path)) || isEqual[i]
@@ -52,7 +62,8 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   );
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
   return {
-    write,
+    write: !stands || strays.length > 0,
+    strays,
     force: desired.conflicts === "Force" || acquired.length < fields.length,
     guarded: desired.conflicts === "Fail" && acquired.length > 0 && acquired.length < fields.length,
     acquires,

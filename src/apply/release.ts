@@ -87,16 +87,16 @@ export function planRelease(
     ...giveUp(live, request.fieldManager, givenUp),
     ...remove(live, removed, ownParents(live, request)),
   ];
-  if (operations.length === 0) return { operations, released };
-  const { resourceVersion } = live.metadata;
-  return {
-    operations: [{ op: "replace", path: "/metadata/resourceVersion", value: resourceVersion }, ...operations],
-    released,
-  };
+  return { operations: operations.length === 0 ? [] : [onlyTo(live), ...operations], released };
+}
+
+/** Lets a JSON Patch hit the version that was read, and no other. */
+export function onlyTo({ metadata }: KubeObject): JsonPatchOperation {
+  return { op: "replace", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
 
 /** Takes the paths out of our entry in managedFields; their values stay. */
-function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]): JsonPatchOperation[] {
+export function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const index = entries.findIndex((entry) => isEntryOf(entry, manager));
   if (paths.length === 0 || index < 0) return [];

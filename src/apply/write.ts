@@ -3,11 +3,13 @@ import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
+import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import type { FieldPath, Segment } from "../model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import type { Plan } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { conflict, type Decision, type Desired } from "./decide.ts";
+import { giveUp, onlyTo } from "./release.ts";
 
 /** The target as a binding's account sees it. Throws Problem. */
 export async function readTarget(client: Client, identity: Identity, ref: ObjectRef): Promise<KubeObject> {
@@ -31,12 +33,16 @@ export async function writeTarget(
   decision: Decision,
   live: KubeObject,
 ): Promise<KubeObject> {
-  const { uid, resourceVersion } = live.metadata;
-  const leaves = leavesOf(desired.plan);
-  if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
+  const { fieldManager, plan } = desired;
+  const leaves = leavesOf(plan);
   try {
+    const strays = giveUp(live, fieldManager, decision.strays);
+    const { uid, resourceVersion } = (
+      strays.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...strays], CONTROLLER_MANAGER) : live
+    ).metadata;
+    if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
     return await client.apply(identity, ref, uid, leaves, {
-      fieldManager: desired.fieldManager,
+      fieldManager,
       force: decision.force,
     });
   } catch (error) {
