@@ -23,6 +23,11 @@ export interface Page {
   resourceVersion: string;
 }
 
+interface List {
+  items?: KubeObject[];
+  metadata: { resourceVersion: string; continue?: string };
+}
+
 const PAGE_SIZE = 500;
 
 export class ListWatch {
@@ -37,26 +42,32 @@ export class ListWatch {
   }
 
   /** Every page of a list, all of the same resourceVersion. */
-  async *list(): AsyncGenerator<Page, void, void> {
+  async *list(signal: AbortSignal): AsyncGenerator<Page, void, void> {
     let next: string | undefined;
     do {
-      const page = await this.#transport.request<{
-        items?: KubeObject[];
-        metadata: { resourceVersion: string; continue?: string };
-      }>({
-        method: "GET",
+      const request = {
+        method: "GET" as const,
         path: this.#path({ limit: String(PAGE_SIZE), ...(next && { continue: next }) }),
         identity: this.#identity,
         accept: this.#accept("PartialObjectMetadataList"),
         deadlineMs: 30_000,
-      });
+      };
+      const page = await this.#transport.request<List>(request, signal);
       yield { items: page.items ?? [], resourceVersion: page.metadata.resourceVersion };
       next = page.metadata.continue;
     } while (next);
   }
 
-  /** Events after `resourceVersion`. An ERROR event is thrown as the ApiError that it stands for. */
-  async *watch(resourceVersion: string, timeoutSeconds: number, signal: AbortSignal): AsyncGenerator<WatchEvent, void> {
+  /**
+   * Events after `resourceVersion`. `onOpen` is called when the server has granted the watch, before the first of them.
+   * An ERROR event is thrown as the ApiError that it stands for.
+   */
+  async *watch(
+    resourceVersion: string,
+    timeoutSeconds: number,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): AsyncGenerator<WatchEvent, void> {
     const path = this.#path({
       watch: "true",
       allowWatchBookmarks: "true",
@@ -69,7 +80,7 @@ export class ListWatch {
       identity: this.#identity,
       accept: this.#accept("PartialObjectMetadata"),
     };
-    for await (const line of this.#transport.lines(request, signal)) {
+    for await (const line of this.#transport.lines(request, signal, onOpen)) {
       if (line === "") continue;
       const event = parse(line, path);
       if (event.type === "ERROR") {
