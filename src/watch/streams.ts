@@ -25,8 +25,8 @@ export interface Version {
 
 interface Stream {
   reflector: Reflector<Version>;
-  /** Object key -> the bindings that depend on it. */
-  dependents: Map<string, Set<string>>;
+  /** Object key -> who depends on it. A binding may do so twice, as itself and through its account. */
+  subscriptions: Map<string, Set<Subscription>>;
 }
 
 /** From the widest to the narrowest stream that can carry an interest. */
@@ -37,6 +37,7 @@ type Rung = (typeof RUNGS)[number];
 const SHARED_LIVES_MS = 60_000;
 
 interface Subscription {
+  dependent: string;
   interest: Interest;
   /** Undefined while it is being found out which stream may carry it. */
   streamKey: string | undefined;
@@ -72,11 +73,11 @@ export class Streams {
     for (const interest of interests) {
       const key = interestKey(interest);
       const known = before.get(key) ?? after.get(key);
-      after.set(key, known ?? { interest, streamKey: undefined });
+      after.set(key, known ?? { dependent, interest, streamKey: undefined });
     }
     this.#subscriptions.set(dependent, after);
-    for (const [key, subscription] of after) if (!before.has(key)) void this.#subscribe(dependent, subscription);
-    for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(dependent, subscription);
+    for (const [key, subscription] of after) if (!before.has(key)) void this.#subscribe(subscription);
+    for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(subscription);
     if (after.size === 0) this.#subscriptions.delete(dependent);
   }
 
@@ -95,8 +96,8 @@ export class Streams {
     this.#streams.clear();
   }
 
-  async #subscribe(dependent: string, subscription: Subscription): Promise<void> {
-    const { interest } = subscription;
+  async #subscribe(subscription: Subscription): Promise<void> {
+    const { dependent, interest } = subscription;
     const rung = await this.#rungFor(interest);
     if (this.#subscriptions.get(dependent)?.get(interestKey(interest)) !== subscription) return;
     const identity = rung.startsWith("shared") ? CONTROLLER : interest.identity;
@@ -105,20 +106,20 @@ export class Streams {
     subscription.streamKey = streamKey;
     const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, rung);
     const key = objectKey(interest.ref.namespace, interest.ref.name);
-    const dependents = stream.dependents.get(key) ?? new Set();
-    stream.dependents.set(key, dependents.add(dependent));
+    const subscriptions = stream.subscriptions.get(key) ?? new Set();
+    stream.subscriptions.set(key, subscriptions.add(subscription));
     if (stream.reflector.state.phase !== "pending") this.#changed(dependent);
   }
 
-  #unsubscribe(dependent: string, subscription: Subscription): void {
+  #unsubscribe(subscription: Subscription): void {
     const { streamKey, interest } = subscription;
     subscription.streamKey = undefined;
     const stream = streamKey === undefined ? undefined : this.#streams.get(streamKey);
     if (streamKey === undefined || stream === undefined) return;
     const key = objectKey(interest.ref.namespace, interest.ref.name);
-    stream.dependents.get(key)?.delete(dependent);
-    if (stream.dependents.get(key)?.size === 0) stream.dependents.delete(key);
-    if (stream.dependents.size > 0) return;
+    stream.subscriptions.get(key)?.delete(subscription);
+    if (stream.subscriptions.get(key)?.size === 0) stream.subscriptions.delete(key);
+    if (stream.subscriptions.size > 0) return;
     this.#streams.delete(streamKey);
     this.#rungs.delete(groupKey(interest));
     void stream.reflector.stop();
@@ -126,15 +127,18 @@ export class Streams {
 
   #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung): Stream {
     const stream: Stream = {
-      dependents: new Map(),
+      subscriptions: new Map(),
       reflector: new Reflector<Version>(new ListWatch(this.#transport, identity, scope), {
         keep: versionOf,
         changed: (key) => {
-          for (const dependent of stream.dependents.get(key) ?? []) this.#changed(dependent);
+          for (const { dependent } of stream.subscriptions.get(key) ?? []) this.#changed(dependent);
         },
         stateChanged: (state) => {
-          if (state.phase === "failed" && state.error.status === 403 && rung !== "name") this.#narrow(streamKey, rung);
-          else for (const dependents of stream.dependents.values()) for (const each of dependents) this.#changed(each);
+          if (state.phase === "failed" && state.error.status === 403 && rung !== "name") {
+            this.#narrow(streamKey, rung);
+            return;
+          }
+          for (const each of stream.subscriptions.values()) for (const { dependent } of each) this.#changed(dependent);
         },
       }),
     };
@@ -145,13 +149,13 @@ export class Streams {
 
   /** A right that a review promised, or that was there, is not: everything on this stream goes one rung down. */
   #narrow(streamKey: string, rung: Rung): void {
-    for (const [dependent, subscriptions] of this.#subscriptions) {
+    for (const subscriptions of this.#subscriptions.values()) {
       for (const subscription of subscriptions.values()) {
         if (subscription.streamKey !== streamKey) continue;
-        this.#unsubscribe(dependent, subscription);
+        this.#unsubscribe(subscription);
         const next = rung === "shared" ? "namespace" : "name";
         this.#rungs.set(groupKey(subscription.interest), Promise.resolve(next));
-        void this.#subscribe(dependent, subscription);
+        void this.#subscribe(subscription);
       }
     }
   }
