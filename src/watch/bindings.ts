@@ -64,9 +64,13 @@ export class BindingStore {
     return watched;
   }
 
-  /** Takes the answer to a write of ours for the binding's state until the watch has caught up. */
+  /**
+   * Takes the answer to a write of ours for the binding's state until the watch has caught up. The last write to a deleted
+   * binding may be answered after the watch said that it is gone.
+   */
   wrote(binding: SecretBinding): void {
-    this.#written.set(bindingKey(binding), binding);
+    const key = bindingKey(binding);
+    if (this.#reflector.get(key) !== undefined) this.#written.set(key, binding);
   }
 
   get synced(): boolean {
