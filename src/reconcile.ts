@@ -55,7 +55,7 @@ export class Reconciler {
     if (this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
     this.#settled.delete(key);
 
-    const run: Run = { parts: this.#parts, binding, identity, inputs: view.inputs };
+    const run: Run = { parts: this.#parts, binding, identity, inputs: view.inputs, sourceUids: view.sourceUids };
     const sources = await readSources(references, view, (ref) => readSource(client, identity, ref));
     const { remaining, left } = await releaseLeftovers(run, references, view.account);
     const prepared = await Promise.all(

@@ -20,6 +20,8 @@ export interface Run {
   identity: Identity;
   /** The versions of all that values come from. */
   inputs: string;
+  /** The uids of the objects that values come from. */
+  sourceUids: readonly string[];
 }
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
@@ -60,11 +62,11 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
   const record = held(prepared.record, live, desired);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
   if (!decision.write) return { record, ...contended(run, fight) };
-  const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy);
+  const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy, run.sourceUids);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
   try {
     const { metadata } = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
-    parts.contention.wrote(fight, run.inputs);
+    parts.contention.wrote(fight, run.inputs, live.metadata.uid, run.sourceUids);
     const paths = desired.plan.fields.map(({ path }) => String(path));
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
     parts.log.info(
@@ -89,10 +91,11 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
 function contended({ parts }: Run, fight: string): Pick<TargetOutcome, "problem" | "againMs"> {
   const state = parts.contention.stateOf(fight);
   if (state === undefined) return {};
-  const problem = new Problem(
-    "Contended",
-    `${state.by} keeps changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding`,
-  );
+  const what =
+    state.by === undefined
+      ? "what this binding writes comes back to it as a new value, through another binding or as its own source; it is written more and more rarely. Break the circle"
+      : `${state.by} keeps changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding`;
+  const problem = new Problem("Contended", what);
   return { problem, againMs: state.remainingMs };
 }
 

@@ -59,7 +59,7 @@ export async function releaseLeftovers(
 /** Releases everything of a deleted binding. Says whether to come back. */
 export async function releaseDeleted(parts: Parts, binding: SecretBinding): Promise<{ done: boolean }> {
   const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
-  const run: Run = { parts, binding, identity, inputs: "" };
+  const run: Run = { parts, binding, identity, inputs: "", sourceUids: [] };
   let problem: Problem | undefined;
   for (const record of binding.status?.targets ?? []) {
     if (record.namespace !== undefined && (await isTerminating(parts, record.namespace))) continue;

@@ -18,6 +18,8 @@ export interface View {
   problemOf(ref: ObjectRef): Problem | undefined;
   /** The versions of the spec and of everything that values come from. */
   inputs: string;
+  /** The uids of the objects that values come from. */
+  sourceUids: string[];
   /** All that the outcome depends on, with the versions that writes of ours have made since. */
   fingerprint(binding: SecretBinding, written: ReadonlyMap<ObjectRef, Version>): string;
 }
@@ -56,6 +58,7 @@ export function viewOf(
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
     problemOf,
     inputs: [binding.metadata.generation, ...sourceRefs.map((ref) => textOf(ref, looks.get(ref)))].join(),
+    sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     fingerprint: (now, written) =>
       [now.metadata.resourceVersion, ...[...looks].map(([ref, look]) => textOf(ref, look, written.get(ref)))].join(),
   };
