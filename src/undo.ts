@@ -114,8 +114,10 @@ async function releasePaths(
     }
     return { record: withoutPaths(record, new Set(paths)) };
   } catch (error) {
-    if (error instanceof Problem) return { record, problem: error };
-    throw error;
+    if (!(error instanceof Problem)) throw error;
+    // Its CRD was deleted since the kind was discovered: the next try finds out, and that there is nothing to release.
+    if (error.reason === "KindNotFound") parts.discovery.forget(record.apiVersion);
+    return { record, problem: error };
   }
 }
 

@@ -99,7 +99,9 @@ export class Api {
       ...(body && { body: JSON.stringify(body) }),
     });
     const text = await answer.body.text();
-    const parsed = text === "" ? undefined : JSON.parse(text);
+    // What it does not serve at all, it answers with plain text.
+    const isJson = String(answer.headers["content-type"]).startsWith("application/json");
+    const parsed = isJson ? JSON.parse(text) : { message: text };
     if (answer.statusCode >= 300) throw new RequestFailed(`${method} ${path}`, answer.statusCode, parsed);
     return parsed;
   }
