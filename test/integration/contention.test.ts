@@ -110,7 +110,7 @@ describe("two bindings that both force one field", () => {
     }
     await pause(WATCHED_MS);
     const writes = await patchesSince(mark, team);
-    assert.ok(writes <= 12, `${writes} writes`);
+    assert.ok(writes <= 14, `${writes} writes`);
   });
 });
 
@@ -142,7 +142,7 @@ describe("bindings that feed each other", () => {
     const writes = (await auditLog().since(mark)).filter(
       ({ verb, namespace, resource }) => verb === "patch" && namespace === team.namespace && resource === "configmaps",
     );
-    assert.ok(writes.length <= 16, `${writes.length} writes`);
+    assert.ok(writes.length <= 18, `${writes.length} writes`);
     for (const name of ["there", "back"]) {
       assert.match(contended(await team.until(name, "Contended")).message, /Break the circle/);
     }

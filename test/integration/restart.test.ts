@@ -1,5 +1,6 @@
 /** A controller that was away: it writes nothing where nothing changed, and catches up with what did. */
 import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { auditLog } from "../controller/shared.ts";
@@ -22,6 +23,11 @@ async function untilRead(team: Team, name: string, mark: number): Promise<void> 
       ),
     );
   });
+}
+
+/** Waits for the first object of which `has` is true. */
+async function first(team: Team, path: string, has: (object: AnyObject) => boolean): Promise<void> {
+  for await (const { object } of team.api.watch(path)) if (has(object)) return;
 }
 
 describe("a controller that is started again", () => {
@@ -105,33 +111,44 @@ describe("a controller that is started again", () => {
 });
 
 describe("a controller that is killed", () => {
-  // From before it knows of the binding to after it wrote.
-  for (const afterMs of [0, 15, 40]) {
-    it(`${afterMs} ms after a binding was made is right in the end, and knows all that it wrote`, async () => {
+  const moments: Record<string, (team: Team) => [path: string, has: (object: AnyObject) => boolean]> = {
+    "when bindings are there": (team) => [team.path("inlay.dev/v1alpha1", "secretbindings"), () => true],
+    "when it has noted what it is about to write": (team) => [
+      team.path("inlay.dev/v1alpha1", "secretbindings"),
+      ({ status }) => status?.targets?.[0].acquiring !== undefined,
+    ],
+    "when it has written": (team) => [
+      team.path("goharbor.io/v1beta1", "harborclusters"),
+      ({ spec }) => spec.storage.spec.s3.accesskey !== undefined,
+    ],
+  };
+  for (const [moment, seen] of Object.entries(moments)) {
+    it(`${moment} is right in the end, and knows all that it wrote`, async () => {
       const team = await newTeam();
       const accessKey = secretText("access");
       await team.secret("bucket", { accessKeyID: accessKey });
-      const names = Array.from({ length: 8 }, (_, index) => `harbor-${index}`);
-      for (const name of names) await team.harbor(name);
+      const names = Array.from({ length: 16 }, (_, index) => `harbor-${index}`);
+      await Promise.all(names.map((name) => team.harbor(name)));
+      const now = first(team, ...seen(team));
       const bound = names.map((name) =>
         team.bind(name, {
           sources: [{ secret: { name: "bucket" } }],
           targets: [harborTarget({ accesskey: accessKeyFrom }, { name, ...remove })],
         }),
       );
-      await Promise.all(bound);
-      await pause(afterMs);
+      await now;
       await team.controller.stop("SIGKILL");
+      await Promise.all(bound);
       // What stands there is noted, by then, as ours or as about to be.
       for (const name of names) {
         if ((await team.s3(name)).accesskey === undefined) continue;
         const [record] = (await team.binding(name)).status.targets;
         assert.deepEqual([...(record.paths ?? []), ...(record.acquiring ?? [])], ["spec.storage.spec.s3.accesskey"]);
       }
-      const deleted = names.slice(0, 4);
+      const deleted = names.slice(0, 8);
       for (const name of deleted) await team.api.delete(team.bindingPath(name));
       await team.controller.start();
-      for (const name of names.slice(4)) {
+      for (const name of names.slice(8)) {
         await team.until(name, "Synced");
         assert.equal((await team.s3(name)).accesskey, accessKey);
         await team.unbind(name);
