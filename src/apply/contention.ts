@@ -9,8 +9,8 @@ const CORRECTIONS_AT_ONCE = 3;
 const ECHOES_AT_ONCE = 5;
 const WINDOW_MS = 60_000;
 const PAUSE_MS = { first: 1_000, most: 300_000 };
-/** How long a value that comes from an object of ours counts as one of ours: longer than any pause. */
-const ECHO_MS = 2 * PAUSE_MS.most;
+/** How long a write counts: for a fight, and for what is made from the object that it went to. Longer than any pause. */
+const REMEMBERED_MS = 2 * PAUSE_MS.most;
 
 export interface Fight {
   /** Who changes the target, as managedFields names him; undefined when bindings feed each other. */
@@ -20,6 +20,8 @@ export interface Fight {
 }
 
 interface Writes {
+  /** When the last was. */
+  at: number;
   /** What the last write was made from. */
   inputs: string;
   corrections: Budget;
@@ -28,9 +30,10 @@ interface Writes {
 }
 
 export class Contention {
+  /** By key, the latest at the end. */
   readonly #writes = new Map<string, Writes>();
   /** When each object was last written, the latest at the end. */
-  readonly #written = new Map<string, number>();
+  readonly #written = new Map<string, { at: number }>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -54,17 +57,16 @@ export class Contention {
   /** Notes a write to the object `target` that `mayWrite` allowed. */
   wrote(key: string, inputs: string, target = "", sources: readonly string[] = []): void {
     const now = this.#now();
-    const writes = this.#writes.get(key);
-    const isEcho = this.#isEcho(sources);
-    this.#note(target, now);
-    if (writes === undefined) {
-      const [corrections, echoes] = [new Budget(CORRECTIONS_AT_ONCE), new Budget(ECHOES_AT_ONCE)];
-      this.#writes.set(key, { inputs, corrections, echoes, by: "" });
-      return;
-    }
-    if (writes.inputs === inputs) writes.corrections.spend(now);
-    else if (isEcho) writes.echoes.spend(now);
-    writes.inputs = inputs;
+    const before = this.#writes.get(key);
+    if (before?.inputs === inputs) before.corrections.spend(now);
+    else if (this.#isEcho(sources)) before?.echoes.spend(now);
+    const budgets = before ?? {
+      corrections: new Budget(CORRECTIONS_AT_ONCE),
+      echoes: new Budget(ECHOES_AT_ONCE),
+      by: "",
+    };
+    putLast(this.#writes, key, { ...budgets, inputs, at: now }, now);
+    putLast(this.#written, target, { at: now }, now);
   }
 
   /**
@@ -81,17 +83,20 @@ export class Contention {
   }
 
   #isEcho(sources: readonly string[]): boolean {
-    return sources.some((uid) => (this.#written.get(uid) ?? Number.NEGATIVE_INFINITY) > this.#now() - ECHO_MS);
+    return sources.some(
+      (uid) => (this.#written.get(uid)?.at ?? Number.NEGATIVE_INFINITY) > this.#now() - REMEMBERED_MS,
+    );
   }
+}
 
-  #note(target: string, now: number): void {
-    for (const [uid, at] of this.#written) {
-      if (at > now - ECHO_MS) break;
-      this.#written.delete(uid);
-    }
-    this.#written.delete(target);
-    this.#written.set(target, now);
+/** Puts an entry at the end of a map that is in the order of its times, and drops what is too old to count. */
+function putLast<T extends { at: number }>(map: Map<string, T>, key: string, entry: T, now: number): void {
+  for (const [old, { at }] of map) {
+    if (at > now - REMEMBERED_MS) break;
+    map.delete(old);
   }
+  map.delete(key);
+  map.set(key, entry);
 }
 
 /** So many in a minute are free; after them come pauses, each twice as long as the one before. */

@@ -107,8 +107,10 @@ export class ListWatch {
 
 function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object: { code?: number } } {
   try {
-    return JSON.parse(line);
+    const event = JSON.parse(line);
+    if (event.type === "ERROR" || event.object.metadata.resourceVersion !== undefined) return event;
   } catch {
-    throw new ApiError(`WATCH ${path.split("?")[0]}`, 0, "BrokenLine");
+    // Told below: a parser's own words quote the line.
   }
+  throw new ApiError(`WATCH ${path.split("?")[0]}`, 0, "BrokenLine");
 }

@@ -21,7 +21,7 @@ export interface Request {
 }
 
 const DEADLINE_MS = 15_000;
-/** A replaced agent is left this long to finish what it carries, then it is destroyed. */
+/** A replaced agent for requests is left this long to finish what it carries, then it is destroyed. */
 const RETIRE_MS = 30_000;
 const ATTEMPTS = 4;
 
@@ -40,7 +40,10 @@ export class Transport {
   readonly #credentials: Credentials;
   #requests: Agent;
   #watches: Agent;
+  /** Agents that were replaced and are not ended yet. */
   readonly #retired = new Set<Agent>();
+  /** How many streams are open on each agent for watches. */
+  readonly #open = new Map<Agent, number>();
   #closed = false;
 
   constructor(credentials: Credentials) {
@@ -68,12 +71,14 @@ export class Transport {
   ): AsyncGenerator<string, void, void> {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
+    const agent = this.#watches;
     signal.addEventListener("abort", onAbort, { once: true });
+    this.#open.set(agent, (this.#open.get(agent) ?? 0) + 1);
     try {
       signal.throwIfAborted();
-      const answer = await this.#withinDeadline(request, this.#watches, signal, async (late) => {
+      const answer = await this.#withinDeadline(request, agent, signal, async (late) => {
         late.addEventListener("abort", onAbort, { once: true });
-        const opened = await this.#send(this.#watches, request, stop.signal);
+        const opened = await this.#send(agent, request, stop.signal);
         if (opened.statusCode >= 300) await refuse(request, opened);
         return opened;
       });
@@ -90,6 +95,7 @@ export class Transport {
     } finally {
       signal.removeEventListener("abort", onAbort);
       stop.abort();
+      this.#left(agent);
     }
   }
 
@@ -167,10 +173,21 @@ export class Transport {
     else if (agent === this.#watches) this.#watches = this.#agent(null);
     else return;
     this.#retired.add(agent);
-    setTimeout(() => {
-      this.#retired.delete(agent);
-      agent.destroy().catch(() => {});
-    }, RETIRE_MS).unref();
+    // One stream that does not begin is no reason to cut those that live: they end the agent when they end.
+    if (!this.#open.has(agent)) setTimeout(() => this.#end(agent), RETIRE_MS).unref();
+  }
+
+  /** A stream on the agent is over. */
+  #left(agent: Agent): void {
+    const open = (this.#open.get(agent) ?? 0) - 1;
+    if (open > 0) return void this.#open.set(agent, open);
+    this.#open.delete(agent);
+    if (this.#retired.has(agent)) this.#end(agent);
+  }
+
+  #end(agent: Agent): void {
+    this.#retired.delete(agent);
+    agent.destroy().catch(() => {});
   }
 
   #agent(connections: number | null): Agent {
@@ -178,7 +195,8 @@ export class Transport {
       allowH2: true,
       connections,
       pipelining: 100,
-      headersTimeout: DEADLINE_MS,
+      // Our own deadlines hold instead, also while a request is queued.
+      headersTimeout: 0,
       bodyTimeout: 0,
       connect: { ...this.#credentials.tls, timeout: 5_000 },
     });

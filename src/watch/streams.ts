@@ -3,6 +3,8 @@
  * changed. RBAC has no verb for metadata alone, so a watch is a read: a stream belongs to the identity that may have
  * it, and is shared by the whole cluster only for kinds that the platform opened to the controller.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
@@ -35,6 +37,7 @@ type Rung = (typeof RUNGS)[number];
 
 /** How long it is believed whether a kind is opened to the controller. */
 const SHARED_LIVES_MS = 60_000;
+const REVIEW_AGAIN_MS = 1_000;
 
 interface Subscription {
   dependent: string;
@@ -48,6 +51,7 @@ export class Streams {
   readonly #client: Client;
   readonly #changed: (dependent: string) => void;
   readonly #streams = new Map<string, Stream>();
+  #stopped = false;
   readonly #subscriptions = new Map<string, Map<string, Subscription>>();
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
   readonly #rungs = new Map<string, Promise<Rung>>();
@@ -91,6 +95,7 @@ export class Streams {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#subscriptions.clear();
     await Promise.all([...this.#streams.values()].map((stream) => stream.reflector.stop()));
     this.#streams.clear();
@@ -170,16 +175,24 @@ export class Streams {
     return rung;
   }
 
-  async #askForRung({ identity, ref }: Interest): Promise<Rung> {
-    const { resource, namespace, name } = ref;
-    try {
-      if (await this.#mayShare(resource)) return "shared";
-      if (identity === CONTROLLER && (await this.#mayShare(resource, name))) return "sharedName";
-      if (await this.#client.may(identity, "watch", resource, namespace)) return "namespace";
-    } catch {
-      // A refused review, such as one of an identity that may not be impersonated, leaves the narrowest stream,
-      // whose own refusal is reported.
+  /** Asks until there is an answer: a failed review is no reason to open a stream for every name. */
+  async #askForRung(interest: Interest): Promise<Rung> {
+    for (;;) {
+      try {
+        return await this.#reviewRung(interest);
+      } catch (error) {
+        // One that may not be impersonated gets the narrowest stream, whose own refusal is reported.
+        if (isStatus(error, 403) || this.#stopped) return "name";
+        await sleep(REVIEW_AGAIN_MS);
+      }
     }
+  }
+
+  async #reviewRung({ identity, ref }: Interest): Promise<Rung> {
+    const { resource, namespace, name } = ref;
+    if (await this.#mayShare(resource)) return "shared";
+    if (identity === CONTROLLER && (await this.#mayShare(resource, name))) return "sharedName";
+    if (await this.#client.may(identity, "watch", resource, namespace)) return "namespace";
     return "name";
   }
 
