@@ -55,6 +55,7 @@ class Walk {
   /** Throws unless the field at the path takes the value. Messages name types, never a value nor a key within one. */
   check(value: JsonValue, path: FieldPath): void {
     const schema = this.at(path);
+    for (let parent = path.parent; parent !== undefined; parent = parent.parent) this.#assertGranular(parent, path);
     assertType(schema, value, path);
     try {
       this.#checkWithin(schema, value, path);
@@ -62,6 +63,15 @@ class Walk {
       if (!(error instanceof Problem)) throw error;
       throw new Problem(error.reason, `${path}: something within the value is not as ${this.#kind} has it`);
     }
+  }
+
+  /** An apply of one field would take the others out of an object that is written whole. */
+  #assertGranular(parent: FieldPath, path: FieldPath): void {
+    if (this.at(parent)["x-kubernetes-map-type"] !== "atomic") return;
+    throw new Problem(
+      "TypeMismatch",
+      `${path}: ${this.#kind} has ${parent} written as a whole, so one field of it would take the place of all others; write ${parent} itself, from a field of an object`,
+    );
   }
 
   #checkWithin(schema: OpenApiSchema, value: JsonValue, path: FieldPath): void {

@@ -35,6 +35,7 @@ const root: OpenApiSchema = {
       allOf: [{ required: ["count"], properties: { count: { type: "integer" }, extra: { type: "string" } } }],
       properties: {
         s3: { allOf: [ref("S3")] },
+        selector: { type: "object", additionalProperties: { type: "string" }, "x-kubernetes-map-type": "atomic" },
         count: { type: "integer" },
         ratio: { type: "number" },
         on: { type: "boolean" },
@@ -151,6 +152,11 @@ describe("the check against the published schema", () => {
     it(`refuses ${JSON.stringify(value)} for ${path}, and names the types`, () =>
       fails(path, value, "TypeMismatch", advice));
   }
+
+  it("refuses one field of an object that is written as a whole, and lets all of it pass", () => {
+    fails("spec.selector.app", SECRET, "TypeMismatch", "write spec.selector itself");
+    check("spec.selector", { app: SECRET });
+  });
 
   it("shows no key of a value that does not fit", () => {
     fails("spec.s3", { [SECRET]: 1 }, "UnknownField", "spec.s3: something within the value");
