@@ -42,7 +42,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     concurrency: options.concurrency,
     backoffMs: BACKOFF_MS,
     work: (key) => reconciler.reconcile(key),
-    onError: (binding, error) => log.warn({ binding, err: describe(error) }, "reconcile failed and is tried again"),
+    onError: (binding, error) => log.warn({ binding, error: describe(error) }, "reconcile failed and is tried again"),
   });
   const bindings = new BindingStore(transport, {
     changed: (key) => queue.add(key),
@@ -52,7 +52,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     },
     failed: (error) =>
       log.error(
-        { err: describe(error) },
+        { error: describe(error) },
         "can't watch SecretBindings: apply apis/ and deploy/manifests/ to the cluster",
       ),
   });

@@ -1,28 +1,18 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
 import { type Decision, type Desired, decide } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
-import type { Identity } from "./kube/identity.ts";
-import { conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { attempt } from "./kube/refusal.ts";
+import { bindingKey, conflictsOf, onReleaseOf, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
+import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
-import type { Parts } from "./parts.ts";
-import { planTarget } from "./transform/plan.ts";
+import type { Run } from "./parts.ts";
+import { checkFields, planTarget } from "./transform/plan.ts";
 import { checkAgainstSchema } from "./transform/schema-check.ts";
-
-/** One reconcile of one binding. */
-export interface Run {
-  parts: Parts;
-  binding: SecretBinding;
-  /** As whom everything is read and written. */
-  identity: Identity;
-  /** The versions of all that values come from. */
-  inputs: string;
-  /** The uids of the objects that values come from. */
-  sourceUids: readonly string[];
-}
+import { pathsOf, releasePaths } from "./undo.ts";
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
 export type Prepared = { record: TargetStatus } & (
@@ -30,28 +20,62 @@ export type Prepared = { record: TargetStatus } & (
   | { ref: ObjectRef; live: KubeObject; desired: Desired; decision: Decision }
 );
 
-/** Finds out what is to be written. `blocked` says why nothing can be; what is wrong with the binding itself goes first. */
+/** A target of the spec, and what status says of it. */
+export interface Named {
+  target: Target;
+  ref: ObjectRef | Problem;
+  record: TargetStatus;
+}
+
+/**
+ * Finds out what is to be written, and releases what the target's fields name no more. `blocked` says why nothing can be
+ * done there; what is wrong with the binding itself goes first, and then nothing is taken out for it either.
+ */
 export async function prepareTarget(
   run: Run,
-  { target, ref, record }: { target: Target; ref: ObjectRef | Problem; record: TargetStatus },
+  { target, ref, record: before }: Named,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Prepared> {
-  const { client, schemas } = run.parts;
-  try {
-    const plan = planTarget(target.fields, sources);
-    if (blocked) throw blocked;
-    if (ref instanceof Problem) throw ref;
-    const live = await readTarget(client, run.identity, ref);
-    const schema = await schemas.of(ref.resource);
-    if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
-    const desired = { plan, fieldManager: fieldManagerOf(run.binding), conflicts: conflictsOf(run.binding, target) };
-    const decision = decide(desired, live, record);
-    return { ref, live, desired, decision, record: noted(record, live, decision) };
-  } catch (error) {
-    if (error instanceof Problem) return { record, problem: error };
-    throw error;
-  }
+  const mode = onReleaseOf(run.binding, target);
+  const named = { ...before, apiVersion: target.apiVersion, onRelease: mode };
+  const found = await attempt(examine(run, target, ref, sources, blocked));
+  if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
+  const { record, released, problem } = await releasePaths(run, named, mode, pathsOf(target));
+  if (problem) return { record, problem };
+  if (found instanceof Problem) return { record, problem: found };
+  return await attempt(
+    (async () => {
+      const live = released ? await readTarget(run.parts.client, run.identity, found.ref) : found.live;
+      const conflicts = conflictsOf(run.binding, target);
+      const desired = { plan: found.plan, fieldManager: fieldManagerOf(run.binding), conflicts };
+      const decision = decide(desired, live, record);
+      return { ref: found.ref, live, desired, decision, record: noted(record, live, decision) };
+    })(),
+  ).then((prepared) => (prepared instanceof Problem ? { record, problem: prepared } : prepared));
+}
+
+/** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
+async function examine(
+  { parts, identity }: Run,
+  target: Target,
+  ref: ObjectRef | Problem,
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  blocked: Problem | undefined,
+): Promise<{ ref: ObjectRef; plan: Plan; live: KubeObject }> {
+  checkFields(target.fields, sources.keys());
+  if (blocked) throw blocked;
+  if (ref instanceof Problem) throw ref;
+  const plan = planTarget(target.fields, sources);
+  const live = await readTarget(parts.client, identity, ref);
+  const schema = await parts.schemas.of(ref.resource);
+  if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
+  return { ref, plan, live };
+}
+
+/** Whether the binding says something that can't be meant: what an edit broke is not to cost what stood before. */
+function isMistake({ healing, reason }: Problem): boolean {
+  return healing === "edit" || reason === "UnknownField" || reason === "TypeMismatch";
 }
 
 /** Writes what was prepared, unless it stands there already or somebody keeps changing it back. */
@@ -66,21 +90,21 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
   if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
   try {
     const { metadata } = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
+    const { uid, resourceVersion, generation } = metadata;
+    const written = { ref, version: { uid, resourceVersion, generation } };
+    // The server spells the value in its own way, and it stood there already.
+    if (resourceVersion === live.metadata.resourceVersion) return { record, written, ...contended(run, fight) };
     parts.contention.wrote(fight, run.inputs, live.metadata.uid, run.sourceUids);
     const paths = desired.plan.fields.map(({ path }) => String(path));
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
-    parts.log.info(
-      { binding: `${binding.metadata.namespace}/${binding.metadata.name}`, target: where, paths },
-      "wrote",
-    );
+    parts.log.info({ binding: bindingKey(binding), target: where, paths }, "wrote");
     parts.events.record(binding, {
       type: "Normal",
       reason: "Written",
       action: "Sync",
       note: `wrote ${paths.join(", ")} of ${where}`,
     });
-    const { uid, resourceVersion, generation } = metadata;
-    return { record, written: { ref, version: { uid, resourceVersion, generation } }, ...contended(run, fight) };
+    return { record, written, ...contended(run, fight) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return { record: prepared.record, problem: error };

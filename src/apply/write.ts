@@ -47,12 +47,33 @@ export async function writeTarget(
     });
   } catch (error) {
     if (isStatus(error, 409) && error.conflicts.length > 0) {
-      throw conflict(error.conflicts.map(({ manager, path }) => ({ manager, path: path.replace(/^\./, "") })));
+      throw conflict(
+        error.conflicts.flatMap(({ manager, path }) => contested(plan, path).map((ours) => ({ manager, path: ours }))),
+      );
     }
-    if (isStatus(error, 409))
-      throw new Problem("Unavailable", "the target changed while it was written; it is tried again");
+    if (isStatus(error, 409)) throw changedMeanwhile();
+    // So it is answered when an object was made anew under the name, too.
+    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid) {
+      throw changedMeanwhile();
+    }
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
+}
+
+/** Our own paths that a conflict is about. The server's spelling of it is not passed on: it can hold values of lists. */
+function contested({ fields }: Plan, theirs: string): string[] {
+  const paths = fields.map(({ path }) => path);
+  const meant = paths.filter(({ segments }) => {
+    const ours = segments.map((segment) => `.${segment.kind === "index" ? segment.index : segment.key}`).join("");
+    return (
+      ours === theirs || ours.startsWith(`${theirs}.`) || theirs.startsWith(`${ours}.`) || theirs.startsWith(`${ours}[`)
+    );
+  });
+  return (meant.length > 0 ? meant : paths).map(String);
+}
+
+function changedMeanwhile(): Problem {
+  return new Problem("Unavailable", "the target changed while it was written; it is tried again");
 }
 
 function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
@@ -63,25 +84,22 @@ function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
   );
 }
 
-/** The plan as the smallest object that holds its fields. */
+/** The plan as the smallest object that holds its fields. Nothing is inherited, so no key means anything by itself. */
 function leavesOf(plan: Plan): JsonObject {
-  const root: JsonObject = {};
+  const root = emptyObject();
   for (const { path, value } of plan.fields) {
     let at = root;
-    for (const segment of path.parent?.segments ?? []) at = child(at, path, segment);
+    for (const segment of path.parent?.segments ?? []) {
+      const key = keyOf(path, segment);
+      at[key] ??= emptyObject();
+      at = at[key] as JsonObject;
+    }
     at[keyOf(path, path.segments.at(-1))] = value.reveal();
   }
   return root;
 }
 
-function child(parent: JsonObject, path: FieldPath, segment: Segment): JsonObject {
-  const key = keyOf(path, segment);
-  const known = parent[key] as JsonObject | undefined;
-  if (known !== undefined) return known;
-  const made: JsonObject = {};
-  parent[key] = made;
-  return made;
-}
+const emptyObject = (): JsonObject => Object.create(null);
 
 function keyOf(path: FieldPath, segment: Segment | undefined): string {
   if (segment?.kind !== "key") throw new TypeError(`${path} goes into a list`);

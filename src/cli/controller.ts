@@ -19,8 +19,8 @@ export function controllerCommand(): Command {
         .choices(["debug", "info", "warn", "error", "silent"])
         .default("info"),
     )
-    .option("--health-port <port>", "serve /livez and /readyz there", wholeNumber)
-    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber, 16)
+    .option("--health-port <port>", "serve /livez and /readyz there", wholeNumber(0, 65535))
+    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 16)
     .action(async (flags: Flags) => {
       const stop = new Promise<void>((resolve) => {
         for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
@@ -31,7 +31,10 @@ export function controllerCommand(): Command {
     });
 }
 
-function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("give a whole number.");
-  return Number(text);
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
+  };
 }

@@ -53,6 +53,8 @@ export class ListWatch {
         deadlineMs: 30_000,
       };
       const page = await this.#transport.request<List>(request, signal);
+      if (page?.metadata?.resourceVersion === undefined)
+        throw new ApiError(`LIST ${bare(request.path)}`, 0, "BrokenAnswer");
       yield { items: page.items ?? [], resourceVersion: page.metadata.resourceVersion };
       next = page.metadata.continue;
     } while (next);
@@ -84,11 +86,7 @@ export class ListWatch {
       if (line === "") continue;
       const event = parse(line, path);
       if (event.type === "ERROR") {
-        throw ApiError.fromAnswer(
-          `WATCH ${path.split("?")[0]}`,
-          event.object.code ?? 500,
-          JSON.stringify(event.object),
-        );
+        throw ApiError.fromAnswer(`WATCH ${bare(path)}`, event.object.code ?? 500, JSON.stringify(event.object));
       }
       yield event;
     }
@@ -96,7 +94,8 @@ export class ListWatch {
 
   #path(query: Record<string, string>): string {
     const { resource, namespace, name } = this.#scope;
-    const selector: Record<string, string> = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
+    const selector: Record<string, string> =
+      name === undefined ? {} : { fieldSelector: `metadata.name=${escaped(name)}` };
     return `${pathOf(resource, namespace)}?${new URLSearchParams({ ...query, ...selector })}`;
   }
 
@@ -105,6 +104,11 @@ export class ListWatch {
   }
 }
 
+/** What separates selectors from each other may stand in a name. */
+const escaped = (name: string) => name.replace(/[\\,=]/g, (character) => `\\${character}`);
+
+const bare = (path: string) => path.split("?")[0];
+
 function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object: { code?: number } } {
   try {
     const event = JSON.parse(line);
@@ -112,5 +116,5 @@ function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object
   } catch {
     // Told below: a parser's own words quote the line.
   }
-  throw new ApiError(`WATCH ${path.split("?")[0]}`, 0, "BrokenLine");
+  throw new ApiError(`WATCH ${bare(path)}`, 0, "BrokenLine");
 }

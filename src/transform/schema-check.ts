@@ -23,12 +23,17 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   for (const { path, value } of plan.fields) walk.check(value.reveal(), path);
 }
 
-/** Whether the object that holds the path's leaf can't be without it. Throws as `checkAgainstSchema` does. */
+/** Whether the object that holds the path's leaf can't be without it. A schema that knows no such path demands nothing. */
 export function isRequired(path: FieldPath, root: OpenApiSchema, resolveRef: ResolveRef): boolean {
   const walk = new Walk(root, resolveRef);
   const leaf = path.segments.at(-1);
-  const parent = path.parent === undefined ? walk.resolve(root) : walk.at(path.parent);
-  return leaf?.kind === "key" && (parent.required?.includes(leaf.key) ?? false);
+  try {
+    const parent = path.parent === undefined ? walk.resolve(root) : walk.at(path.parent);
+    return leaf?.kind === "key" && (parent.required?.includes(leaf.key) ?? false);
+  } catch (error) {
+    if (error instanceof Problem) return false;
+    throw error;
+  }
 }
 
 class Walk {

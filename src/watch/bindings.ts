@@ -24,7 +24,7 @@ interface Kept {
 export interface BindingStoreEvents {
   /** A binding is new or changed; also called for every binding when the first list is in. */
   changed(key: string): void;
-  /** A binding is gone; this is how it last was. */
+  /** A binding is gone, also if another of its name is there; this is how it last was. */
   gone(key: string, binding: SecretBinding): void;
   /** SecretBindings can't be listed: no CRD, or no right. It is tried again. */
   failed(error: ApiError): void;
@@ -44,8 +44,9 @@ export class BindingStore {
       }),
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
-        if (after === undefined && before !== undefined) events.gone(key, before.binding);
-        else events.changed(key);
+        const isAnother = before?.binding.metadata.uid !== after?.binding.metadata.uid;
+        if (before !== undefined && isAnother) events.gone(key, before.binding);
+        if (after !== undefined) events.changed(key);
       },
       stateChanged: (state) => {
         if (state.phase === "failed") events.failed(state.error);

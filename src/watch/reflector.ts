@@ -145,8 +145,11 @@ export class Reflector<T extends { resourceVersion: string }> {
   }
 
   #setState(state: ReflectorState): void {
-    if (state.phase === "synced" && this.#state.phase === "synced") return;
+    const before = this.#state;
     this.#state = state;
-    this.#events.stateChanged(state);
+    const isNews = state.phase !== before.phase || statusOf(state) !== statusOf(before);
+    if (isNews) this.#events.stateChanged(state);
   }
 }
+
+const statusOf = (state: ReflectorState) => (state.phase === "failed" ? state.error.status : undefined);

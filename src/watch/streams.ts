@@ -35,8 +35,9 @@ interface Stream {
 const RUNGS = ["shared", "sharedName", "namespace", "name"] as const;
 type Rung = (typeof RUNGS)[number];
 
-/** How long it is believed whether a kind is opened to the controller. */
-const SHARED_LIVES_MS = 60_000;
+const EVERYTHING = { group: "*", version: "*", plural: "*" };
+/** How long it is believed what the controller may watch everywhere. */
+const EVERYWHERE_LIVES_MS = 60_000;
 const REVIEW_AGAIN_MS = 1_000;
 
 interface Subscription {
@@ -56,7 +57,7 @@ export class Streams {
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
   readonly #rungs = new Map<string, Promise<Rung>>();
   /** Whether the controller may watch a kind, or one name of it, everywhere. */
-  readonly #shared = new Map<string, { allowed: Promise<boolean>; until: number }>();
+  readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
 
   constructor(transport: Transport, client: Client, changed: (dependent: string) => void) {
     this.#transport = transport;
@@ -190,20 +191,25 @@ export class Streams {
 
   async #reviewRung({ identity, ref }: Interest): Promise<Rung> {
     const { resource, namespace, name } = ref;
-    if (await this.#mayShare(resource)) return "shared";
-    if (identity === CONTROLLER && (await this.#mayShare(resource, name))) return "sharedName";
+    if (identity === CONTROLLER && (await this.#mayEverywhere(resource, name))) return "sharedName";
+    if (identity !== CONTROLLER && (await this.#isOptedIn(resource))) return "shared";
     if (await this.#client.may(identity, "watch", resource, namespace)) return "namespace";
     return "name";
   }
 
-  #mayShare(resource: Resource, name?: string): Promise<boolean> {
+  /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */
+  async #isOptedIn(resource: Resource): Promise<boolean> {
+    return (await this.#mayEverywhere(resource)) && !(await this.#mayEverywhere(EVERYTHING));
+  }
+
+  #mayEverywhere(resource: Pick<Resource, "group" | "version" | "plural">, name?: string): Promise<boolean> {
     const key = `${resourceKey(resource)}|${name ?? ""}`;
-    let known = this.#shared.get(key);
+    let known = this.#everywhere.get(key);
     if (known === undefined || known.until < Date.now()) {
       const allowed = this.#client.may(CONTROLLER, "watch", resource, undefined, name);
-      known = { allowed, until: Date.now() + SHARED_LIVES_MS };
-      this.#shared.set(key, known);
-      allowed.catch(() => this.#shared.delete(key));
+      known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
+      this.#everywhere.set(key, known);
+      allowed.catch(() => this.#everywhere.delete(key));
     }
     return known.allowed;
   }
@@ -223,7 +229,8 @@ function versionOf({ metadata }: KubeObject): Version {
   return { uid, resourceVersion, generation };
 }
 
-const resourceKey = (resource: Resource) => `${apiVersionOf(resource)}/${resource.plural}`;
+const resourceKey = (resource: Pick<Resource, "group" | "version" | "plural">) =>
+  `${apiVersionOf(resource)}/${resource.plural}`;
 
 const interestKey = ({ identity, ref }: Interest) =>
   [identity, resourceKey(ref.resource), ref.namespace ?? "", ref.name].join("|");

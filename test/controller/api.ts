@@ -68,9 +68,9 @@ export class Api {
     );
   }
 
-  /** The events of a watch, from the objects as they are now on. */
-  async *watch(path: string): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
-    const { statusCode, body } = await request(`${this.#url}${path}?watch=true`, {
+  /** The events of a watch, from the objects as they are now on, for so long. */
+  async *watch(path: string, seconds: number): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
+    const { statusCode, body } = await request(`${this.#url}${path}?watch=true&timeoutSeconds=${seconds}`, {
       dispatcher: this.#agent,
       headers: { authorization: `Bearer ${this.#token}`, accept: "application/json" },
     });

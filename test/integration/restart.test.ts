@@ -27,7 +27,7 @@ async function untilRead(team: Team, name: string, mark: number): Promise<void> 
 
 /** Waits for the first object of which `has` is true. */
 async function first(team: Team, path: string, has: (object: AnyObject) => boolean): Promise<void> {
-  for await (const { object } of team.api.watch(path)) if (has(object)) return;
+  for await (const { object } of team.api.watch(path, 60)) if (has(object)) return;
 }
 
 describe("a controller that is started again", () => {
