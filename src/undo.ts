@@ -42,13 +42,17 @@ export async function releaseUnnamed(run: Run, named: ReadonlySet<TargetStatus>)
 export async function releaseDeleted(parts: Parts, binding: SecretBinding, since: number): Promise<{ done: boolean }> {
   const namespace = binding.metadata.namespace as string;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
-  const account = await accountProblem(parts, identity, namespace, binding.spec.serviceAccountName);
+  // With a namespace its accounts go too, which nobody meant as a word to Inlay.
+  const ending = await attempt(isTerminating(parts, namespace));
+  const account =
+    ending === true ? undefined : await accountProblem(parts, identity, namespace, binding.spec.serviceAccountName);
   const run: Run = { parts, binding, identity, account, inputs: "", sourceUids: [] };
   let problem: Problem | undefined;
   for (const record of binding.status?.targets ?? []) {
-    const terminating = record.namespace !== undefined && (await attempt(isTerminating(parts, record.namespace)));
-    if (terminating === true) continue;
-    if (terminating instanceof Problem) problem = terminating;
+    const there = record.namespace ?? "";
+    const goes = there === namespace ? ending : there !== "" && (await attempt(isTerminating(parts, there)));
+    if (goes === true) continue;
+    if (goes instanceof Problem) problem = goes;
     // The spec goes before the record: it may have been changed in the same breath as the binding was deleted.
     const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
     const mode = target ? onReleaseOf(binding, target) : (record.onRelease ?? "Retain");

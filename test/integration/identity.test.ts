@@ -117,6 +117,7 @@ describe("identity: a binding", () => {
       [
         "itself create events.k8s.io/events",
         "itself get namespaces",
+        "itself get serviceaccounts",
         "itself patch inlay.dev/secretbindings",
         "itself update inlay.dev/secretbindings/status",
       ],

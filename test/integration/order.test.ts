@@ -64,6 +64,36 @@ const specOf = ({ source, from }: Origin) => ({ sources: [source], targets: [har
 const rules = [...usualRules, mayWrite(place)];
 
 describe("in any order, a binding", () => {
+  it("is kept back by a broken group of APIs only where it names it", async () => {
+    const team = await newTeam();
+    const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices";
+    const value = secretText("access");
+    await team.secret("bucket", { accessKeyID: value });
+    await team.harbor();
+    await team.api.create(apiServices, {
+      metadata: { name: "v1.broken.example.com" },
+      spec: {
+        group: "broken.example.com",
+        version: "v1",
+        service: { name: "nobody", namespace: team.namespace },
+        groupPriorityMinimum: 100,
+        versionPriority: 100,
+      },
+    });
+    try {
+      const harbor = harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } });
+      const broken = { ...harbor, apiVersion: "broken.example.com/v1", kind: "Thing" };
+      const defaults = { onRelease: "Remove" };
+      await team.bind("harbor-s3", { defaults, sources: [{ secret: { name: "bucket" } }], targets: [broken, harbor] });
+      const { status } = await team.until("harbor-s3", "Unavailable");
+      assert.deepEqual([status.synced, (await team.s3()).accesskey], ["1/2", value]);
+      await team.unbind("harbor-s3");
+      assert.equal((await team.s3()).accesskey, undefined);
+    } finally {
+      await team.api.delete(`${apiServices}/v1.broken.example.com`);
+    }
+  });
+
   it("becomes Synced with the right value, whatever of Secret, account, rights, target and binding comes first", async () => {
     const things = ["secret", "account", "rights", "target", "binding"] as const;
     /** Why it is not Synced while one of them is missing. */

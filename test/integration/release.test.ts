@@ -247,6 +247,39 @@ describe("a deleted binding that removes", () => {
     await team.unbind("fleeting");
   });
 
+  it("is not done as an account that was deleted, and lets the binding go after a minute", async function () {
+    this.timeout("2m");
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    await team.api.delete(`${team.path("v1", "serviceaccounts")}/inlay`);
+    await team.until("harbor-s3", "ServiceAccountNotFound");
+    const mark = await auditLog().mark();
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    await team.untilGone(team.bindingPath("harbor-s3"), 80_000);
+    const asAccount = (await auditLog().since(mark)).filter(({ as, namespace }) => as && namespace === team.namespace);
+    assert.deepEqual(
+      asAccount.filter(({ verb }) => verb === "patch" || verb === "get"),
+      [],
+    );
+    assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "ReleaseAbandoned"));
+  });
+
+  it("waits for a mistake in an edit to be mended before it takes anything out", async () => {
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    const before = (await team.s3()).accesskey;
+    const [target] = (await team.binding("harbor-s3")).spec.targets;
+    const fields = [{ ...target.fields[0], path: "spec.storage.spec.s3.acesskey" }];
+    await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
+    await team.until("harbor-s3", "UnknownField");
+    assert.equal((await team.s3()).accesskey, before);
+    fields[0].path = "spec.storage.spec.s3.regionendpoint";
+    await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, regionendpoint], [undefined, before]);
+  });
+
   it("does not hold up the deletion of its namespace", async () => {
     const team = await newTeam();
     await team.boundHarbor(remove);
