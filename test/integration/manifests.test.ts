@@ -83,7 +83,6 @@ describe("deploy/manifests", () => {
       { verb: "watch", ...accounts, name: "inlay", ...named("inlay") },
       { verb: "get", resource: "namespaces", name: "registry" },
       { verb: "create", group: "events.k8s.io", resource: "events", namespace: "registry" },
-      { verb: "patch", group: "events.k8s.io", resource: "events", namespace: "registry" },
     ];
     for (const request of needed) {
       it(describeRequest(request), async () => assert.equal(await may(CONTROLLER, request), true));

@@ -206,6 +206,7 @@ describe("in the whole run the controller itself", () => {
     "create authorization.k8s.io/selfsubjectaccessreviews",
     "create events.k8s.io/events",
     "get namespaces",
+    "get serviceaccounts",
     "list inlay.dev/secretbindings",
     "list serviceaccounts",
     "patch inlay.dev/secretbindings",
