@@ -14,6 +14,7 @@ const NAMESPACE = "registry";
 const SECRET = `/api/v1/namespaces/${NAMESPACE}/secrets/bucket`;
 const HARBORS = `/apis/goharbor.io/v1beta1/namespaces/${NAMESPACE}/harborclusters`;
 const ROTATIONS = 5;
+const PATIENCE_SECONDS = 60;
 
 const began = performance.now();
 const colours = process.stdout.isTTY;
@@ -67,9 +68,11 @@ async function tell(cluster: ControlPlane): Promise<void> {
 
   chapter("3. A SecretBinding says what belongs where", "samples/harbor/04-binding.yaml");
   say(dim(indented(await readFile(join(sample, "04-binding.yaml"), "utf8"))));
-  const written = untilHarbor(api, (s3) => s3.accesskey === decoded(data.accessKeyID));
-  await apply(cluster, "04-binding");
-  const { accesskey, regionendpoint } = s3Of(await written);
+  const [written] = await Promise.all([
+    untilHarbor(api, (s3) => s3.accesskey === decoded(data.accessKeyID)),
+    apply(cluster, "04-binding"),
+  ]);
+  const { accesskey, regionendpoint } = s3Of(written);
   const [key, host, port] = [data.accessKeyID, data.host, data.port].map(decoded);
   row("accesskey", compared(accesskey, key as string, "bucket's accessKeyID"));
   row("regionendpoint", compared(regionendpoint, `https://${host}:${port}`, "bucket's host and port"));
@@ -122,17 +125,18 @@ async function apply(cluster: ControlPlane, file: string): Promise<void> {
 /** Milliseconds from the Secret's change being sent to the HarborCluster that holds the new value being seen. */
 async function rotate(api: Api, round: number): Promise<number> {
   const next = `AKIAEXAMPLEROTATED0${round}`;
-  const seen = untilHarbor(api, (s3) => s3.accesskey === next);
   const from = performance.now();
-  await api.merge(SECRET, { stringData: { accessKeyID: next } });
-  await seen;
+  await Promise.all([
+    untilHarbor(api, (s3) => s3.accesskey === next),
+    api.merge(SECRET, { stringData: { accessKeyID: next } }),
+  ]);
   return performance.now() - from;
 }
 
 /** The HarborCluster as soon as it is so. */
 async function untilHarbor(api: Api, holds: (s3: AnyObject) => boolean): Promise<AnyObject> {
-  for await (const { object } of api.watch(HARBORS)) if (holds(s3Of(object))) return object;
-  throw new Error("the API server ended the watch before the HarborCluster held the value");
+  for await (const { object } of api.watch(HARBORS, PATIENCE_SECONDS)) if (holds(s3Of(object))) return object;
+  throw new Error("the HarborCluster does not hold the value: kubectl describe secretbinding harbor-s3 -n registry");
 }
 
 function s3Of(harbor: AnyObject): AnyObject {

@@ -82,7 +82,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
         ({ retry }) => retry === "backoff",
       ),
     onError: (binding, error) =>
-      log.warn({ binding, err: describeError(error) }, "reconcile failed and is tried again"),
+      log.warn({ binding, error: describeError(error) }, "reconcile failed and is tried again"),
     hooks: metrics.queue,
   });
   const bindings = new BindingStore(transport, {
@@ -93,7 +93,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     },
     failed: (error) =>
       log.error(
-        { err: describeError(error) },
+        { error: describeError(error) },
         "can't watch SecretBindings: apply apis/ and deploy/manifests/ to the cluster",
       ),
     restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),

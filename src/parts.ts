@@ -1,8 +1,11 @@
-/** The parts that a reconcile works with; main.ts makes them. Types only. */
+/** The parts that a reconcile works with, which main.ts makes, and what one reconcile is about. Types only. */
 import type { Contention } from "./apply/contention.ts";
 import type { Client } from "./kube/client.ts";
 import type { Discovery } from "./kube/discovery.ts";
+import type { Identity } from "./kube/identity.ts";
 import type { Schemas } from "./kube/schemas.ts";
+import type { SecretBinding } from "./model/binding.ts";
+import type { Problem } from "./model/problem.ts";
 import type { EventRecorder } from "./report/events.ts";
 import type { Propagation } from "./report/propagation.ts";
 import type { Log } from "./run/log.ts";
@@ -19,4 +22,20 @@ export interface Parts {
   events: EventRecorder;
   propagation: Propagation;
   log: Log;
+}
+
+/** One reconcile of one binding. */
+export interface Run {
+  parts: Parts;
+  binding: SecretBinding;
+  /** As whom everything is read and written. */
+  identity: Identity;
+  /** Why nothing can be done as that account. */
+  account: Problem | undefined;
+  /** Why the values don't belong together. */
+  differ: Problem | undefined;
+  /** The versions of all that values come from. */
+  inputs: string;
+  /** The uids of the objects that values come from. */
+  sourceUids: readonly string[];
 }

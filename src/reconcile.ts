@@ -2,30 +2,22 @@
  * The story of a binding: resolve, watch, read, transform, decide, apply, report. A key comes in, the cluster as the
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
+import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
-import {
-  FINALIZER,
-  missingPolicyOf,
-  type SecretBinding,
-  type Status,
-  type Target,
-  type TargetStatus,
-} from "./model/binding.ts";
+import { FINALIZER, missingPolicyOf, type SecretBinding, type Status, type TargetStatus } from "./model/binding.ts";
 import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
-import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
-import type { Parts } from "./parts.ts";
+import type { Parts, Run } from "./parts.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
 import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { readSource } from "./resolve/sources.ts";
-import { type Prepared, prepareTarget, type Run, syncTarget } from "./target.ts";
-import { planTarget } from "./transform/plan.ts";
+import { type Prepared, prepareTarget, syncTarget } from "./target.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
-import { releaseDeleted, releaseLeftovers, releaseModeOf } from "./undo.ts";
+import { recordFor, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
 import { SECRET_BINDINGS } from "./watch/bindings.ts";
 
@@ -33,13 +25,17 @@ const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
 /** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
 const LATE_MS = 30_000;
+/** Stands in for sources that no target can be written from. Each target has a problem of its own that is told first. */
+const NOT_READ = new Problem("Unavailable", "the source was not read");
 
 export class Reconciler {
   readonly #parts: Parts;
   /** All that the outcome of a binding depends on, as it was when nothing was left to do. */
   readonly #settled = new Map<string, string>();
   /** Deleted bindings that had no finalizer, since they only retain: their names still stand in managedFields. */
-  readonly #gone = new Map<string, SecretBinding>();
+  readonly #gone = new Map<string, { binding: SecretBinding; since: number }>();
+  /** When the release of a deleted binding began, by its uid. */
+  readonly #deletions = new Map<string, number>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -47,15 +43,14 @@ export class Reconciler {
 
   /** Takes note of a binding that is gone; its key has to be reconciled once more. */
   gone(key: string, binding: SecretBinding): void {
-    const deletionTimestamp = new Date().toISOString();
-    this.#gone.set(key, { ...binding, metadata: { ...binding.metadata, deletionTimestamp } });
+    this.#gone.set(key, { binding, since: Date.now() });
   }
 
   async reconcile(key: string): Promise<WorkResult> {
     const { bindings, streams, discovery, client } = this.#parts;
+    const goneReleased = await this.#releaseGone(key);
     const binding = bindings.get(key);
-    if (binding === undefined) return this.#forget(key);
-    this.#gone.delete(key);
+    if (binding === undefined) return this.#forget(key, goneReleased);
     if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
     if (binding.spec.suspend) return this.#suspend(key, binding);
 
@@ -63,29 +58,27 @@ export class Reconciler {
     const references = await resolveReferences(binding, discovery);
     const view = viewOf(streams, key, binding, identity, references);
     if (view.pending) return DONE;
-    if (this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
+    if (goneReleased && this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
     this.#settled.delete(key);
 
-    const run: Run = { parts: this.#parts, binding, identity, inputs: view.inputs };
+    const { account, inputs, sourceUids } = view;
     const sources = await readSources(references, view, (ref, name) =>
       readSource(client, identity, ref, missingPolicyOf(binding, name)),
     );
     const { requireSame } = binding.spec;
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
-    const plans = new Map(references.targets.map(({ target }) => [target, planned(target, sources, differ)]));
-    const { remaining, left } = await releaseLeftovers(run, references, plans, view.account);
+    const run: Run = { parts: this.#parts, binding, identity, account, differ, inputs, sourceUids };
+    const named = references.targets.map((each) => ({ ...each, record: recordFor(binding, each.target, each.ref) }));
+    const left = await releaseUnnamed(run, new Set(named.map(({ record }) => record)));
     const prepared = await Promise.all(
-      remaining.map((each) => {
-        const blocked =
-          view.account ?? each.problem ?? differ ?? (each.ref instanceof Problem ? each.ref : view.problemOf(each.ref));
-        return prepareTarget(run, each, blocked);
-      }),
+      named.map((each) => prepareTarget(run, each, sources, account ?? view.problemOf(each.ref))),
     );
     const records = [...prepared, ...left].map(({ record }) => record);
     const held = await this.#withFinalizer(binding, records);
     const noted = acquires(prepared) ? await this.#writeStatus(held, withRecords(held, records)) : held;
-    const outcomes = await Promise.all(prepared.map((each) => syncTarget(run, each)));
-    return this.#report(key, binding, noted, outcomes, left, view);
+    const outcomes = await allEnded(prepared.map((each) => syncTarget(run, each)));
+    const result = await this.#report(key, binding, noted, outcomes, left, view);
+    return goneReleased ? result : SOON;
   }
 
   /** Writes the status, tells what changed, and says when to look again. `binding` is as it was read, `noted` as it is. */
@@ -158,22 +151,36 @@ export class Reconciler {
     const finalizers = binding.metadata.finalizers ?? [];
     if (!finalizers.includes(FINALIZER)) return DONE;
     this.#settled.delete(key);
-    const { done } = await releaseDeleted(this.#parts, binding);
+    const { uid } = binding.metadata;
+    const since = this.#deletions.get(uid) ?? Date.now();
+    this.#deletions.set(uid, since);
+    const { done } = await releaseDeleted(this.#parts, binding, since);
     if (!done) return SOON;
-    const others = finalizers.filter((each) => each !== FINALIZER);
-    await this.#setFinalizers(binding, others);
+    try {
+      await this.#setFinalizers(
+        binding,
+        finalizers.filter((each) => each !== FINALIZER),
+      );
+    } catch (error) {
+      if (!isStatus(error, 404)) throw error;
+    }
+    this.#deletions.delete(uid);
     return DONE;
   }
 
-  async #forget(key: string): Promise<WorkResult> {
+  /** Releases what a binding of this name wrote that is gone since. Says whether nothing is left of it. */
+  async #releaseGone(key: string): Promise<boolean> {
+    const gone = this.#gone.get(key);
+    if (gone === undefined) return true;
+    const { done } = await releaseDeleted(this.#parts, gone.binding, gone.since);
+    if (done && this.#gone.get(key) === gone) this.#gone.delete(key);
+    return done;
+  }
+
+  #forget(key: string, goneReleased: boolean): WorkResult {
     this.#settled.delete(key);
     this.#parts.streams.observe(key, []);
-    const gone = this.#gone.get(key);
-    if (gone === undefined) return DONE;
-    const { done } = await releaseDeleted(this.#parts, gone);
-    if (!done) return SOON;
-    this.#gone.delete(key);
-    return DONE;
+    return goneReleased ? DONE : SOON;
   }
 }
 
@@ -182,35 +189,24 @@ function acquires(prepared: readonly Prepared[]): boolean {
   return prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0);
 }
 
-/**
- * A target's values, or why there are none. Sources of different states remove nothing either, but what is wrong with the
- * binding itself goes first.
- */
-function planned(
-  { fields }: Target,
-  sources: ReadonlyMap<string, LiveSource | Problem>,
-  differ: Problem | undefined,
-): Plan | Problem {
-  try {
-    const plan = planTarget(fields, sources);
-    return differ?.reason === "SourcesDiffer" ? differ : plan;
-  } catch (error) {
-    if (error instanceof Problem) return error;
-    throw error;
-  }
-}
-
 /** Each source is read once, so that all targets take their values from the same state of it. */
 async function readSources(
-  { sources }: References,
+  { sources, targets }: References,
   view: View,
   read: (ref: ObjectRef, name: string) => Promise<LiveSource | Problem>,
 ): Promise<Map<string, LiveSource | Problem>> {
+  const blocked = targets.every(({ ref }) => view.problemOf(ref) !== undefined);
   const entries = [...sources].map(async ([name, ref]) => {
-    const problem = ref instanceof Problem ? ref : (view.account ?? view.problemOf(ref));
+    const problem = view.account ?? view.problemOf(ref) ?? (blocked ? NOT_READ : undefined);
     return [name, problem ?? (await read(ref as ObjectRef, name))] as const;
   });
   return new Map(await Promise.all(entries));
+}
+
+/** Waits until all have ended, also when one fails: what goes on in the background could meet the next reconcile. */
+async function allEnded<T>(work: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return Promise.all(work);
 }
 
 function refOf({ metadata: { namespace, name } }: SecretBinding): ObjectRef {

@@ -1,26 +1,18 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
 import { type Decision, type Desired, decide, waitingIn } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
-import type { Identity } from "./kube/identity.ts";
-import { bindingKey, conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { attempt } from "./kube/refusal.ts";
+import { bindingKey, conflictsOf, onReleaseOf, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
-import type { Parts } from "./parts.ts";
-import { missingOf } from "./transform/plan.ts";
+import type { LiveSource } from "./model/source-value.ts";
+import type { Run } from "./parts.ts";
+import { checkFields, missingOf, planTarget } from "./transform/plan.ts";
 import { checkAgainstSchema } from "./transform/schema-check.ts";
-
-/** One reconcile of one binding. */
-export interface Run {
-  parts: Parts;
-  binding: SecretBinding;
-  /** As whom everything is read and written. */
-  identity: Identity;
-  /** The versions of all that values come from. */
-  inputs: string;
-}
+import { pathsOf, releasePaths } from "./undo.ts";
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
 export type Prepared = { record: TargetStatus } & (
@@ -28,34 +20,90 @@ export type Prepared = { record: TargetStatus } & (
   | { ref: ObjectRef; live: KubeObject; desired: Desired; decision: Decision }
 );
 
-/** Finds out what is to be written. `blocked` says why nothing can be; what is wrong with the binding itself goes first. */
+/** A target of the spec, and what status says of it. */
+export interface Named {
+  target: Target;
+  ref: ObjectRef | Problem;
+  record: TargetStatus;
+}
+
+/**
+ * Finds out what is to be written, and releases what the target's fields name no more. `blocked` says why nothing can be
+ * done there; what is wrong with the binding itself goes first, and then nothing is taken out for it either.
+ */
 export async function prepareTarget(
   run: Run,
-  {
-    target,
-    ref,
-    record,
-    plan,
-  }: { target: Target; ref: ObjectRef | Problem; record: TargetStatus; plan: Plan | Problem },
+  { target, ref, record: before }: Named,
+  sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Prepared> {
-  const { client, schemas } = run.parts;
-  try {
-    if (plan instanceof Problem) throw plan;
-    const missing = missingOf(plan);
-    if (missing) throw missing;
-    if (blocked) throw blocked;
-    if (ref instanceof Problem) throw ref;
-    const live = await readTarget(client, run.identity, ref);
-    const schema = await schemas.of(ref.resource);
-    if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
-    const desired = { plan, fieldManager: fieldManagerOf(run.binding), conflicts: conflictsOf(run.binding, target) };
-    const decision = decide(desired, live, record);
-    return { ref, live, desired, decision, record: noted(record, live, decision) };
-  } catch (error) {
-    if (error instanceof Problem) return { record, problem: error };
-    throw error;
-  }
+  const mode = onReleaseOf(run.binding, target);
+  const named = { ...before, apiVersion: target.apiVersion, onRelease: mode };
+  const found = await attempt(examine(run, target, ref, sources, blocked));
+  if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
+  const { record, released, problem } = await releaseDropped(run, named, target, found);
+  if (problem) return { record, problem };
+  if (found instanceof Problem) return { record, problem: found };
+  const missing = missingOf(found.plan) ?? run.differ;
+  if (missing) return { record, problem: missing };
+  const decided = await attempt(
+    (async () => {
+      const live = released ? await readTarget(run.parts.client, run.identity, found.ref) : found.live;
+      const conflicts = conflictsOf(run.binding, target);
+      const desired = { plan: found.plan, fieldManager: fieldManagerOf(run.binding), conflicts };
+      const decision = decide(desired, live, record);
+      return { ref: found.ref, live, desired, decision, record: noted(record, live, decision) };
+    })(),
+  );
+  return decided instanceof Problem ? { record, problem: decided } : decided;
+}
+
+interface Examined {
+  ref: ObjectRef;
+  plan: Plan;
+  live: KubeObject;
+}
+
+/** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
+async function examine(
+  { parts, identity, differ }: Run,
+  target: Target,
+  ref: ObjectRef | Problem,
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  blocked: Problem | undefined,
+): Promise<Examined> {
+  checkFields(target.fields, sources.keys());
+  if (blocked) throw blocked;
+  if (ref instanceof Problem) throw ref;
+  const plan = planTarget(target.fields, sources);
+  // Sources of different states remove nothing either.
+  if (differ?.reason === "SourcesDiffer") throw differ;
+  const live = await readTarget(parts.client, identity, ref);
+  const schema = await parts.schemas.of(ref.resource);
+  if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
+  return { ref, plan, live };
+}
+
+/** Releases what the target's fields name no more, and removes those whose value is missing where the binding says so. */
+async function releaseDropped(run: Run, before: TargetStatus, target: Target, found: Examined | Problem) {
+  const named = pathsOf(target);
+  const kept = await releasePaths(run, before, onReleaseOf(run.binding, target), named);
+  if (kept.problem || found instanceof Problem) return kept;
+  const gone = found.plan.leftOut
+    .filter(({ why }) => why.policy.onMissing === "Remove")
+    .map(({ path }) => String(path));
+  const removed = await releasePaths(
+    run,
+    kept.record,
+    "Remove",
+    new Set([...named].filter((path) => !gone.includes(path))),
+  );
+  return { ...removed, released: kept.released || removed.released };
+}
+
+/** Whether the binding says something that can't be meant: what an edit broke is not to cost what stood before. */
+function isMistake({ healing, reason }: Problem): boolean {
+  return healing === "edit" || reason === "UnknownField" || reason === "TypeMismatch";
 }
 
 /** Writes what was prepared, unless it stands there already or somebody keeps changing it back. */
@@ -67,31 +115,27 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
   const note = noteOf(desired.plan);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
   if (!decision.write) return { record, ...note, ...contended(run, fight) };
-  const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy);
+  const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy, run.sourceUids);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
   try {
     const { metadata } = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
+    const { uid, resourceVersion, generation } = metadata;
+    const written = { ref, version: { uid, resourceVersion, generation } };
     parts.propagation.wrote(bindingKey(binding));
-    parts.contention.wrote(fight, run.inputs);
+    // The server spells the value in its own way, and it stood there already.
+    if (resourceVersion === live.metadata.resourceVersion)
+      return { record, ...note, written, ...contended(run, fight) };
+    parts.contention.wrote(fight, run.inputs, live.metadata.uid, run.sourceUids);
     const paths = desired.plan.fields.map(({ path }) => String(path));
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
-    parts.log.info(
-      { binding: `${binding.metadata.namespace}/${binding.metadata.name}`, target: where, paths },
-      "wrote",
-    );
+    parts.log.info({ binding: bindingKey(binding), target: where, paths }, "wrote");
     parts.events.record(binding, {
       type: "Normal",
       reason: "Written",
       action: "Sync",
       note: `wrote ${paths.join(", ")} of ${where}`,
     });
-    const { uid, resourceVersion, generation } = metadata;
-    return {
-      record,
-      ...note,
-      written: { ref, version: { uid, resourceVersion, generation } },
-      ...contended(run, fight),
-    };
+    return { record, ...note, written, ...contended(run, fight) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return { record: prepared.record, problem: error };
@@ -102,10 +146,11 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
 function contended({ parts }: Run, fight: string): Pick<TargetOutcome, "problem" | "againMs"> {
   const state = parts.contention.stateOf(fight);
   if (state === undefined) return {};
-  const problem = new Problem(
-    "Contended",
-    `${state.by} keeps changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding`,
-  );
+  const what =
+    state.by === undefined
+      ? "what this binding writes comes back to it as a new value, through another binding or as its own source; it is written more and more rarely. Break the circle"
+      : `${state.by} keeps changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding`;
+  const problem = new Problem("Contended", what);
   return { problem, againMs: state.remainingMs };
 }
 

@@ -4,92 +4,62 @@
  */
 import { type Released, release } from "./apply/release.ts";
 import { isStatus } from "./kube/api-error.ts";
-import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
-import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { CONTROLLER, type Identity, serviceAccountIdentity } from "./kube/identity.ts";
+import { accountNotFound, attempt } from "./kube/refusal.ts";
+import { bindingKey, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
 import { describeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
-import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
-import type { Parts } from "./parts.ts";
-import { isRecordOf, NAMESPACES, newRecord, type References, resolveRecorded } from "./resolve/references.ts";
-import type { Run } from "./target.ts";
+import type { Parts, Run } from "./parts.ts";
+import { isRecordOf, NAMESPACES, newRecord, resolveRecorded, SERVICE_ACCOUNTS } from "./resolve/references.ts";
 import { isRequired } from "./transform/schema-check.ts";
 
 /** How long a deleted binding is held for targets that can't be released. */
 const BEST_EFFORT_MS = 60_000;
 
-/** A target of the spec, once nothing is left of fields that it no longer has. */
-export interface Remaining {
-  target: Target;
-  ref: ObjectRef | Problem;
-  record: TargetStatus;
-  plan: Plan | Problem;
-  /** Why it can't be written: fields that it no longer has are still to be released. */
-  problem: Problem | undefined;
+/** What status says of a target of the spec, or is about to. */
+export function recordFor(binding: SecretBinding, target: Target, ref: ObjectRef | Problem): TargetStatus {
+  const fresh = newRecord(binding, target, ref);
+  return binding.status?.targets?.find((each) => isRecordOf(each, fresh)) ?? fresh;
+}
+
+/** Releases what status records and no target of the spec is. The outcomes are of those that could not be yet. */
+export async function releaseUnnamed(run: Run, named: ReadonlySet<TargetStatus>): Promise<TargetOutcome[]> {
+  const left: TargetOutcome[] = [];
+  for (const before of (run.binding.status?.targets ?? []).filter((each) => !named.has(each))) {
+    const { record, problem } = await releasePaths(run, before, before.onRelease ?? "Retain", new Set());
+    if (problem) left.push({ record, problem });
+  }
+  return left;
 }
 
 /**
- * Releases what status records and the spec no longer names: whole targets, and single fields; and removes fields whose
- * value is missing, where the binding says so. `left` are objects that the spec names no more and that could not be
- * released yet.
+ * Releases everything of a deleted binding, for which it is held until a minute after `since`, in milliseconds of the
+ * epoch. Says whether to let it go.
  */
-export async function releaseLeftovers(
-  run: Run,
-  { targets }: References,
-  plans: ReadonlyMap<Target, Plan | Problem>,
-  blocked: Problem | undefined,
-): Promise<{ remaining: Remaining[]; left: TargetOutcome[] }> {
-  const recorded = run.binding.status?.targets ?? [];
-  const current = new Set<TargetStatus>();
-  const remaining: Remaining[] = [];
-  for (const { target, ref } of targets) {
-    const fresh = newRecord(run.binding, target, ref);
-    const before = recorded.find((each) => isRecordOf(each, fresh)) ?? fresh;
-    current.add(before);
-    const mode = onReleaseOf(run.binding, target);
-    const plan = plans.get(target) as Plan | Problem;
-    const named = pathsOf(target);
-    const kept = await releasePaths(run, before, mode, named, blocked);
-    const leftOut = plan instanceof Problem ? [] : plan.leftOut;
-    const gone = leftOut.filter(({ why }) => why.policy.onMissing === "Remove").map(({ path }) => String(path));
-    const wanted = new Set([...named].filter((path) => !gone.includes(path)));
-    const { record, problem } = kept.problem ? kept : await releasePaths(run, kept.record, "Remove", wanted, blocked);
-    remaining.push({
-      target,
-      ref,
-      plan,
-      record: { ...record, apiVersion: target.apiVersion, onRelease: mode },
-      problem,
-    });
-  }
-  const left: TargetOutcome[] = [];
-  for (const before of recorded.filter((each) => !current.has(each))) {
-    const { record, problem } = await releasePaths(run, before, before.onRelease ?? "Retain", new Set(), blocked);
-    if (problem) left.push({ record, problem });
-  }
-  return { remaining, left };
-}
-
-/** Releases everything of a deleted binding. Says whether to come back. */
-export async function releaseDeleted(parts: Parts, binding: SecretBinding): Promise<{ done: boolean }> {
-  const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
-  const run: Run = { parts, binding, identity, inputs: "" };
+export async function releaseDeleted(parts: Parts, binding: SecretBinding, since: number): Promise<{ done: boolean }> {
+  const namespace = binding.metadata.namespace as string;
+  const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
+  // With a namespace its accounts go too, which nobody meant as a word to Inlay.
+  const ending = await attempt(isTerminating(parts, namespace));
+  const account =
+    ending === true ? undefined : await accountProblem(parts, identity, namespace, binding.spec.serviceAccountName);
+  const run: Run = { parts, binding, identity, account, differ: undefined, inputs: "", sourceUids: [] };
   let problem: Problem | undefined;
   for (const record of binding.status?.targets ?? []) {
-    if (record.namespace !== undefined && (await isTerminating(parts, record.namespace))) continue;
-    problem =
-      (await releasePaths(run, record, releaseModeOf(binding, record), new Set(), undefined)).problem ?? problem;
+    const there = record.namespace ?? "";
+    const goes = there === namespace ? ending : there !== "" && (await attempt(isTerminating(parts, there)));
+    if (goes === true) continue;
+    if (goes instanceof Problem) problem = goes;
+    problem = (await releasePaths(run, record, releaseModeOf(binding, record), new Set())).problem ?? problem;
   }
   if (problem === undefined) return { done: true };
-  if (Date.now() - Date.parse(binding.metadata.deletionTimestamp ?? "") < BEST_EFFORT_MS) return { done: false };
+  if (Date.now() - since < BEST_EFFORT_MS) return { done: false };
   const note = `gave up after ${BEST_EFFORT_MS / 1000} s, values may be left: ${problem.message}`;
   parts.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
-  parts.log.warn(
-    { binding: `${binding.metadata.namespace}/${binding.metadata.name}`, reason: "ReleaseAbandoned" },
-    note,
-  );
+  parts.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
   return { done: true };
 }
 
@@ -97,6 +67,17 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding): Prom
 export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Retain" | "Remove" {
   const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
   return target ? onReleaseOf(binding, target) : (record.onRelease ?? "Retain");
+}
+
+/** A deleted account is not acted as, although the API server would let us. */
+async function accountProblem(parts: Parts, identity: Identity, namespace: string, name: string) {
+  try {
+    await parts.client.get(CONTROLLER, { resource: SERVICE_ACCOUNTS, namespace, name });
+    return undefined;
+  } catch (error) {
+    // Any other failure is told by what is tried as the account.
+    return isStatus(error, 404) ? accountNotFound(identity) : undefined;
+  }
 }
 
 /** A target as records name it: of a namespaced kind, which its record tells, it is in the binding's unless it says. */
@@ -107,36 +88,40 @@ function inNamespace({ apiVersion, kind, name, namespace }: Target, record: Targ
 }
 
 /** Releases the paths of one record but those to keep. The record comes back as it is then. */
-async function releasePaths(
+export async function releasePaths(
   run: Run,
   record: TargetStatus,
   mode: "Retain" | "Remove",
   keep: ReadonlySet<string>,
-  blocked: Problem | undefined,
-): Promise<{ record: TargetStatus; problem?: Problem }> {
-  const { parts, binding, identity } = run;
+): Promise<{ record: TargetStatus; released: boolean; problem?: Problem }> {
   const paths = [...(record.paths ?? []), ...(record.acquiring ?? [])].filter((path) => !keep.has(path));
-  if (paths.length === 0) return { record };
-  try {
-    if (blocked) throw blocked;
-    const ref = await resolveRecorded(record, parts.discovery);
-    if (ref !== undefined) {
-      const schema = await parts.schemas.of(ref.resource);
-      const released = await release(parts.client, identity, ref, {
-        uid: record.uid,
-        paths,
-        parents: record.parents ?? [],
-        mode,
-        fieldManager: fieldManagerOf(binding),
-        isRequired: (path) => schema !== undefined && isRequired(path, schema.root, schema.resolve),
-      });
-      tell(run, ref, released);
-    }
-    return { record: withoutPaths(record, new Set(paths)) };
-  } catch (error) {
-    if (error instanceof Problem) return { record, problem: error };
-    throw error;
-  }
+  if (paths.length === 0) return { record, released: false };
+  const problem = run.account ?? (await attempt(releaseThem(run, record, mode, paths)));
+  if (problem === undefined) return { record: withoutPaths(record, new Set(paths)), released: true };
+  // Its CRD was deleted since the kind was discovered: the next try finds out, and that there is nothing to release.
+  if (problem.reason === "KindNotFound") run.parts.discovery.forget(record.apiVersion);
+  return { record, released: false, problem };
+}
+
+async function releaseThem(
+  run: Run,
+  record: TargetStatus,
+  mode: "Retain" | "Remove",
+  paths: readonly string[],
+): Promise<undefined> {
+  const { parts, binding, identity } = run;
+  const ref = await resolveRecorded(record, parts.discovery);
+  if (ref === undefined) return;
+  const schema = await parts.schemas.of(ref.resource);
+  const released = await release(parts.client, identity, ref, {
+    uid: record.uid,
+    paths,
+    parents: record.parents ?? [],
+    mode,
+    fieldManager: fieldManagerOf(binding),
+    isRequired: (path) => schema !== undefined && isRequired(path, schema.root, schema.resolve),
+  });
+  tell(run, ref, released);
 }
 
 /** One event for each thing that became of values: gone, left by wish, left because they must. */
@@ -145,7 +130,7 @@ function tell({ parts, binding }: Run, ref: ObjectRef, { removed, retained, bloc
   const record = (type: "Normal" | "Warning", reason: string, paths: string[], note: string) => {
     if (paths.length === 0) return;
     parts.events.record(binding, { type, reason, action: "Release", note });
-    parts.log.info({ binding: `${binding.metadata.namespace}/${binding.metadata.name}`, target: where, paths }, reason);
+    parts.log.info({ binding: bindingKey(binding), target: where, paths }, reason);
   };
   record("Normal", "Removed", removed, `removed ${removed.join(", ")} of ${where}`);
   record("Normal", "Retained", retained, `left ${retained.join(", ")} of ${where} as they are, and gave them up`);
@@ -169,7 +154,7 @@ function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetSt
 }
 
 /** The canonical paths of a target's fields; one that can't be parsed was never written. */
-function pathsOf(target: Target): Set<string> {
+export function pathsOf(target: Target): Set<string> {
   const paths = new Set<string>();
   for (const { path } of target.fields) {
     try {

@@ -1,11 +1,10 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
 import { CONTROLLER, type Identity } from "./kube/identity.ts";
-import { accountRefusal, READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
+import { accountNotFound, accountRefusal, READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { SecretBinding, Target } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { References } from "./resolve/references.ts";
-import { accountNotFound } from "./resolve/sources.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
 import type { Streams, Version } from "./watch/streams.ts";
 
@@ -14,10 +13,12 @@ export interface View {
   pending: boolean;
   /** Why nothing can be done as the binding's account at all. */
   account: Problem | undefined;
-  /** Why an object can't be watched. */
-  problemOf(ref: ObjectRef): Problem | undefined;
+  /** Why an object can't be worked with: it could not be resolved, or can't be watched. */
+  problemOf(ref: ObjectRef | Problem): Problem | undefined;
   /** The versions of the spec and of everything that values come from. */
   inputs: string;
+  /** The uids of the objects that values come from. */
+  sourceUids: string[];
   /** All that the outcome depends on, with the versions that writes of ours have made since. */
   fingerprint(binding: SecretBinding, written: ReadonlyMap<ObjectRef, Version>): string;
 }
@@ -40,12 +41,17 @@ export function viewOf(
   streams.observe(key, interests);
   const looks = new Map(interests.map((interest) => [interest.ref, streams.look(key, interest)]));
 
-  const problemOf = (ref: ObjectRef): Problem | undefined => {
+  const problemOf = (ref: ObjectRef | Problem): Problem | undefined => {
+    if (ref instanceof Problem) return ref;
     const look = looks.get(ref);
     if (look?.phase !== "failed") return undefined;
     const verbs = targetRefs.includes(ref) ? WRITE_VERBS : READ_VERBS;
-    if (ref === serviceAccount) return accountRefusal(look.error, identity, ref);
-    return refusal(look.error, { identity, ref, verbs }, "watch");
+    const problem =
+      ref === serviceAccount
+        ? accountRefusal(look.error, identity, ref)
+        : refusal(look.error, { identity, ref, verbs }, "watch");
+    // The stream goes on asking, and calls when it may.
+    return look.error.status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
   };
   const targetOf = new Map(targets.map(({ target, ref }) => [ref, target]));
   const textOf = (ref: ObjectRef, look: (ReflectorState & { version?: Version }) | undefined, written?: Version) =>
@@ -56,6 +62,7 @@ export function viewOf(
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
     problemOf,
     inputs: [binding.metadata.generation, ...sourceRefs.map((ref) => textOf(ref, looks.get(ref)))].join(),
+    sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     fingerprint: (now, written) =>
       [now.metadata.resourceVersion, ...[...looks].map(([ref, look]) => textOf(ref, look, written.get(ref)))].join(),
   };

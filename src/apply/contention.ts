@@ -1,73 +1,143 @@
 /**
  * Every write to a target comes in, with the versions of all that it was made from; whether it may be made now goes
- * out. A write from the same inputs as the last one puts back what somebody changed: three times in a minute at once,
- * after that with pauses from one second to five minutes.
+ * out. Two kinds of write could go on for ever, and each has a budget of its own: one from the same inputs as the last
+ * puts back what somebody changed, and one from an object that a binding wrote may come round to where it began. So many
+ * in a minute are made at once, after that with pauses from one second to five minutes.
  */
 
-const AT_ONCE = 3;
+const CORRECTIONS_AT_ONCE = 3;
+const ECHOES_AT_ONCE = 5;
 const WINDOW_MS = 60_000;
 const PAUSE_MS = { first: 1_000, most: 300_000 };
+/** How long a write counts: for a fight, and for what is made from the object that it went to. Longer than any pause. */
+const REMEMBERED_MS = 2 * PAUSE_MS.most;
 
-interface Fight {
+export interface Fight {
+  /** Who changes the target, as managedFields names him; undefined when bindings feed each other. */
+  by: string | undefined;
+  /** When it will be over if nothing more happens. */
+  remainingMs: number;
+}
+
+interface Writes {
+  /** When the last was. */
+  at: number;
   /** What the last write was made from. */
   inputs: string;
-  /** When something was put back, within the window. */
-  corrections: number[];
-  /** How many pauses there were; each is twice as long as the one before. 0: no fight. */
-  pauses: number;
-  /** Nothing is put back before this. */
-  next: number;
-  /** Who changed it, as managedFields names him. */
+  corrections: Budget;
+  echoes: Budget;
   by: string;
 }
 
 export class Contention {
-  readonly #fights = new Map<string, Fight>();
+  /** By key, the latest at the end. */
+  readonly #writes = new Map<string, Writes>();
+  /** When each object was last written, the latest at the end. */
+  readonly #written = new Map<string, { at: number }>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
   }
 
-  /** Milliseconds until `key` may be written; 0 means now. `takenBy` are the managers who hold what differs. */
-  mayWrite(key: string, inputs: string, takenBy: readonly string[]): number {
-    const fight = this.#fights.get(key);
-    if (fight === undefined || fight.inputs !== inputs) return 0;
-    const now = this.#now();
-    fight.by = takenBy.join(", ") || "somebody";
-    fight.corrections = fight.corrections.filter((at) => at > now - WINDOW_MS);
-    if (fight.pauses === 0 && fight.corrections.length >= AT_ONCE) pause(fight, now);
-    return Math.max(0, fight.next - now);
+  /**
+   * Milliseconds until `key` may be written; 0 means now. `takenBy` are the managers who hold what differs, `sources`
+   * the uids of the objects that the values come from.
+   */
+  mayWrite(key: string, inputs: string, takenBy: readonly string[], sources: readonly string[] = []): number {
+    const writes = this.#writes.get(key);
+    if (writes === undefined) return 0;
+    if (writes.inputs === inputs) {
+      writes.by = takenBy.join(", ") || "somebody";
+      return writes.corrections.wait(this.#now());
+    }
+    return this.#isEcho(sources) ? writes.echoes.wait(this.#now()) : 0;
   }
 
-  /** Notes a write that `mayWrite` allowed. */
-  wrote(key: string, inputs: string): void {
-    const fight = this.#fights.get(key);
-    if (fight === undefined || fight.inputs !== inputs) {
-      this.#fights.set(key, { corrections: [], pauses: 0, next: 0, by: "", ...fight, inputs });
-      return;
-    }
+  /** Notes a write to the object `target` that `mayWrite` allowed. */
+  wrote(key: string, inputs: string, target = "", sources: readonly string[] = []): void {
     const now = this.#now();
-    fight.corrections.push(now);
-    if (fight.pauses > 0) pause(fight, now);
+    const before = this.#writes.get(key);
+    if (before?.inputs === inputs) before.corrections.spend(now);
+    else if (this.#isEcho(sources)) before?.echoes.spend(now);
+    const budgets = before ?? {
+      corrections: new Budget(CORRECTIONS_AT_ONCE),
+      echoes: new Budget(ECHOES_AT_ONCE),
+      by: "",
+    };
+    putLast(this.#writes, key, { ...budgets, inputs, at: now }, now);
+    putLast(this.#written, target, { at: now }, now);
   }
 
   /**
    * Whether there is a fight over `key`: it is over when nobody changed it for as long as the last pause, and for a
    * minute at least.
    */
-  stateOf(key: string): { by: string; remainingMs: number } | undefined {
-    const fight = this.#fights.get(key);
-    if (fight === undefined || fight.pauses === 0) return undefined;
-    const last = fight.corrections.at(-1) ?? 0;
-    const remainingMs = Math.max(last + WINDOW_MS, fight.next) - this.#now();
-    if (remainingMs > 0) return { by: fight.by, remainingMs };
-    Object.assign(fight, { corrections: [], pauses: 0, next: 0 });
-    return undefined;
+  stateOf(key: string): Fight | undefined {
+    const writes = this.#writes.get(key);
+    if (writes === undefined) return undefined;
+    const now = this.#now();
+    const [correcting, echoing] = [writes.corrections.remaining(now), writes.echoes.remaining(now)];
+    if (correcting === 0 && echoing === 0) return undefined;
+    return { by: correcting > 0 ? writes.by : undefined, remainingMs: Math.max(correcting, echoing) };
+  }
+
+  #isEcho(sources: readonly string[]): boolean {
+    return sources.some(
+      (uid) => (this.#written.get(uid)?.at ?? Number.NEGATIVE_INFINITY) > this.#now() - REMEMBERED_MS,
+    );
   }
 }
 
-function pause(fight: Fight, now: number): void {
-  fight.next = now + Math.min(PAUSE_MS.first * 2 ** fight.pauses, PAUSE_MS.most);
-  fight.pauses++;
+/** Puts an entry at the end of a map that is in the order of its times, and drops what is too old to count. */
+function putLast<T extends { at: number }>(map: Map<string, T>, key: string, entry: T, now: number): void {
+  for (const [old, { at }] of map) {
+    if (at > now - REMEMBERED_MS) break;
+    map.delete(old);
+  }
+  map.delete(key);
+  map.set(key, entry);
+}
+
+/** So many in a minute are free; after them come pauses, each twice as long as the one before. */
+class Budget {
+  readonly #free: number;
+  /** When it was spent, within the window. */
+  #spent: number[] = [];
+  /** How many pauses there were. 0: no fight. */
+  #pauses = 0;
+  /** Nothing is spent before this. */
+  #next = 0;
+
+  constructor(free: number) {
+    this.#free = free;
+  }
+
+  /** Milliseconds until it may be spent. */
+  wait(now: number): number {
+    this.#spent = this.#spent.filter((at) => at > now - WINDOW_MS);
+    if (this.#pauses === 0 && this.#spent.length >= this.#free) this.#pause(now);
+    return Math.max(0, this.#next - now);
+  }
+
+  spend(now: number): void {
+    this.#spent.push(now);
+    if (this.#pauses > 0) this.#pause(now);
+  }
+
+  /** Milliseconds until all of it is free again, if it is used up. */
+  remaining(now: number): number {
+    if (this.#pauses === 0) return 0;
+    const left = Math.max((this.#spent.at(-1) ?? 0) + WINDOW_MS, this.#next) - now;
+    if (left > 0) return left;
+    this.#spent = [];
+    this.#pauses = 0;
+    this.#next = 0;
+    return 0;
+  }
+
+  #pause(now: number): void {
+    this.#next = now + Math.min(PAUSE_MS.first * 2 ** this.#pauses, PAUSE_MS.most);
+    this.#pauses++;
+  }
 }

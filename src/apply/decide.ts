@@ -9,7 +9,7 @@ import type { KubeObject } from "../model/kube-object.ts";
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
-import { heldPart, holds, otherHolders } from "./ownership.ts";
+import { heldBeside, heldPart, holds, otherHolders } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -32,6 +32,11 @@ export interface Decision {
    * it says again what stands there.
    */
   carried: PlannedField[];
+  /**
+   * Paths under our name that the binding does not name: a binding of the same name wrote them, and its record went with
+   * it. An apply without them would take them out, so they are given up before.
+   */
+  strays: FieldPath[];
   /** Managers who hold a path of ours that differs now. */
   takenBy: string[];
 }
@@ -54,7 +59,8 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   const isEqual = fields.map((field) => stands(field, live, desired.fieldManager));
   const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
   const acquires = acquired.map(({ path }) => String(path));
-  const write = !fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
+  const strays = heldBeside(live, desired.fieldManager, [...fields.map(({ path }) => path), ...waitingIn(desired)]);
+  const isDone = fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
 
   const contested = fields.flatMap(({ path }, i) =>
     recorded.has(String(path)) || isEqual[i]
@@ -67,7 +73,8 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     return value === undefined ? [] : [{ path, value: new SecretValue(value) }];
   });
   return {
-    write,
+    write: !isDone || strays.length > 0,
+    strays,
     force: desired.conflicts === "Force" || acquired.length < fields.length,
     guarded:
       carried.length > 0 || (desired.conflicts === "Fail" && acquired.length > 0 && acquired.length < fields.length),

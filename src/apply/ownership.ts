@@ -59,6 +59,21 @@ function isWhole(live: KubeObject, path: FieldPath): boolean {
   return !isEmpty && !(live.metadata.managedFields ?? []).some(names);
 }
 
+/** What stands under `manager`'s name and is neither one of the paths, nor above or below one. */
+export function heldBeside(live: KubeObject, manager: string, paths: readonly FieldPath[]): FieldPath[] {
+  const walk = (fields: JsonObject, at: FieldPath | undefined): FieldPath[] => {
+    if (at && paths.some((path) => at.startsWith(path))) return [];
+    const children = Object.entries(fields).filter(([key]) => key.startsWith("f:"));
+    if (at && children.length === 0) return paths.some((path) => path.startsWith(at)) ? [] : [at];
+    return children.flatMap(([key, child]) => {
+      const segment = { kind: "key", key: key.slice("f:".length) } as const;
+      return walk(child as JsonObject, new FieldPath([...(at?.segments ?? []), segment]));
+    });
+  };
+  const own = (live.metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));
+  return own.flatMap(({ fieldsV1 }) => walk(fieldsV1 ?? {}, undefined));
+}
+
 /** Our entry's fieldsV1 without the paths, or undefined when nothing is left in it. Other fields keep their place. */
 export function withoutPaths(fields: JsonObject, paths: readonly FieldPath[]): JsonObject | undefined {
   const left = structuredClone(fields);

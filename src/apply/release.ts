@@ -3,13 +3,14 @@
  * which takes the values out again or only our name off them. Never by an empty apply: that turns parents that others
  * own into null, or fails.
  */
-import { ApiError, isStatus } from "../kube/api-error.ts";
+import { isStatus } from "../kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import { FieldPath } from "../model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
 import { holds, isEntryOf, otherHolders, withoutPaths } from "./ownership.ts";
 
 export interface Release {
@@ -36,29 +37,41 @@ const TRIES = 5;
 
 /** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
 export async function release(client: Client, identity: Identity, ref: ObjectRef, request: Release): Promise<Released> {
-  let wanted = request;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const live = await client.get(identity, ref);
-      if (live.metadata.uid !== request.uid) return { removed: [], retained: [], blocked: [] };
-      const { operations, released } = planRelease(live, wanted);
-      if (operations.length > 0) await client.jsonPatch(identity, ref, operations, CONTROLLER_MANAGER);
-      return released;
-    } catch (error) {
-      if (isStatus(error, 404) && error.reason === "NotFound") return { removed: [], retained: [], blocked: [] };
-      // The object changed since it was read: read again and decide.
-      if (isStatus(error, 409) && attempt < TRIES) continue;
-      // The object is not valid without them, by a rule that the schema does not show: they stay.
-      if (isStatus(error, 422) && request.mode === "Remove" && wanted === request) {
-        wanted = { ...request, isRequired: () => true };
-        continue;
-      }
-      throw refusal(
-        error instanceof ApiError && error.status === 409 ? busy(error) : error,
-        { identity, ref, verbs: WRITE_VERBS },
-        "patch",
-      );
+  try {
+    for (let attempt = 1; attempt <= TRIES; attempt++) {
+      const outcome = await tryRelease(client, identity, ref, request);
+      if (outcome !== "stale") return outcome;
     }
+    throw new Problem("Unavailable", "the target changes faster than it can be released; it is tried again");
+  } catch (error) {
+    if (isStatus(error, 404) && error.reason === "NotFound") return { removed: [], retained: [], blocked: [] };
+    throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
+  }
+}
+
+/** Reads and patches once; `stale` when the object changed in between. */
+async function tryRelease(
+  client: Client,
+  identity: Identity,
+  ref: ObjectRef,
+  request: Release,
+): Promise<Released | "stale"> {
+  const live = await client.get(identity, ref);
+  if (live.metadata.uid !== request.uid) return { removed: [], retained: [], blocked: [] };
+  const patch = async (how: Release): Promise<Released> => {
+    const { operations, released } = planRelease(live, how);
+    if (operations.length > 0) await client.jsonPatch(identity, ref, operations, CONTROLLER_MANAGER);
+    return released;
+  };
+  try {
+    return await patch(request);
+  } catch (error) {
+    if (isStatus(error, 409)) return "stale";
+    if (!isStatus(error, 422)) throw error;
+    // What is to be removed is gone, or the object is not valid without it by a rule that the schema does not show.
+    if ((await client.get(identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion) return "stale";
+    if (request.mode !== "Remove") throw error;
+    return await patch({ ...request, isRequired: () => true });
   }
 }
 
@@ -87,16 +100,16 @@ export function planRelease(
     ...giveUp(live, request.fieldManager, givenUp),
     ...remove(live, removed, ownParents(live, request)),
   ];
-  if (operations.length === 0) return { operations, released };
-  const { resourceVersion } = live.metadata;
-  return {
-    operations: [{ op: "replace", path: "/metadata/resourceVersion", value: resourceVersion }, ...operations],
-    released,
-  };
+  return { operations: operations.length === 0 ? [] : [onlyTo(live), ...operations], released };
+}
+
+/** Lets a JSON Patch hit the version that was read, and no other. */
+export function onlyTo({ metadata }: KubeObject): JsonPatchOperation {
+  return { op: "replace", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
 
 /** Takes the paths out of our entry in managedFields; their values stay. */
-function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]): JsonPatchOperation[] {
+export function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const index = entries.findIndex((entry) => isEntryOf(entry, manager));
   if (paths.length === 0 || index < 0) return [];
@@ -133,8 +146,4 @@ function drop(object: KubeObject, path: FieldPath): void {
   const parent = (path.parent === undefined ? object : path.parent.get(object)) as JsonObject;
   const last = path.segments.at(-1);
   if (last?.kind === "key") delete parent[last.key];
-}
-
-function busy(error: ApiError): ApiError {
-  return new ApiError(error.message, 0, "Conflict");
 }

@@ -3,11 +3,13 @@ import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
+import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import type { FieldPath, Segment } from "../model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
-import type { PlannedField } from "../model/plan.ts";
+import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { conflict, type Decision, type Desired } from "./decide.ts";
+import { giveUp, onlyTo } from "./release.ts";
 
 /** The target as a binding's account sees it. Throws Problem. */
 export async function readTarget(client: Client, identity: Identity, ref: ObjectRef): Promise<KubeObject> {
@@ -31,22 +33,47 @@ export async function writeTarget(
   decision: Decision,
   live: KubeObject,
 ): Promise<KubeObject> {
-  const { uid, resourceVersion } = live.metadata;
-  const leaves = leavesOf([...desired.plan.fields, ...decision.carried]);
-  if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
+  const { fieldManager, plan } = desired;
+  const leaves = leavesOf([...plan.fields, ...decision.carried]);
   try {
+    const strays = giveUp(live, fieldManager, decision.strays);
+    const { uid, resourceVersion } = (
+      strays.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...strays], CONTROLLER_MANAGER) : live
+    ).metadata;
+    if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
     return await client.apply(identity, ref, uid, leaves, {
-      fieldManager: desired.fieldManager,
+      fieldManager,
       force: decision.force,
     });
   } catch (error) {
     if (isStatus(error, 409) && error.conflicts.length > 0) {
-      throw conflict(error.conflicts.map(({ manager, path }) => ({ manager, path: path.replace(/^\./, "") })));
+      throw conflict(
+        error.conflicts.flatMap(({ manager, path }) => contested(plan, path).map((ours) => ({ manager, path: ours }))),
+      );
     }
-    if (isStatus(error, 409))
-      throw new Problem("Unavailable", "the target changed while it was written; it is tried again");
+    if (isStatus(error, 409)) throw changedMeanwhile();
+    // So it is answered when an object was made anew under the name, too.
+    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid) {
+      throw changedMeanwhile();
+    }
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
+}
+
+/** Our own paths that a conflict is about. The server's spelling of it is not passed on: it can hold values of lists. */
+function contested({ fields }: Plan, theirs: string): string[] {
+  const paths = fields.map(({ path }) => path);
+  const meant = paths.filter(({ segments }) => {
+    const ours = segments.map((segment) => `.${segment.kind === "index" ? segment.index : segment.key}`).join("");
+    return (
+      ours === theirs || ours.startsWith(`${theirs}.`) || theirs.startsWith(`${ours}.`) || theirs.startsWith(`${ours}[`)
+    );
+  });
+  return (meant.length > 0 ? meant : paths).map(String);
+}
+
+function changedMeanwhile(): Problem {
+  return new Problem("Unavailable", "the target changed while it was written; it is tried again");
 }
 
 function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
@@ -57,25 +84,22 @@ function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
   );
 }
 
-/** The smallest object that holds the fields. */
+/** The smallest object that holds the fields. Nothing is inherited, so no key means anything by itself. */
 function leavesOf(fields: readonly PlannedField[]): JsonObject {
-  const root: JsonObject = {};
+  const root = emptyObject();
   for (const { path, value } of fields) {
     let at = root;
-    for (const segment of path.parent?.segments ?? []) at = child(at, path, segment);
+    for (const segment of path.parent?.segments ?? []) {
+      const key = keyOf(path, segment);
+      at[key] ??= emptyObject();
+      at = at[key] as JsonObject;
+    }
     at[keyOf(path, path.segments.at(-1))] = value.reveal();
   }
   return root;
 }
 
-function child(parent: JsonObject, path: FieldPath, segment: Segment): JsonObject {
-  const key = keyOf(path, segment);
-  const known = parent[key] as JsonObject | undefined;
-  if (known !== undefined) return known;
-  const made: JsonObject = {};
-  parent[key] = made;
-  return made;
-}
+const emptyObject = (): JsonObject => Object.create(null);
 
 function keyOf(path: FieldPath, segment: Segment | undefined): string {
   if (segment?.kind !== "key") throw new TypeError(`${path} goes into a list`);

@@ -29,8 +29,8 @@ export function controllerCommand(): Command {
         .choices(["debug", "info", "warn", "error", "silent"])
         .default("info"),
     )
-    .option("--health-port <port>", "serve /livez, /readyz and /metrics there", wholeNumber)
-    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber, 16)
+    .option("--health-port <port>", "serve /livez, /readyz and /metrics there", wholeNumber(0, 65535))
+    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 16)
     .option("--leader-elect", "run beside other replicas: one leads, by the Lease inlay-controller")
     .option("--lease-namespace <namespace>", "where that Lease is; the pod's namespace, or inlay-system, without it")
     .action(run);
@@ -40,7 +40,7 @@ async function run({ leaderElect, leaseNamespace, ...flags }: Flags): Promise<vo
   const log = createLog(flags.logLevel);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
-      log.error({ err: describeError(error) }, "ends by a bug of its own");
+      log.error({ error: describeError(error) }, "ends by a bug of its own");
       process.exit(1);
     });
   }
@@ -83,7 +83,10 @@ function podNamespace(): string {
   }
 }
 
-function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("give a whole number.");
-  return Number(text);
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
+  };
 }

@@ -137,7 +137,7 @@ export class Client {
   async may(
     identity: Identity,
     verb: string,
-    { group, version, plural }: Resource,
+    { group, version, plural }: Pick<Resource, "group" | "version" | "plural">,
     namespace?: string,
     name?: string,
   ): Promise<boolean> {

@@ -31,15 +31,19 @@ export async function loadCredentials(kubeconfig?: string): Promise<Credentials>
   }
   const first = await authenticate(config);
   const { ca, cert, key, servername } = first;
-  let headers = first.headers;
+  let headers = Promise.resolve(first.headers);
   let renewAt = Date.now() + HEADERS_LIVE_MS;
   return {
     server: new URL(cluster.server),
     tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(servername && { servername }) },
-    async headers() {
+    headers() {
       if (Date.now() > renewAt) {
-        headers = (await authenticate(config)).headers;
         renewAt = Date.now() + HEADERS_LIVE_MS;
+        headers = authenticate(config).then((renewed) => renewed.headers);
+        // Whoever waits for them is told; the next request asks again.
+        headers.catch(() => {
+          renewAt = 0;
+        });
       }
       return headers;
     },

@@ -23,6 +23,11 @@ export interface Page {
   resourceVersion: string;
 }
 
+interface List {
+  items?: KubeObject[];
+  metadata: { resourceVersion: string; continue?: string };
+}
+
 const PAGE_SIZE = 500;
 
 export class ListWatch {
@@ -37,26 +42,34 @@ export class ListWatch {
   }
 
   /** Every page of a list, all of the same resourceVersion. */
-  async *list(): AsyncGenerator<Page, void, void> {
+  async *list(signal: AbortSignal): AsyncGenerator<Page, void, void> {
     let next: string | undefined;
     do {
-      const page = await this.#transport.request<{
-        items?: KubeObject[];
-        metadata: { resourceVersion: string; continue?: string };
-      }>({
-        method: "GET",
+      const request = {
+        method: "GET" as const,
         path: this.#path({ limit: String(PAGE_SIZE), ...(next && { continue: next }) }),
         identity: this.#identity,
         accept: this.#accept("PartialObjectMetadataList"),
         deadlineMs: 30_000,
-      });
+      };
+      const page = await this.#transport.request<List>(request, signal);
+      if (page?.metadata?.resourceVersion === undefined)
+        throw new ApiError(`LIST ${bare(request.path)}`, 0, "BrokenAnswer");
       yield { items: page.items ?? [], resourceVersion: page.metadata.resourceVersion };
       next = page.metadata.continue;
     } while (next);
   }
 
-  /** Events after `resourceVersion`. An ERROR event is thrown as the ApiError that it stands for. */
-  async *watch(resourceVersion: string, timeoutSeconds: number, signal: AbortSignal): AsyncGenerator<WatchEvent, void> {
+  /**
+   * Events after `resourceVersion`. `onOpen` is called when the server has granted the watch, before the first of them.
+   * An ERROR event is thrown as the ApiError that it stands for.
+   */
+  async *watch(
+    resourceVersion: string,
+    timeoutSeconds: number,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): AsyncGenerator<WatchEvent, void> {
     const path = this.#path({
       watch: "true",
       allowWatchBookmarks: "true",
@@ -69,15 +82,11 @@ export class ListWatch {
       identity: this.#identity,
       accept: this.#accept("PartialObjectMetadata"),
     };
-    for await (const line of this.#transport.lines(request, signal)) {
+    for await (const line of this.#transport.lines(request, signal, onOpen)) {
       if (line === "") continue;
       const event = parse(line, path);
       if (event.type === "ERROR") {
-        throw ApiError.fromAnswer(
-          `WATCH ${path.split("?")[0]}`,
-          event.object.code ?? 500,
-          JSON.stringify(event.object),
-        );
+        throw ApiError.fromAnswer(`WATCH ${bare(path)}`, event.object.code ?? 500, JSON.stringify(event.object));
       }
       yield event;
     }
@@ -85,7 +94,8 @@ export class ListWatch {
 
   #path(query: Record<string, string>): string {
     const { resource, namespace, name } = this.#scope;
-    const selector: Record<string, string> = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
+    const selector: Record<string, string> =
+      name === undefined ? {} : { fieldSelector: `metadata.name=${escaped(name)}` };
     return `${pathOf(resource, namespace)}?${new URLSearchParams({ ...query, ...selector })}`;
   }
 
@@ -94,10 +104,17 @@ export class ListWatch {
   }
 }
 
+/** What separates selectors from each other may stand in a name. */
+const escaped = (name: string) => name.replace(/[\\,=]/g, (character) => `\\${character}`);
+
+const bare = (path: string) => path.split("?")[0];
+
 function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object: { code?: number } } {
   try {
-    return JSON.parse(line);
+    const event = JSON.parse(line);
+    if (event.type === "ERROR" || event.object.metadata.resourceVersion !== undefined) return event;
   } catch {
-    throw new ApiError(`WATCH ${path.split("?")[0]}`, 0, "BrokenLine");
+    // Told below: a parser's own words quote the line.
   }
+  throw new ApiError(`WATCH ${bare(path)}`, 0, "BrokenLine");
 }

@@ -40,6 +40,29 @@ export function refusal(error: unknown, use: Use, verb: string): Problem {
   );
 }
 
+/**
+ * Waits for something that does not depend on what the binding's account may do, such as discovery. Every failure of the
+ * API server is a result, so that one broken group of APIs does not keep a binding from the others.
+ */
+export async function attempt<T>(work: Promise<T>): Promise<T | Problem> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    if (error instanceof ApiError) return new Problem("Unavailable", `${error.message}; it is tried again`);
+    throw error;
+  }
+}
+
+/** What to say when a binding's account does not exist. */
+export function accountNotFound(identity: Identity): Problem {
+  const [, , namespace, name] = identity.split(":");
+  return new Problem(
+    "ServiceAccountNotFound",
+    `there is no ${describeIdentity(identity)}, as which this binding reads and writes; make it with: kubectl create serviceaccount ${name} -n ${namespace}`,
+  );
+}
+
 export function kindNotFound(apiVersion: string, kind: string): Problem {
   return new Problem(
     "KindNotFound",

@@ -24,7 +24,7 @@ export interface Request {
 }
 
 const DEADLINE_MS = 15_000;
-/** A replaced agent is left this long to finish what it carries, then it is destroyed. */
+/** A replaced agent for requests is left this long to finish what it carries, then it is destroyed. */
 const RETIRE_MS = 30_000;
 const ATTEMPTS = 4;
 
@@ -44,7 +44,10 @@ export class Transport {
   readonly #deadlineMs: number;
   #requests: Agent;
   #watches: Agent;
+  /** Agents that were replaced and are not ended yet. */
   readonly #retired = new Set<Agent>();
+  /** How many streams are open on each agent for watches. */
+  readonly #open = new Map<Agent, number>();
   #closed = false;
 
   constructor(credentials: Credentials, deadlineMs = DEADLINE_MS) {
@@ -54,29 +57,37 @@ export class Transport {
     this.#watches = this.#agent(null);
   }
 
-  /** One answer, parsed from JSON. Throws ApiError for everything but a status of 2xx. */
-  async request<T>(request: Request): Promise<T> {
+  /** One answer, parsed from JSON. Throws ApiError for everything but a status of 2xx, and when `signal` aborts. */
+  async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const agent = this.#requests;
-    const text = await this.#withinDeadline(request, agent, (signal) => this.#attempt(request, signal));
-    return (text === "" ? undefined : parseJson(text)) as T;
+    const text = await this.#withinDeadline(request, agent, signal, (late) => this.#attempt(request, late));
+    return (text === "" ? undefined : parse(request, text)) as T;
   }
 
   /**
-   * The lines of a stream, each when it is there, until the server ends it or `signal` aborts. Throws ApiError when it
-   * does not begin within the deadline, or begins with anything but a status of 2xx, or breaks.
+   * The lines of a stream, each when it is there, until the server ends it. `onOpen` is called when it begins. Throws
+   * ApiError when it does not begin within the deadline, or begins with anything but a status of 2xx, or breaks, or
+   * `signal` aborts.
    */
-  async *lines(request: Request, signal: AbortSignal): AsyncGenerator<string, void, void> {
+  async *lines(
+    request: Request,
+    signal: AbortSignal,
+    onOpen: () => void = () => {},
+  ): AsyncGenerator<string, void, void> {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
+    const agent = this.#watches;
     signal.addEventListener("abort", onAbort, { once: true });
+    this.#open.set(agent, (this.#open.get(agent) ?? 0) + 1);
     try {
       signal.throwIfAborted();
-      const answer = await this.#withinDeadline(request, this.#watches, async (late) => {
+      const answer = await this.#withinDeadline(request, agent, signal, async (late) => {
         late.addEventListener("abort", onAbort, { once: true });
-        const opened = await this.#send(this.#watches, request, stop.signal);
+        const opened = await this.#send(agent, request, stop.signal);
         if (opened.statusCode >= 300) await refuse(request, opened);
         return opened;
       });
+      onOpen();
       let rest = "";
       answer.body.setEncoding("utf8");
       for await (const chunk of answer.body) {
@@ -89,6 +100,7 @@ export class Transport {
     } finally {
       signal.removeEventListener("abort", onAbort);
       stop.abort();
+      this.#left(agent);
     }
   }
 
@@ -99,6 +111,7 @@ export class Transport {
   }
 
   async #attempt(request: Request, signal: AbortSignal): Promise<string> {
+    const end = Date.now() + (request.deadlineMs ?? this.#deadlineMs);
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#send(this.#requests, request, signal);
@@ -106,7 +119,7 @@ export class Transport {
         return await answer.body.text();
       } catch (error) {
         const wait = attempt < ATTEMPTS ? pauseBeforeRepeat(request, error, attempt) : undefined;
-        if (wait === undefined || signal.aborted) throw asApiError(request, error);
+        if (wait === undefined || Date.now() + wait > end || signal.aborted) throw asApiError(request, error);
         await sleep(wait, undefined, { signal });
       }
     }
@@ -132,20 +145,31 @@ export class Transport {
   }
 
   /** Runs `work`; past the deadline it is aborted, and the agent on which it may be stuck is replaced. */
-  async #withinDeadline<T>(request: Request, agent: Agent, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #withinDeadline<T>(
+    request: Request,
+    agent: Agent,
+    signal: AbortSignal | undefined,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const abort = new AbortController();
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        this.#replace(agent);
-        reject(new ApiError(describe(request), 0, "DeadlineExceeded"));
-        abort.abort();
-      }, request.deadlineMs ?? this.#deadlineMs);
-    });
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    const end = (reason: string) => {
+      reject(new ApiError(describe(request), 0, reason));
+      abort.abort();
+    };
+    const timer = setTimeout(() => {
+      this.#replace(agent);
+      end("DeadlineExceeded");
+    }, request.deadlineMs ?? this.#deadlineMs);
+    // Not left to `work`: a request that is still in the queue does not see its signal.
+    const onAbort = () => end("Aborted");
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) onAbort();
     try {
-      return await Promise.race([work(abort.signal), deadline]);
+      return await Promise.race([work(abort.signal), ended]);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
     }
   }
 
@@ -155,10 +179,21 @@ export class Transport {
     else if (agent === this.#watches) this.#watches = this.#agent(null);
     else return;
     this.#retired.add(agent);
-    setTimeout(() => {
-      this.#retired.delete(agent);
-      agent.destroy().catch(() => {});
-    }, RETIRE_MS).unref();
+    // One stream that does not begin is no reason to cut those that live: they end the agent when they end.
+    if (!this.#open.has(agent)) setTimeout(() => this.#end(agent), RETIRE_MS).unref();
+  }
+
+  /** A stream on the agent is over. */
+  #left(agent: Agent): void {
+    const open = (this.#open.get(agent) ?? 0) - 1;
+    if (open > 0) return void this.#open.set(agent, open);
+    this.#open.delete(agent);
+    if (this.#retired.has(agent)) this.#end(agent);
+  }
+
+  #end(agent: Agent): void {
+    this.#retired.delete(agent);
+    agent.destroy().catch(() => {});
   }
 
   #agent(connections: number | null): Agent {
@@ -166,7 +201,8 @@ export class Transport {
       allowH2: true,
       connections,
       pipelining: 100,
-      headersTimeout: DEADLINE_MS,
+      // Our own deadlines hold instead, also while a request is queued.
+      headersTimeout: 0,
       bodyTimeout: 0,
       connect: { ...this.#credentials.tls, timeout: 5_000 },
     });
@@ -181,6 +217,15 @@ function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): n
   }
   const code = (error as { code?: string }).code ?? "";
   return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;
+}
+
+/** What a JSON parser says of a text quotes it, so it is not passed on. */
+function parse(request: Request, text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    throw new ApiError(describe(request), 0, "BrokenAnswer");
+  }
 }
 
 async function refuse(request: Request, answer: Dispatcher.ResponseData): Promise<never> {

@@ -35,6 +35,8 @@ export interface OpenApiSchema {
   "x-kubernetes-embedded-resource"?: boolean;
   "x-kubernetes-list-type"?: "atomic" | "set" | "map";
   "x-kubernetes-list-map-keys"?: string[];
+  /** `atomic`: whoever applies one field of the object replaces all of it. */
+  "x-kubernetes-map-type"?: "atomic" | "granular";
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }
 

@@ -44,12 +44,11 @@ export type Reason = keyof typeof healingOf;
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly reason: Reason;
-  constructor(reason: Reason, message: string) {
+  readonly healing: Healing;
+  constructor(reason: Reason, message: string, healing: Healing = healingOf[reason]) {
     super(message);
     this.reason = reason;
-  }
-  get healing(): Healing {
-    return healingOf[this.reason];
+    this.healing = healing;
   }
 }
 

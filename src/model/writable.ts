@@ -38,3 +38,11 @@ export function assertWritablePath(path: FieldPath): void {
     throw new Problem("InvalidPath", `${path} goes below a text; if the key has dots, quote it: ${quoted}`);
   }
 }
+
+/** Throws Problem("ForbiddenPath") for fields that the API server takes and never shows again. */
+export function assertReadablePath(group: string, kind: string, path: FieldPath): void {
+  const [root] = path.segments;
+  if (group === "" && kind === "Secret" && root?.kind === "key" && root.key === "stringData") {
+    throw new Problem("ForbiddenPath", `${path} can't be bound: what is written there can't be read again`);
+  }
+}

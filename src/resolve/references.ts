@@ -1,6 +1,6 @@
 /** A binding comes in; the objects that it names go out, each as the API server serves its kind, or why it can't be. */
 import type { Discovery } from "../kube/discovery.ts";
-import { kindNotFound } from "../kube/refusal.ts";
+import { attempt, kindNotFound } from "../kube/refusal.ts";
 import {
   onReleaseOf,
   type SecretBinding,
@@ -9,9 +9,10 @@ import {
   type Target,
   type TargetStatus,
 } from "../model/binding.ts";
+import { FieldPath } from "../model/field-path.ts";
 import { apiVersionOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import { assertWritableKind } from "../model/writable.ts";
+import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
 
 export interface References {
   /** By the name that fields and templates use. */
@@ -31,20 +32,20 @@ const core = (plural: string, kind: string): Resource => ({
 });
 const SECRETS = core("secrets", "Secret");
 const CONFIG_MAPS = core("configmaps", "ConfigMap");
-const SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount");
+export const SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount");
 export const NAMESPACES: Resource = { ...core("namespaces", "Namespace"), namespaced: false, hasStatus: true };
 
 export async function resolveReferences(binding: SecretBinding, discovery: Discovery): Promise<References> {
   const namespace = binding.metadata.namespace as string;
   const sources = await Promise.all(
     binding.spec.sources.map(
-      async (source) => [sourceName(source), await orProblem(resolveSource(source, namespace, discovery))] as const,
+      async (source) => [sourceName(source), await attempt(resolveSource(source, namespace, discovery))] as const,
     ),
   );
   const targets = await Promise.all(
     binding.spec.targets.map(async (target) => ({
       target,
-      ref: await orProblem(resolveTarget(target, namespace, discovery)),
+      ref: await attempt(resolveTarget(target, namespace, discovery)),
     })),
   );
   return {
@@ -105,7 +106,9 @@ async function resolveSource(source: Source, namespace: string, discovery: Disco
 }
 
 async function resolveTarget(target: Target, namespace: string, discovery: Discovery): Promise<ObjectRef> {
-  assertWritableKind(parseApiVersion(target.apiVersion).group, target.kind);
+  const { group } = parseApiVersion(target.apiVersion);
+  assertWritableKind(group, target.kind);
+  for (const { path } of target.fields) assertReadablePath(group, target.kind, FieldPath.parse(path));
   const resource = await discovery.byKind(target.apiVersion, target.kind);
   if (resource === undefined) throw kindNotFound(target.apiVersion, target.kind);
   if (!resource.namespaced && target.namespace !== undefined) {
@@ -130,14 +133,4 @@ function withoutTwins(targets: References["targets"]): References["targets"] {
     const message = `${apiVersionOf(ref.resource)} ${ref.resource.kind} ${ref.name} is listed twice; put its fields into one entry`;
     return { target, ref: new Problem("InvalidBinding", message) };
   });
-}
-
-/** Problems are results here: one bad reference does not keep the others from being resolved. */
-async function orProblem<T>(work: Promise<T>): Promise<T | Problem> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof Problem) return error;
-    throw error;
-  }
 }

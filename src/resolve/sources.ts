@@ -1,7 +1,7 @@
 /** References to sources come in; what each holds now goes out, read once, as the binding's account. */
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
-import { describeIdentity, type Identity } from "../kube/identity.ts";
+import type { Identity } from "../kube/identity.ts";
 import { READ_VERBS, refusal } from "../kube/refusal.ts";
 import { describeObject, type JsonObject, type ObjectMeta, type ObjectRef } from "../model/kube-object.ts";
 import { type MissingPolicy, Problem } from "../model/problem.ts";
@@ -37,15 +37,6 @@ export async function readSource(
     }
     return refusal(error, { identity, ref, verbs: READ_VERBS }, "get");
   }
-}
-
-/** What to say when a binding's account does not exist. */
-export function accountNotFound(identity: Identity): Problem {
-  const [, , namespace, name] = identity.split(":");
-  return new Problem(
-    "ServiceAccountNotFound",
-    `there is no ${describeIdentity(identity)}, as which this binding reads and writes; make it with: kubectl create serviceaccount ${name} -n ${namespace}`,
-  );
 }
 
 const isData = ({ resource }: ObjectRef, plural: string) => resource.group === "" && resource.plural === plural;

@@ -25,12 +25,17 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   for (const field of plan.fields) walk.check(field);
 }
 
-/** Whether the object that holds the path's leaf can't be without it. Throws as `checkAgainstSchema` does. */
+/** Whether the object that holds the path's leaf can't be without it. A schema that knows no such path demands nothing. */
 export function isRequired(path: FieldPath, root: OpenApiSchema, resolveRef: ResolveRef): boolean {
   const walk = new Walk(root, resolveRef);
   const leaf = path.segments.at(-1);
-  const parent = path.parent === undefined ? walk.resolve(root) : walk.at(path.parent);
-  return leaf?.kind === "key" && (parent.required?.includes(leaf.key) ?? false);
+  try {
+    const parent = path.parent === undefined ? walk.resolve(root) : walk.at(path.parent);
+    return leaf?.kind === "key" && (parent.required?.includes(leaf.key) ?? false);
+  } catch (error) {
+    if (error instanceof Problem) return false;
+    throw error;
+  }
 }
 
 class Walk {
@@ -58,6 +63,7 @@ class Walk {
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
     const value = sealed.reveal();
+    for (let parent = path.parent; parent !== undefined; parent = parent.parent) this.#assertGranular(parent, path);
     if (schema.format === "byte" && !isBytes) {
       throw new Problem(
         "TypeMismatch",
@@ -74,6 +80,15 @@ class Walk {
       const why = error.reason === "InvalidValue" ? error.message : `is not as ${this.#kind} has it`;
       throw new Problem(error.reason, `${path}: something within the value ${why}`);
     }
+  }
+
+  /** An apply of one field would take the others out of an object that is written whole. */
+  #assertGranular(parent: FieldPath, path: FieldPath): void {
+    if (this.at(parent)["x-kubernetes-map-type"] !== "atomic") return;
+    throw new Problem(
+      "TypeMismatch",
+      `${path}: ${this.#kind} has ${parent} written as a whole, so one field of it would take the place of all others; write ${parent} itself, from a field of an object`,
+    );
   }
 
   #checkWithin(schema: OpenApiSchema, value: JsonValue): void {

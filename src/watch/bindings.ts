@@ -24,7 +24,7 @@ interface Kept {
 export interface BindingStoreEvents {
   /** A binding is new or changed; as a resync, called for every binding when the stream is in step. */
   changed(key: string, cause: "change" | "resync"): void;
-  /** A binding is gone; this is how it last was. */
+  /** A binding is gone, also if another of its name is there; this is how it last was. */
   gone(key: string, binding: SecretBinding): void;
   /** SecretBindings can't be listed: no CRD, or no right. It is tried again. */
   failed(error: ApiError): void;
@@ -45,8 +45,9 @@ export class BindingStore {
       }),
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
-        if (after === undefined && before !== undefined) events.gone(key, before.binding);
-        else events.changed(key, "change");
+        const isAnother = before?.binding.metadata.uid !== after?.binding.metadata.uid;
+        if (before !== undefined && isAnother) events.gone(key, before.binding);
+        if (after !== undefined) events.changed(key, "change");
       },
       stateChanged: (state) => {
         if (state.phase === "failed") events.failed(state.error);
@@ -66,9 +67,13 @@ export class BindingStore {
     return watched;
   }
 
-  /** Takes the answer to a write of ours for the binding's state until the watch has caught up. */
+  /**
+   * Takes the answer to a write of ours for the binding's state until the watch has caught up. The last write to a deleted
+   * binding may be answered after the watch said that it is gone.
+   */
   wrote(binding: SecretBinding): void {
-    this.#written.set(bindingKey(binding), binding);
+    const key = bindingKey(binding);
+    if (this.#reflector.get(key) !== undefined) this.#written.set(key, binding);
   }
 
   get state(): StreamState {

@@ -7,7 +7,10 @@ import { ApiError } from "../kube/api-error.ts";
 import type { ListWatch } from "../kube/list-watch.ts";
 import { type KubeObject, type Resource, resourceName } from "../model/kube-object.ts";
 
-/** `pending` until the first list is in; `failed` when the server refuses the list or does not serve the kind. */
+/**
+ * `pending` until the first list is in and the watch open; `failed` when the server refuses one of them or does not serve
+ * the kind.
+ */
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
 
 export interface ReflectorEvents<T> {
@@ -15,7 +18,7 @@ export interface ReflectorEvents<T> {
   keep(object: KubeObject): T;
   /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
   changed(key: string, after: T | undefined, before: T | undefined): void;
-  /** The first list is in, or the stream recovered, or it failed. */
+  /** The stream is in step for the first time, or recovered, or failed. */
   stateChanged(state: ReflectorState): void;
   /** The stream ended, for whatever reason, and is begun anew. */
   restarted?(reason: RestartReason): void;
@@ -55,6 +58,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   #state: ReflectorState = { phase: "pending" };
   #version: string | undefined;
   #heard = performance.now();
+  #hasListed = false;
   #done: Promise<void> = Promise.resolve();
 
   constructor(source: ListWatch, events: ReflectorEvents<T>) {
@@ -102,7 +106,6 @@ export class Reflector<T extends { resourceVersion: string }> {
       let reason: RestartReason = "ended";
       try {
         if (this.#version === undefined) await this.#list();
-        this.#setState({ phase: "synced" });
         reason = await this.#watch();
       } catch (error) {
         if (signal.aborted) return;
@@ -131,13 +134,14 @@ export class Reflector<T extends { resourceVersion: string }> {
   async #list(): Promise<void> {
     const seen = new Map<string, KubeObject>();
     let version = "";
-    for await (const page of this.#source.list()) {
+    for await (const page of this.#source.list(this.#stop.signal)) {
       for (const item of page.items) seen.set(objectKey(item.metadata.namespace, item.metadata.name), item);
       version = page.resourceVersion;
       this.#heard = performance.now();
     }
     for (const key of [...this.#store.keys()]) if (!seen.has(key)) this.#put(key, undefined);
     for (const [key, object] of seen) this.#put(key, object);
+    this.#hasListed = true;
     this.#version = version;
   }
 
@@ -148,7 +152,9 @@ export class Reflector<T extends { resourceVersion: string }> {
     const alarm = setTimeout(() => quiet.abort(), SILENCE_MS);
     try {
       const seconds = 300 + Math.floor(Math.random() * 300);
-      for await (const event of this.#source.watch(this.#version as string, seconds, signal)) {
+      // Not before: whoever may list and not watch would otherwise be in step again with every try.
+      const onOpen = () => this.#setState({ phase: "synced" });
+      for await (const event of this.#source.watch(this.#version as string, seconds, signal, onOpen)) {
         alarm.refresh();
         this.#heard = performance.now();
         if (event.type !== "BOOKMARK") {
@@ -175,13 +181,14 @@ export class Reflector<T extends { resourceVersion: string }> {
       if (before?.resourceVersion === object.metadata.resourceVersion) return;
       this.#store.set(key, this.#events.keep(object));
     }
-    if (this.#state.phase === "synced") this.#events.changed(key, this.#store.get(key), before);
+    if (this.#hasListed) this.#events.changed(key, this.#store.get(key), before);
   }
 
   #setState(state: ReflectorState): void {
-    if (state.phase === "synced" && this.#state.phase === "synced") return;
+    const before = this.#state;
     this.#state = state;
-    this.#events.stateChanged(state);
+    const isNews = state.phase !== before.phase || statusOf(state) !== statusOf(before);
+    if (isNews) this.#events.stateChanged(state);
   }
 }
 
@@ -189,3 +196,4 @@ function reasonOf({ status }: ApiError): RestartReason {
   if (status === 410) return "expired";
   return REFUSALS.includes(status) ? "refused" : "unavailable";
 }
+const statusOf = (state: ReflectorState) => (state.phase === "failed" ? state.error.status : undefined);

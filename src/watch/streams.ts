@@ -3,6 +3,8 @@
  * changed. RBAC has no verb for metadata alone, so a watch is a read: a stream belongs to the identity that may have
  * it, and is shared by the whole cluster only for kinds that the platform opened to the controller.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
@@ -32,18 +34,21 @@ export interface StreamsEvents {
 interface Stream {
   resource: Resource;
   reflector: Reflector<Version>;
-  /** Object key -> the bindings that depend on it. */
-  dependents: Map<string, Set<string>>;
+  /** Object key -> who depends on it. A binding may do so twice, as itself and through its account. */
+  subscriptions: Map<string, Set<Subscription>>;
 }
 
 /** From the widest to the narrowest stream that can carry an interest. */
 const RUNGS = ["shared", "sharedName", "namespace", "name"] as const;
 type Rung = (typeof RUNGS)[number];
 
-/** How long it is believed whether a kind is opened to the controller. */
-const SHARED_LIVES_MS = 60_000;
+const EVERYTHING = { group: "*", version: "*", plural: "*" };
+/** How long it is believed what the controller may watch everywhere. */
+const EVERYWHERE_LIVES_MS = 60_000;
+const REVIEW_AGAIN_MS = 1_000;
 
 interface Subscription {
+  dependent: string;
   interest: Interest;
   /** Undefined while it is being found out which stream may carry it. */
   streamKey: string | undefined;
@@ -54,11 +59,12 @@ export class Streams {
   readonly #client: Client;
   readonly #events: StreamsEvents;
   readonly #streams = new Map<string, Stream>();
+  #stopped = false;
   readonly #subscriptions = new Map<string, Map<string, Subscription>>();
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
   readonly #rungs = new Map<string, Promise<Rung>>();
   /** Whether the controller may watch a kind, or one name of it, everywhere. */
-  readonly #shared = new Map<string, { allowed: Promise<boolean>; until: number }>();
+  readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
 
   constructor(transport: Transport, client: Client, events: StreamsEvents) {
     this.#transport = transport;
@@ -78,11 +84,11 @@ export class Streams {
     for (const interest of interests) {
       const key = interestKey(interest);
       const known = before.get(key) ?? after.get(key);
-      after.set(key, known ?? { interest, streamKey: undefined });
+      after.set(key, known ?? { dependent, interest, streamKey: undefined });
     }
     this.#subscriptions.set(dependent, after);
-    for (const [key, subscription] of after) if (!before.has(key)) void this.#subscribe(dependent, subscription);
-    for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(dependent, subscription);
+    for (const [key, subscription] of after) if (!before.has(key)) void this.#subscribe(subscription);
+    for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(subscription);
     if (after.size === 0) this.#subscriptions.delete(dependent);
   }
 
@@ -96,13 +102,14 @@ export class Streams {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#subscriptions.clear();
     await Promise.all([...this.#streams.values()].map((stream) => stream.reflector.stop()));
     this.#streams.clear();
   }
 
-  async #subscribe(dependent: string, subscription: Subscription): Promise<void> {
-    const { interest } = subscription;
+  async #subscribe(subscription: Subscription): Promise<void> {
+    const { dependent, interest } = subscription;
     const rung = await this.#rungFor(interest);
     if (this.#subscriptions.get(dependent)?.get(interestKey(interest)) !== subscription) return;
     const identity = rung.startsWith("shared") ? CONTROLLER : interest.identity;
@@ -111,20 +118,20 @@ export class Streams {
     subscription.streamKey = streamKey;
     const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, rung);
     const key = objectKey(interest.ref.namespace, interest.ref.name);
-    const dependents = stream.dependents.get(key) ?? new Set();
-    stream.dependents.set(key, dependents.add(dependent));
+    const subscriptions = stream.subscriptions.get(key) ?? new Set();
+    stream.subscriptions.set(key, subscriptions.add(subscription));
     if (stream.reflector.state.phase !== "pending") this.#events.changed(dependent, "resync");
   }
 
-  #unsubscribe(dependent: string, subscription: Subscription): void {
+  #unsubscribe(subscription: Subscription): void {
     const { streamKey, interest } = subscription;
     subscription.streamKey = undefined;
     const stream = streamKey === undefined ? undefined : this.#streams.get(streamKey);
     if (streamKey === undefined || stream === undefined) return;
     const key = objectKey(interest.ref.namespace, interest.ref.name);
-    stream.dependents.get(key)?.delete(dependent);
-    if (stream.dependents.get(key)?.size === 0) stream.dependents.delete(key);
-    if (stream.dependents.size > 0) return;
+    stream.subscriptions.get(key)?.delete(subscription);
+    if (stream.subscriptions.get(key)?.size === 0) stream.subscriptions.delete(key);
+    if (stream.subscriptions.size > 0) return;
     this.#streams.delete(streamKey);
     this.#rungs.delete(groupKey(interest));
     void stream.reflector.stop();
@@ -134,17 +141,20 @@ export class Streams {
     const { resource } = scope;
     const stream: Stream = {
       resource,
-      dependents: new Map(),
+      subscriptions: new Map(),
       reflector: new Reflector<Version>(new ListWatch(this.#transport, identity, scope), {
         keep: versionOf,
         changed: (key) => {
-          for (const dependent of stream.dependents.get(key) ?? []) this.#events.changed(dependent, "change");
+          for (const { dependent } of stream.subscriptions.get(key) ?? []) this.#events.changed(dependent, "change");
         },
         stateChanged: (state) => {
-          if (state.phase === "failed" && state.error.status === 403 && rung !== "name") this.#narrow(streamKey, rung);
-          else
-            for (const each of new Set([...stream.dependents.values()].flatMap((some) => [...some])))
-              this.#events.changed(each, "resync");
+          if (state.phase === "failed" && state.error.status === 403 && rung !== "name") {
+            this.#narrow(streamKey, rung);
+            return;
+          }
+          for (const each of stream.subscriptions.values()) {
+            for (const { dependent } of each) this.#events.changed(dependent, "resync");
+          }
         },
         restarted: (reason) => this.#events.restarted(resource, reason),
       }),
@@ -156,13 +166,13 @@ export class Streams {
 
   /** A right that a review promised, or that was there, is not: everything on this stream goes one rung down. */
   #narrow(streamKey: string, rung: Rung): void {
-    for (const [dependent, subscriptions] of this.#subscriptions) {
+    for (const subscriptions of this.#subscriptions.values()) {
       for (const subscription of subscriptions.values()) {
         if (subscription.streamKey !== streamKey) continue;
-        this.#unsubscribe(dependent, subscription);
+        this.#unsubscribe(subscription);
         const next = rung === "shared" ? "namespace" : "name";
         this.#rungs.set(groupKey(subscription.interest), Promise.resolve(next));
-        void this.#subscribe(dependent, subscription);
+        void this.#subscribe(subscription);
       }
     }
   }
@@ -177,27 +187,40 @@ export class Streams {
     return rung;
   }
 
-  async #askForRung({ identity, ref }: Interest): Promise<Rung> {
-    const { resource, namespace, name } = ref;
-    try {
-      if (await this.#mayShare(resource)) return "shared";
-      if (identity === CONTROLLER && (await this.#mayShare(resource, name))) return "sharedName";
-      if (await this.#client.may(identity, "watch", resource, namespace)) return "namespace";
-    } catch {
-      // A refused review, such as one of an identity that may not be impersonated, leaves the narrowest stream,
-      // whose own refusal is reported.
+  /** Asks until there is an answer: a failed review is no reason to open a stream for every name. */
+  async #askForRung(interest: Interest): Promise<Rung> {
+    for (;;) {
+      try {
+        return await this.#reviewRung(interest);
+      } catch (error) {
+        // One that may not be impersonated gets the narrowest stream, whose own refusal is reported.
+        if (isStatus(error, 403) || this.#stopped) return "name";
+        await sleep(REVIEW_AGAIN_MS);
+      }
     }
+  }
+
+  async #reviewRung({ identity, ref }: Interest): Promise<Rung> {
+    const { resource, namespace, name } = ref;
+    if (identity === CONTROLLER && (await this.#mayEverywhere(resource, name))) return "sharedName";
+    if (identity !== CONTROLLER && (await this.#isOptedIn(resource))) return "shared";
+    if (await this.#client.may(identity, "watch", resource, namespace)) return "namespace";
     return "name";
   }
 
-  #mayShare(resource: Resource, name?: string): Promise<boolean> {
+  /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */
+  async #isOptedIn(resource: Resource): Promise<boolean> {
+    return (await this.#mayEverywhere(resource)) && !(await this.#mayEverywhere(EVERYTHING));
+  }
+
+  #mayEverywhere(resource: Pick<Resource, "group" | "version" | "plural">, name?: string): Promise<boolean> {
     const key = `${resourceKey(resource)}|${name ?? ""}`;
-    let known = this.#shared.get(key);
+    let known = this.#everywhere.get(key);
     if (known === undefined || known.until < Date.now()) {
       const allowed = this.#client.may(CONTROLLER, "watch", resource, undefined, name);
-      known = { allowed, until: Date.now() + SHARED_LIVES_MS };
-      this.#shared.set(key, known);
-      allowed.catch(() => this.#shared.delete(key));
+      known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
+      this.#everywhere.set(key, known);
+      allowed.catch(() => this.#everywhere.delete(key));
     }
     return known.allowed;
   }
@@ -217,7 +240,8 @@ function versionOf({ metadata }: KubeObject): Version {
   return { uid, resourceVersion, generation };
 }
 
-const resourceKey = (resource: Resource) => `${apiVersionOf(resource)}/${resource.plural}`;
+const resourceKey = (resource: Pick<Resource, "group" | "version" | "plural">) =>
+  `${apiVersionOf(resource)}/${resource.plural}`;
 
 const interestKey = ({ identity, ref }: Interest) =>
   [identity, resourceKey(ref.resource), ref.namespace ?? "", ref.name].join("|");

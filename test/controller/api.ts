@@ -68,9 +68,9 @@ export class Api {
     );
   }
 
-  /** The events of a watch, from the objects as they are now on. */
-  async *watch(path: string): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
-    const { statusCode, body } = await request(`${this.#url}${path}?watch=true`, {
+  /** The events of a watch, from the objects as they are now on, for so long. */
+  async *watch(path: string, seconds: number): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
+    const { statusCode, body } = await request(`${this.#url}${path}?watch=true&timeoutSeconds=${seconds}`, {
       dispatcher: this.#agent,
       headers: { authorization: `Bearer ${this.#token}`, accept: "application/json" },
     });
@@ -99,7 +99,9 @@ export class Api {
       ...(body && { body: JSON.stringify(body) }),
     });
     const text = await answer.body.text();
-    const parsed = text === "" ? undefined : JSON.parse(text);
+    // What it does not serve at all, it answers with plain text.
+    const isJson = String(answer.headers["content-type"]).startsWith("application/json");
+    const parsed = isJson ? JSON.parse(text) : { message: text };
     if (answer.statusCode >= 300) throw new RequestFailed(`${method} ${path}`, answer.statusCode, parsed);
     return parsed;
   }

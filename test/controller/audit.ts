@@ -56,11 +56,15 @@ export class AuditLog {
     return readFile(this.#file, "utf8");
   }
 
+  /** The whole lines that began after a mark: at its beginning and its end, one may be half written. */
   async #events(mark: number): Promise<AuditEvent[]> {
-    const text = (await readFile(this.#file)).subarray(mark).toString("utf8");
-    return text
+    const log = await readFile(this.#file);
+    const from = mark === 0 ? 0 : log.indexOf("\n", mark - 1) + 1;
+    return log
+      .subarray(from, log.lastIndexOf("\n") + 1)
+      .toString("utf8")
       .split("\n")
-      .filter((line) => line.endsWith("}"))
+      .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as AuditEvent);
   }
 

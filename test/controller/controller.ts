@@ -11,6 +11,7 @@ export class ControllerProcess {
   readonly #controlPlane: ControlPlane;
   readonly #args: readonly string[];
   #child: ChildProcess | undefined;
+  #starting: Promise<void> | undefined;
   #output = "";
 
   /** `args` are added to the command line. */
@@ -28,9 +29,13 @@ export class ControllerProcess {
     return this.#child?.pid;
   }
 
-  /** Starts it and waits until it watches. Nothing happens if it runs already. */
-  async start(): Promise<void> {
-    if (this.#child !== undefined) return;
+  /** Starts it and waits until it watches. There is one, however many start it at once. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
     const args = [program, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug", ...this.#args];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
@@ -63,6 +68,7 @@ export class ControllerProcess {
     const child = this.#child;
     if (child === undefined) return null;
     this.#child = undefined;
+    this.#starting = undefined;
     if (child.exitCode === null && child.signalCode === null) await once(child, "close");
     return child.exitCode;
   }

@@ -1,24 +1,82 @@
-/** Values that stand for secrets: every one that a test makes is remembered, and looked for in all that is put out. */
-import { randomBytes } from "node:crypto";
+/**
+ * Values that stand for secrets: every one that a test makes is remembered, and looked for in all that is put out, as it
+ * is and in every spelling in which it could pass unnoticed.
+ */
+import { createHash, randomBytes } from "node:crypto";
 
-const values = new Set<string>();
+interface Needle {
+  bytes: Buffer;
+  value: string;
+}
+
+const SHORTEST = 8;
+
+/** By their first four bytes: a text is looked through once, however many values there are. */
+const needles = new Map<number, Needle[]>();
 
 /** A new value that occurs nowhere else. Its label says what it stands for; what is hunted is the random part. */
 export function secretText(label: string): string {
   const random = randomBytes(12).toString("hex");
-  values.add(random);
-  return `${label}-${random}`;
+  const whole = `${label}-${random}`;
+  remember(random, [...spellings(random), ...digests(whole)]);
+  return whole;
 }
 
 /** Remembers a value that was not made here. */
 export function hunt(value: string): string {
-  values.add(value);
+  if (value.length < SHORTEST) throw new Error(`a value of ${value.length} characters may occur anywhere`);
+  remember(value, [...spellings(value), ...digests(value)]);
   return value;
 }
 
-/** The values that stand in a text, by themselves or in base64. */
-export function foundIn(text: string): string[] {
-  return [...values].filter(
-    (value) => text.includes(value) || text.includes(Buffer.from(value).toString("base64").slice(0, -3)),
-  );
+/** The values that stand in a text, in whatever spelling. */
+export function foundIn(text: string | Buffer): string[] {
+  const bytes = Buffer.from(text);
+  const found = new Set<string>();
+  for (let at = 0; at + 4 <= bytes.length; at++) {
+    for (const needle of needles.get(bytes.readUInt32LE(at)) ?? []) {
+      if (bytes.subarray(at, at + needle.bytes.length).equals(needle.bytes)) found.add(needle.value);
+    }
+  }
+  return [...found];
+}
+
+function remember(value: string, texts: string[]): void {
+  for (const text of new Set(texts)) {
+    const bytes = Buffer.from(text);
+    const prefix = bytes.readUInt32LE(0);
+    const known = needles.get(prefix) ?? [];
+    needles.set(prefix, known);
+    known.push({ bytes, value });
+  }
+}
+
+/** Plain, in JSON, in JSON within JSON, in a URL, in hex, and in base64. */
+function spellings(value: string): string[] {
+  const json = JSON.stringify(value).slice(1, -1);
+  const base64 = [0, 1, 2].map((offset) => base64At(value, offset));
+  return [
+    value,
+    json,
+    JSON.stringify(json).slice(1, -1),
+    encodeURIComponent(value),
+    Buffer.from(value).toString("hex"),
+    ...base64,
+    ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
+  ];
+}
+
+/** What stays the same in base64 wherever the value stands in a longer text, `offset` bytes past a multiple of three. */
+function base64At(value: string, offset: number): string {
+  const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
+  const wholeSextets = Math.floor((bytes.length * 8) / 6);
+  return bytes.toString("base64").slice(Math.ceil((offset * 8) / 6), wholeSextets);
+}
+
+/** Hashes without a key let anybody try what the value might be. */
+function digests(value: string): string[] {
+  return ["md5", "sha1", "sha256", "sha512"].flatMap((algorithm) => {
+    const digest = createHash(algorithm).update(value).digest();
+    return [digest.toString("hex"), digest.toString("base64").replace(/=+$/, ""), digest.toString("base64url")];
+  });
 }

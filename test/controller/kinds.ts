@@ -1,6 +1,6 @@
 /** Kinds that tests make up: a schema of their spec comes in, a CRD that the API server serves goes out. */
 import assert from "node:assert/strict";
-import type { AnyObject, Api } from "./api.ts";
+import type { AnyObject, Api, RequestFailed } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import type { Rule } from "./team.ts";
 
@@ -36,10 +36,11 @@ export async function installKind(api: Api, kind: Kind): Promise<void> {
   await eventually(async () => assert.ok(await api.find(objectPath(kind))));
 }
 
-/** Deletes the CRD, and with it all objects of the kind, and waits until both are gone. */
+/** Deletes the CRD, and with it all objects of the kind, and waits until the kind is not served any more. */
 export async function removeKind(api: Api, kind: Kind): Promise<void> {
   await api.delete(crdPath(kind));
-  await eventually(async () => assert.equal(await api.find(crdPath(kind)), undefined));
+  const isNotServed = ({ status, body }: RequestFailed) => status === 404 && body.reason === undefined;
+  await eventually(() => assert.rejects(api.get(objectPath(kind)), isNotServed));
 }
 
 /** Makes an object of a kind, in a namespace where it has one. */

@@ -9,7 +9,7 @@ import { type AnyObject, Api } from "./api.ts";
 import type { AuditedRequest } from "./audit.ts";
 import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
+import { foundIn, secretText } from "./hunted.ts";
 import { auditLog, sharedController } from "./shared.ts";
 
 export interface Rule {
@@ -205,8 +205,11 @@ export class Team {
     return `${this.path("inlay.dev/v1alpha1", "secretbindings")}/${name}`;
   }
 
-  binding(name: string): Promise<AnyObject> {
-    return this.api.get(this.bindingPath(name));
+  /** As it is now; no binding ever holds a value, in whatever state a test finds it. */
+  async binding(name: string): Promise<AnyObject> {
+    const binding = await this.api.get(this.bindingPath(name));
+    assert.deepEqual(foundIn(JSON.stringify(binding)), []);
+    return binding;
   }
 
   /** Waits until the binding says that about its current spec, and returns it. */

@@ -1,7 +1,7 @@
 /** What a binding wrote stays: what others change is put back, and where nothing has to change, nothing is asked. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { hunt, secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/hunted.ts";
 import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, fieldsOf, newTeam, s3Fields } from "../controller/team.ts";
 
@@ -74,7 +74,7 @@ describe("a field that a binding wrote", () => {
     await team.boundHarbor();
     const requests = await team.requestsDuring(async () => {
       await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { touched: "yes" } } });
-      await team.secret("bucket", { another: hunt("another-key") });
+      await team.secret("bucket", { another: secretText("another") });
     });
     assert.ok(requests.some(({ resource, name }) => resource === "secrets" && name === "bucket"));
     assert.deepEqual(requests.filter(isWrite), []);

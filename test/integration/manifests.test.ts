@@ -101,7 +101,6 @@ describe("deploy/manifests", () => {
       { verb: "watch", ...accounts, name: "inlay", ...named("inlay") },
       { verb: "get", resource: "namespaces", name: "registry" },
       { verb: "create", group: "events.k8s.io", resource: "events", namespace: "registry" },
-      { verb: "patch", group: "events.k8s.io", resource: "events", namespace: "registry" },
       { verb: "create", ...leases, namespace: "inlay-system" },
       { verb: "get", ...ownLease },
       { verb: "update", ...ownLease },

@@ -262,6 +262,22 @@ describe("a SecretBinding writes", () => {
     assert.equal((await team.s3("half")).regionendpoint, "s3.test");
   });
 
+  it("no single field of an object that is written as a whole, since the others would be lost", async () => {
+    const services = { apiGroups: [""], resources: ["secrets", "services"], verbs: ["get", "list", "watch", "patch"] };
+    const team = await newTeam({ rules: [services] });
+    const selector = { app: "web", tier: "front" };
+    const ports = [{ port: 80 }];
+    await team.api.create(team.path("v1", "services"), { metadata: { name: "web" }, spec: { ports, selector } });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    const fields = [{ path: "spec.selector.app", ...accessKeyFrom }];
+    await team.bind("web", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: "v1", kind: "Service", name: "web", conflicts: "Force", fields }],
+    });
+    await team.until("web", "TypeMismatch");
+    assert.deepEqual((await team.api.get(`${team.path("v1", "services")}/web`)).spec.selector, selector);
+  });
+
   it("under its own name in managedFields, where only the fields stand that it names", async () => {
     const team = await newTeam();
     await team.boundHarbor();

@@ -113,3 +113,55 @@ describe("a fight", () => {
     assert.equal(contention.stateOf("k"), undefined);
   });
 });
+
+describe("a value that comes from an object which a binding wrote", () => {
+  /** The target `there` was written, and is the source of `k`: writes k from a new version of it, if it may now. */
+  function fed() {
+    const { time, contention } = written();
+    let version = 1;
+    contention.wrote("other", "w1", "there");
+    const echo = (): number => {
+      const inputs = `v${++version}`;
+      const wait = contention.mayWrite("k", inputs, [], ["there"]);
+      if (wait === 0) contention.wrote("k", inputs, "here", ["there"]);
+      return wait;
+    };
+    return { time, contention, echo };
+  }
+
+  it("is written at once five times in a minute, then with pauses that double, and nobody is to blame", () => {
+    const { time, contention, echo } = fed();
+    for (let round = 0; round < 5; round++) assert.equal(echo(), 0);
+    assert.equal(contention.stateOf("k"), undefined);
+    const pauses: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const wait = echo();
+      pauses.push(wait / SECOND);
+      assert.deepEqual(contention.stateOf("k")?.by, undefined);
+      assert.ok(contention.stateOf("k"));
+      time.now += wait;
+      contention.wrote("other", `w${round}`, "there");
+      assert.equal(echo(), 0);
+    }
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
+  });
+
+  it("is written at once however often, when it came less than five times in any minute", () => {
+    const { time, contention, echo } = fed();
+    for (let round = 0; round < 30; round++) {
+      time.now += MINUTE / 5 + 1;
+      contention.wrote("other", "w", "there");
+      assert.equal(echo(), 0);
+    }
+    assert.equal(contention.stateOf("k"), undefined);
+  });
+
+  it("costs nothing when it comes from anywhere else", () => {
+    const { contention } = written();
+    for (let version = 2; version < 100; version++) {
+      assert.equal(contention.mayWrite("k", `v${version}`, [], ["elsewhere"]), 0);
+      contention.wrote("k", `v${version}`, "here", ["elsewhere"]);
+    }
+    assert.equal(contention.stateOf("k"), undefined);
+  });
+});

@@ -142,7 +142,8 @@ describe("a field that is left out", () => {
   it("is no reason to write", () => {
     const entries = [entry(OURS, ["spec.a", "spec.b"])];
     assert.equal(decided({ want: { "spec.a": "x" }, live, entries, ours, waiting: ["spec.b"] }).write, false);
-    assert.equal(decided({ want: {}, live, entries, ours, waiting: ["spec.b"] }).write, false);
+    const alone = [entry(OURS, ["spec.b"])];
+    assert.equal(decided({ want: {}, live, entries: alone, ours, waiting: ["spec.b"] }).write, false);
   });
 });
 

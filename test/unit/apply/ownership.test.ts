@@ -1,7 +1,7 @@
 /** What managedFields say about who holds a path, and what is left of an entry that gives paths up. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { holds, isEntryOf, otherHolders, withoutPaths } from "../../../src/apply/ownership.ts";
+import { heldBeside, holds, isEntryOf, otherHolders, withoutPaths } from "../../../src/apply/ownership.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
@@ -108,5 +108,16 @@ describe("an entry that gives up paths", () => {
         assert.deepEqual(left ?? ({} satisfies JsonObject), fieldsOf(kept));
       }),
     );
+  });
+});
+
+describe("what stands under a manager's name beside some paths", () => {
+  it("is every leaf that is neither one of them, nor above or below one", () => {
+    const mine = entry(OURS, ["spec.a", "spec.b.c", "spec.b.d", 'metadata.annotations["a.b/c"]', "spec.whole"]);
+    const live = liveObject({}, [entry("other", ["spec.z"]), mine]);
+    const beside = (...paths: string[]) => heldBeside(live, OURS, paths.map(at)).map(String);
+    assert.deepEqual(beside("spec.a", "spec.b", "spec.whole.part"), ['metadata.annotations["a.b/c"]']);
+    assert.deepEqual(beside("spec.b.c", 'metadata.annotations["a.b/c"]', "spec.whole"), ["spec.a", "spec.b.d"]);
+    assert.deepEqual(heldBeside(live, "nobody", []), []);
   });
 });

@@ -35,6 +35,7 @@ const root: OpenApiSchema = {
       allOf: [{ required: ["count"], properties: { count: { type: "integer" }, extra: { type: "string" } } }],
       properties: {
         s3: { allOf: [ref("S3")] },
+        selector: { type: "object", additionalProperties: { type: "string" }, "x-kubernetes-map-type": "atomic" },
         count: { type: "integer" },
         ratio: { type: "number" },
         on: { type: "boolean" },
@@ -177,6 +178,11 @@ describe("the check against the published schema", () => {
     fails("spec.s3", SECRET, "TypeMismatch", "; say as: json, or yaml");
     check("spec.count", 2n ** 62n);
     fails("spec.s3.bucket", 2n ** 62n, "TypeMismatch", "the value is an integer");
+  });
+
+  it("refuses one field of an object that is written as a whole, and lets all of it pass", () => {
+    fails("spec.selector.app", SECRET, "TypeMismatch", "write spec.selector itself");
+    check("spec.selector", { app: SECRET });
   });
 
   it("shows no key of a value that does not fit", () => {

@@ -1,0 +1,126 @@
+/** What every measurement needs: a cluster with Inlay installed and HarborCluster's CRD at its real weight, and fast clients. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Agent, request } from "undici";
+import { parse } from "yaml";
+import { type ControlPlane, startControlPlane } from "../test/control-plane/control-plane.ts";
+import { install } from "../test/control-plane/install.ts";
+
+const root = join(import.meta.dirname, "..");
+/** The published CRD of HarborCluster is about this long. */
+const CRD_BYTES = 500_000;
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of the API server, read where they are used
+export type AnyObject = any;
+
+export async function startCluster(): Promise<ControlPlane> {
+  const cluster = await startControlPlane();
+  await install(cluster);
+  const file = join(root, "samples", "harbor", "crd", "harborcluster.yaml");
+  const crd = weighted(parse(await readFile(file, "utf8")));
+  await cluster.kubectlWith({ stdin: JSON.stringify(crd) }, "apply", "--server-side", "--filename=-");
+  await cluster.kubectl("wait", "--for=condition=Established", "crd/harborclusters.goharbor.io");
+  return cluster;
+}
+
+/** The same schema with descriptions as long as the real ones together. */
+function weighted(crd: AnyObject): AnyObject {
+  const schema = crd.spec.versions[0].schema.openAPIV3Schema;
+  const spare = schema.properties.spec.properties;
+  const words = "Selects what Harbor's component of this name is deployed with, as its operator documents it. ";
+  for (let i = 0; JSON.stringify(crd).length < CRD_BYTES; i++) {
+    spare[`component${i}`] = {
+      type: "object",
+      properties: Object.fromEntries(
+        Array.from({ length: 10 }, (_, n) => [`field${n}`, { type: "string", description: words.repeat(4) }]),
+      ),
+    };
+  }
+  return crd;
+}
+
+/** A client over HTTP/2, as fast as the API server: what Inlay's speed is compared with. */
+export class Client {
+  readonly #url: string;
+  readonly #token: string;
+  readonly #agent: Agent;
+
+  constructor(cluster: ControlPlane) {
+    this.#url = cluster.url;
+    this.#token = cluster.token("admin");
+    this.#agent = new Agent({
+      allowH2: true,
+      connections: 4,
+      pipelining: 100,
+      connect: { ca: cluster.caData },
+      bodyTimeout: 0,
+    });
+  }
+
+  async send(method: "GET" | "POST" | "PATCH", path: string, body?: object, contentType = "application/json") {
+    const answer = await request(this.#url + path, {
+      method,
+      dispatcher: this.#agent,
+      headers: { authorization: `Bearer ${this.#token}`, "content-type": contentType },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.body.text();
+    if (answer.statusCode >= 300) throw new Error(`${method} ${path}: ${answer.statusCode} ${text.slice(0, 300)}`);
+    return JSON.parse(text) as AnyObject;
+  }
+
+  merge(path: string, patch: object) {
+    return this.send("PATCH", path, patch, "application/merge-patch+json");
+  }
+
+  /** Calls back for each object of a watch until it is stopped. */
+  async watch(path: string, seen: (object: AnyObject, at: number) => void): Promise<() => void> {
+    const stop = new AbortController();
+    const { metadata } = await this.send("GET", path);
+    const follow = async () => {
+      let version = metadata.resourceVersion;
+      while (!stop.signal.aborted) {
+        const query = `watch=true&allowWatchBookmarks=true&resourceVersion=${version}`;
+        const answer = await request(`${this.#url}${path}?${query}`, {
+          dispatcher: this.#agent,
+          headers: { authorization: `Bearer ${this.#token}` },
+          signal: stop.signal,
+        });
+        let rest = "";
+        for await (const chunk of answer.body.setEncoding("utf8")) {
+          const lines = (rest + chunk).split("\n");
+          rest = lines.pop() ?? "";
+          const at = performance.now();
+          for (const line of lines) {
+            const { type, object } = JSON.parse(line);
+            if (type === "ERROR") throw new Error(`the watch of ${path} ended with ${object.reason}`);
+            version = object.metadata.resourceVersion;
+            if (type !== "BOOKMARK") seen(object, at);
+          }
+        }
+      }
+    };
+    follow().catch((error) => {
+      if (!stop.signal.aborted) throw error;
+    });
+    return () => stop.abort();
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+}
+
+/** Runs `work` for 0 to count-1, so many at once. */
+export async function atOnce(count: number, width: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, count) }, lane));
+}
+
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}

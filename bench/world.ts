@@ -1,0 +1,87 @@
+/** Namespaces, Secrets, HarborClusters and bindings by the thousand, as the measurements need them. */
+import type { AnyObject, Client } from "./cluster.ts";
+import { atOnce } from "./cluster.ts";
+
+const WIDTH = 50;
+
+/** A namespace with the account `inlay` that may do what bindings of the benchmark need. */
+export async function makeNamespace(client: Client, name: string): Promise<void> {
+  await client.send("POST", "/api/v1/namespaces", { metadata: { name } });
+  await client.send("POST", `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: "inlay" } });
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}`;
+  await client.send("POST", `${rbac}/roles`, {
+    metadata: { name: "inlay" },
+    rules: [
+      { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },
+      { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
+    ],
+  });
+  await client.send("POST", `${rbac}/rolebindings`, {
+    metadata: { name: "inlay" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "inlay" },
+    subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: name }],
+  });
+}
+
+export const secretPath = (namespace: string, name = "") =>
+  `/api/v1/namespaces/${namespace}/secrets${name && `/${name}`}`;
+export const harborPath = (namespace: string, name = "") =>
+  `/apis/goharbor.io/v1beta1/namespaces/${namespace}/harborclusters${name && `/${name}`}`;
+export const bindingPath = (namespace: string, name = "") =>
+  `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings${name && `/${name}`}`;
+
+/** `count` Secrets `s-0`…, with values of about a kibibyte. */
+export async function makeSecrets(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
+  const rest = "x".repeat(1000);
+  await atOnce(count, WIDTH, (i) =>
+    client.send("POST", secretPath(namespaceOf(i)), {
+      metadata: { name: `s-${i}` },
+      stringData: { accessKeyID: `key-${i}-0`, rest },
+    }),
+  );
+}
+
+/** `count` HarborClusters `h-0`…; `accesskey` is there from the start where a binding is not to fill it. */
+export async function makeHarbors(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
+  await atOnce(count, WIDTH, (i) => client.send("POST", harborPath(namespaceOf(i)), harbor(`h-${i}`)));
+}
+
+export async function makeBindings(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
+  await atOnce(count, WIDTH, (i) =>
+    client.send("POST", bindingPath(namespaceOf(i)), {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretBinding",
+      metadata: { name: `b-${i}` },
+      spec: {
+        sources: [{ name: "bucket", secret: { name: `s-${i}` } }],
+        targets: [
+          {
+            apiVersion: "goharbor.io/v1beta1",
+            kind: "HarborCluster",
+            name: `h-${i}`,
+            fields: [
+              { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } },
+              { path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.accessKeyID}}.example.com" },
+            ],
+          },
+        ],
+      },
+    }),
+  );
+}
+
+export const accessKeyOf = (object: AnyObject): string | undefined => object.spec.storage.spec.s3.accesskey;
+
+function harbor(name: string): object {
+  return {
+    apiVersion: "goharbor.io/v1beta1",
+    kind: "HarborCluster",
+    metadata: { name },
+    spec: {
+      externalURL: "https://harbor.example.com",
+      version: "2.5.0",
+      storage: { kind: "S3", spec: { s3: { region: "eu-central-1", bucket: "harbor" } } },
+      database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "db.example.com", port: 5432 }] } } },
+    },
+  };
+}

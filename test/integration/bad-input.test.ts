@@ -1,0 +1,290 @@
+/** What is wrong with a binding is said of the very target, by a reason of its own, before anything of it is written. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
+
+const HARBORS = "goharbor.io/harborclusters";
+const S3 = "spec.storage.spec.s3";
+
+const accessKey = { path: `${S3}.accesskey`, from: { source: "bucket", key: "accessKeyID" } };
+
+interface Case {
+  /** How the sentence ends that names the test. */
+  is: string;
+  field: object;
+  reason: string;
+  says: RegExp;
+}
+
+const template = (is: string, text: string, says: RegExp, reason = "InvalidTemplate"): Case => ({
+  is,
+  field: { path: `${S3}.regionendpoint`, template: text },
+  reason,
+  says,
+});
+
+const path = (text: string, reason: string, says: RegExp): Case => ({
+  is: `the path ${text}`,
+  field: { path: text, from: { source: "bucket", key: "accessKeyID" } },
+  reason,
+  says,
+});
+
+const key = (is: string, name: string, reason: string, says: RegExp): Case => ({
+  is,
+  field: { path: `${S3}.regionendpoint`, from: { source: "bucket", key: name } },
+  reason,
+  says,
+});
+
+const cases: Case[] = [
+  path(`${S3}.regionendpiont`, "UnknownField", /has no such field; did you mean regionendpoint\?/),
+  path("spec.imageSource", "UnknownField", /has no such field/),
+  path(`${S3}.chunksize`, "TypeMismatch", /the field is an integer, the value is a string/),
+  path(`${S3}.secure`, "TypeMismatch", /the field is true or false, the value is a string/),
+  path("spec.database", "TypeMismatch", /the field is an object, the value is a string/),
+  path(`${S3}.bucket.name`, "TypeMismatch", /is a string, so it has no field name/),
+  key("a key that the Secret does not have", "nope", "KeyNotFound", /has no key nope/),
+  key("bytes that are not UTF-8", "binary", "NotUtf8", /key binary of Secret \S+ is not UTF-8/),
+  template("a template of a key that the Secret does not have", "x{{bucket.nope}}", /has no key nope/, "KeyNotFound"),
+  template("a template of bytes that are not UTF-8", "x{{bucket.binary}}", /is not UTF-8/, "NotUtf8"),
+  template(
+    "a template with an unknown helper",
+    "{{shout bucket.accessKeyID}}",
+    /template 1:1: a helper is not allowed/,
+  ),
+  template("a template with a helper of Handlebars", "{{lookup bucket 'accessKeyID'}}", /a helper is not allowed/),
+  template("a template with a loop", "{{#each bucket}}{{this}}{{/each}}", /this block is not allowed/),
+  template("a template with a partial", "{{> mine}}", /partials are not allowed/),
+  template("a template with a decorator", "{{* mine}}", /decorators are not allowed/),
+  template("a template that is not well-formed", "https://{{bucket.host", /template 1/),
+  template("a template with an unclosed block", "{{#if bucket.host}}x", /template 1/),
+  template("a template of a key with dots", "{{bucket.tls.crt}}", /\{\{bucket\.\[tls\.crt\]\}\}/),
+  template(
+    "a template of no source",
+    "{{nowhere.host}}",
+    /no source is called nowhere; there is bucket/,
+    "InvalidBinding",
+  ),
+  path("status.conditions", "ForbiddenPath", /belongs to the controller of the object/),
+  path('["status"].conditions', "ForbiddenPath", /belongs to the controller of the object/),
+  path("metadata.ownerReferences", "ForbiddenPath", /of metadata only single annotations and labels/),
+  path('metadata["ownerReferences"]', "ForbiddenPath", /of metadata only single annotations and labels/),
+  path("metadata.finalizers", "ForbiddenPath", /of metadata only single annotations and labels/),
+  path('["metadata"]["finalizers"]', "ForbiddenPath", /of metadata only single annotations and labels/),
+  path("metadata.name", "ForbiddenPath", /of metadata only single annotations and labels/),
+  path("metadata", "ForbiddenPath", /of metadata only single annotations and labels/),
+  path("metadata.annotations", "ForbiddenPath", /of metadata only single annotations and labels/),
+  path("kind", "ForbiddenPath", /says what the object is/),
+  path("__proto__.polluted", "InvalidPath", /the key __proto__ can't be part of a path/),
+  path('spec["__proto__"].polluted', "InvalidPath", /the key __proto__ can't be part of a path/),
+  path("spec.constructor.prototype", "InvalidPath", /the key constructor can't be part of a path/),
+  path("spec..storage", "InvalidPath", /column 6/),
+  path("metadata.annotations.example.com/key", "InvalidPath", /metadata\.annotations\["example\.com\/key"\]/),
+  path("spec.database.spec.postgresql.hosts[0].host", "InvalidPath", /elements of lists can't be written yet/),
+  path(`${S3}.accesskey.below`, "InvalidBinding", /overlap; write each field once/),
+  path("spec.storage", "InvalidBinding", /overlap; write each field once/),
+];
+
+const bad = (field: object) => harborTarget({}, { fields: [accessKey, field] });
+const good = harborTarget({}, { name: "other", fields: [accessKey] });
+const specOf = (...targets: object[]) => ({ sources: [{ secret: { name: "bucket" } }], targets });
+
+/** A team with all kinds of values in a Secret, and two HarborClusters. Returns the access key. */
+async function prepare(team: Team): Promise<string> {
+  const value = secretText("access");
+  await team.secret("bucket", {
+    accessKeyID: value,
+    host: secretText("host"),
+    "tls.crt": secretText("crt"),
+    binary: Uint8Array.of(0xc3, 0x28, 0xff),
+  });
+  await team.harbor("harbor");
+  await team.harbor("other");
+  return value;
+}
+
+/** Waits until the binding says of its first target what is wrong, and of the second that it is right. */
+async function untilOneIsBad(team: Team, reason: string): Promise<AnyObject> {
+  const { status } = await team.until("harbor-s3", reason);
+  assert.deepEqual(
+    status.targets.map((target: AnyObject) => target.reason),
+    [reason, "Synced"],
+  );
+  assert.equal(status.synced, "1/2");
+  assert.equal(status.conditions[0].status, "False");
+  assert.ok(status.conditions[0].message.endsWith(status.targets[0].message), status.conditions[0].message);
+  assert.deepEqual(foundIn(JSON.stringify(status)), []);
+  return status;
+}
+
+const patchesOf = async (team: Team, mark: number, resource: string, name: string) =>
+  (await requestsFor(team, mark)).filter(
+    (each) => each.verb === "patch" && each.resource === resource && each.name === name,
+  );
+
+describe("a binding with bad input", () => {
+  for (const { is, field, reason, says } of cases) {
+    it(`says ${reason} of ${is}, writes nothing there, goes on elsewhere, and is Synced once it is mended`, async () => {
+      const team = await newTeam();
+      const value = await prepare(team);
+      const mark = await auditLog().mark();
+      await team.bind("harbor-s3", specOf(bad(field), good));
+      const status = await untilOneIsBad(team, reason);
+      assert.match(status.targets[0].message, says);
+      assert.equal((await team.s3("other")).accesskey, value);
+      assert.equal((await team.s3()).accesskey, undefined);
+      assert.deepEqual(await patchesOf(team, mark, HARBORS, "harbor"), []);
+      await team.rebind("harbor-s3", specOf(bad({ path: `${S3}.regionendpoint`, template: "s3" }), good));
+      await team.until("harbor-s3", "Synced");
+      const { accesskey, regionendpoint } = await team.s3();
+      assert.deepEqual({ accesskey, regionendpoint }, { accesskey: value, regionendpoint: "s3" });
+    });
+  }
+
+  it("is told of it by an event too", async () => {
+    const team = await newTeam();
+    await prepare(team);
+    await team.bind("harbor-s3", specOf(bad({ path: "status.x", template: "x" }), good));
+    await untilOneIsBad(team, "ForbiddenPath");
+    await eventually(async () => {
+      const [event] = (await team.events("harbor-s3")).filter(({ type }) => type === "Warning");
+      assert.equal(event?.reason, "ForbiddenPath");
+      assert.match(event.note, /status\.x can't be written/);
+    });
+  });
+
+  for (const [apiVersion, kind] of [
+    ["rbac.authorization.k8s.io/v1", "Role"],
+    ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding"],
+    ["inlay.dev/v1alpha1", "SecretBinding"],
+    ["admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"],
+    ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"],
+  ] as const) {
+    it(`says ForbiddenKind of the kind ${kind}, does not even look at it, and goes on elsewhere`, async () => {
+      const all = { apiGroups: [apiVersion.split("/")[0] as string], resources: ["*"], verbs: ["*"] };
+      const team = await newTeam();
+      await team.grantInCluster([all]);
+      const value = await prepare(team);
+      const mark = await auditLog().mark();
+      const fields = [{ path: 'metadata.annotations["example.com/key"]', template: "{{bucket.host}}" }];
+      await team.bind("harbor-s3", specOf({ apiVersion, kind, name: "harbor-s3", fields }, good));
+      await untilOneIsBad(team, "ForbiddenKind");
+      assert.equal((await team.s3("other")).accesskey, value);
+      const group = all.apiGroups[0] as string;
+      const asked = (await requestsFor(team, mark)).filter((each) => each.as && each.resource.startsWith(`${group}/`));
+      assert.deepEqual(asked, []);
+    });
+  }
+
+  it("that names one object twice, with and without its namespace, writes the first and refuses the second", async () => {
+    const team = await newTeam();
+    const value = await prepare(team);
+    const twin = harborTarget({ regionendpoint: { template: "twin" } }, { namespace: team.namespace });
+    await team.bind("harbor-s3", specOf(harborTarget({}, { fields: [accessKey] }), twin));
+    const { status } = await team.until("harbor-s3", "InvalidBinding");
+    assert.match(status.conditions[0].message, /is listed twice; put its fields into one entry/);
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual({ accesskey, regionendpoint }, { accesskey: value, regionendpoint: undefined });
+  });
+
+  it("whose source is called like a word of templates says InvalidBinding when a template uses it", async () => {
+    const team = await newTeam();
+    await prepare(team);
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }, { name: "lookup", secret: { name: "bucket" } }],
+      targets: [bad({ path: `${S3}.regionendpoint`, template: "{{lookup.host}}" }), good],
+    });
+    const status = await untilOneIsBad(team, "InvalidBinding");
+    assert.match(status.targets[0].message, /lookup is a word of templates; give the source another name/);
+  });
+
+  describe("whose value the API server refuses", () => {
+    const lock: Kind = {
+      group: "bad-input.example.com",
+      kind: "Lock",
+      plural: "locks",
+      scope: "Namespaced",
+      spec: {
+        type: "object",
+        properties: {
+          pin: { type: "string", pattern: "^[0-9]{4}$" },
+          code: {
+            type: "string",
+            maxLength: 100,
+            "x-kubernetes-validations": [
+              { rule: "self.startsWith('open')", messageExpression: "'the server tells: ' + self" },
+            ],
+          },
+          level: { type: "string", enum: ["low", "high"] },
+          short: { type: "string", maxLength: 3 },
+        },
+      },
+    };
+
+    for (const [rule, field, right] of [
+      ["a pattern", "pin", "1234"],
+      ["a CEL rule whose message quotes it", "code", "open sesame"],
+      ["an enum", "level", "low"],
+      ["a length", "short", "abc"],
+    ] as const) {
+      it(`by ${rule} says Rejected without the value and without the server's words, and is Synced once it is right`, async () => {
+        const team = await newTeam({ rules: [...usualRules, mayWrite(lock)] });
+        await installKind(team.api, lock);
+        await createObject(team.api, lock, "lock", {}, team.namespace);
+        const value = await prepare(team);
+        const wrong = secretText("wrong");
+        await team.secret("bucket", { pin: wrong });
+        const target = {
+          apiVersion: apiVersionOf(lock),
+          kind: lock.kind,
+          name: "lock",
+          fields: [{ path: `spec.${field}`, from: { source: "bucket", key: "pin" } }],
+        };
+        await team.bind("harbor-s3", specOf(target, good));
+        const status = await untilOneIsBad(team, "Rejected");
+        const text = JSON.stringify([status, await team.events("harbor-s3")]);
+        assert.deepEqual(foundIn(text), []);
+        assert.doesNotMatch(text, /Invalid value|should match|the server tells|Unsupported|may not be more/);
+        assert.equal((await team.s3("other")).accesskey, value);
+        await team.secret("bucket", { pin: right });
+        await team.until("harbor-s3", "Synced");
+        assert.equal((await team.api.get(objectPath(lock, team.namespace, "lock"))).spec[field], right);
+      });
+    }
+  });
+
+  it("that was good before leaves what it wrote", async () => {
+    const team = await newTeam();
+    const value = await prepare(team);
+    const endpoint = (text: string) => ({ path: `${S3}.regionendpoint`, template: text });
+    await team.bind("harbor-s3", specOf(bad(endpoint("https://{{bucket.accessKeyID}}")), good));
+    await team.until("harbor-s3", "Synced");
+    await team.rebind("harbor-s3", specOf(bad(endpoint("https://{{shout bucket.accessKeyID}}")), good));
+    await untilOneIsBad(team, "InvalidTemplate");
+    const rotated = secretText("rotated");
+    await team.secret("bucket", { accessKeyID: rotated });
+    await eventually(async () => assert.equal((await team.s3("other")).accesskey, rotated));
+    // The pair stays as it was, together.
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual({ accesskey, regionendpoint }, { accesskey: value, regionendpoint: `https://${value}` });
+    await team.rebind("harbor-s3", specOf(bad(endpoint("https://{{bucket.accessKeyID}}")), good));
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).regionendpoint, `https://${rotated}`);
+  });
+
+  it("whose Secret turned bad leaves what it wrote", async () => {
+    const team = await newTeam();
+    const value = await prepare(team);
+    await team.bind("harbor-s3", specOf(bad({ path: `${S3}.regionendpoint`, template: "{{bucket.host}}" }), good));
+    await team.until("harbor-s3", "Synced");
+    await team.secret("bucket", { host: Uint8Array.of(0xff, 0xfe), accessKeyID: secretText("rotated") });
+    await untilOneIsBad(team, "NotUtf8");
+    assert.equal((await team.s3()).accesskey, value);
+  });
+});

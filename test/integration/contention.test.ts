@@ -1,0 +1,150 @@
+/** Others who keep changing a field back: the binding does not fight them, and says who it is. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { auditLog } from "../controller/shared.ts";
+import { harborTarget, newTeam, pause, type Team } from "../controller/team.ts";
+
+const WATCHED_MS = 6_000;
+
+/** How often the targets of a team were patched by bindings since a mark. */
+async function patchesSince(mark: number, team: Team): Promise<number> {
+  return (await auditLog().since(mark)).filter(
+    ({ verb, resource, as }) =>
+      verb === "patch" &&
+      resource === "goharbor.io/harborclusters" &&
+      as === `system:serviceaccount:${team.namespace}:inlay`,
+  ).length;
+}
+
+/** Puts the access key back whenever it is changed, until told to stop. */
+function rivalOf(team: Team, manager: string): { stop(): Promise<void> } {
+  let stopped = false;
+  const work = (async () => {
+    while (!stopped) {
+      if ((await team.s3()).accesskey !== "theirs") await team.editS3({ accesskey: "theirs" }, manager);
+      await pause(20);
+    }
+  })();
+  return {
+    stop: () => {
+      stopped = true;
+      return work;
+    },
+  };
+}
+
+const contended = (binding: AnyObject) => binding.status.conditions[0];
+
+describe("a field that somebody keeps changing back", () => {
+  it("is written a handful of times, more and more rarely, and the condition names him", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    const mark = await auditLog().mark();
+    const rival = rivalOf(team, "stubborn");
+    try {
+      const { status, message } = contended(await team.until("harbor-s3", "Contended"));
+      assert.equal(status, "False");
+      assert.match(message, /stubborn/);
+      assert.ok(!message.includes(accessKey));
+      await pause(WATCHED_MS);
+      const writes = await patchesSince(mark, team);
+      // Three at once, then with pauses of 1, 2 and 4 seconds.
+      assert.ok(writes >= 4 && writes <= 6, `${writes} writes`);
+    } finally {
+      await rival.stop();
+    }
+  });
+
+  it("is the binding's again soon after he stops, which is said once it has stayed for a minute", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    const rival = rivalOf(team, "stubborn");
+    await team.until("harbor-s3", "Contended").finally(() => rival.stop());
+    await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
+    await team.until("harbor-s3", "Contended");
+  });
+
+  it("is written at once when its own value changes, fight or not", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const rival = rivalOf(team, "stubborn");
+    await team.until("harbor-s3", "Contended").finally(() => rival.stop());
+    const rotated = secretText("rotated");
+    await team.secret("bucket", { accessKeyID: rotated });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, rotated), 2_000);
+  });
+
+  it("does not keep the binding's other targets from being written", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const rival = rivalOf(team, "stubborn");
+    await team.until("harbor-s3", "Contended").finally(() => rival.stop());
+    await team.harbor("other");
+    const from = { source: "bucket", key: "accessKeyID" };
+    await team.rebind("harbor-s3", {
+      targets: [harborTarget({ accesskey: { from } }), harborTarget({ accesskey: { from } }, { name: "other" })],
+    });
+    await eventually(async () => assert.ok((await team.s3("other")).accesskey));
+  });
+});
+
+describe("two bindings that both force one field", () => {
+  it("have no war: both say Contended, each names the other", async () => {
+    const team = await newTeam();
+    const mark = await auditLog().mark();
+    await team.boundHarbor({ conflicts: "Force" });
+    await team.secret("other", { accessKeyID: secretText("other") });
+    const from = { source: "other", key: "accessKeyID" };
+    await team.bind("second", {
+      sources: [{ secret: { name: "other" } }],
+      targets: [harborTarget({ accesskey: { from } }, { conflicts: "Force" })],
+    });
+    for (const [one, other] of [
+      ["harbor-s3", "second"],
+      ["second", "harbor-s3"],
+    ] as const) {
+      const { message } = contended(await team.until(one, "Contended"));
+      assert.ok(message.includes(team.manager(other)), message);
+    }
+    await pause(WATCHED_MS);
+    const writes = await patchesSince(mark, team);
+    assert.ok(writes <= 14, `${writes} writes`);
+  });
+});
+
+describe("bindings that feed each other", () => {
+  it("come to rest instead of writing for ever", async () => {
+    const team = await newTeam({
+      rules: [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch", "patch"] }],
+    });
+    const maps = team.path("v1", "configmaps");
+    for (const name of ["one", "two"]) {
+      await team.api.create(maps, { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { text: "x" } });
+    }
+    const grow = (from: string, to: string) => ({
+      sources: [{ configMap: { name: from } }],
+      targets: [
+        {
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          name: to,
+          conflicts: "Force",
+          fields: [{ path: "data.text", template: `{{${from}.text}}+` }],
+        },
+      ],
+    });
+    const mark = await auditLog().mark();
+    await team.bind("there", grow("one", "two"));
+    await team.bind("back", grow("two", "one"));
+    await pause(WATCHED_MS);
+    const writes = (await auditLog().since(mark)).filter(
+      ({ verb, namespace, resource }) => verb === "patch" && namespace === team.namespace && resource === "configmaps",
+    );
+    assert.ok(writes.length <= 18, `${writes.length} writes`);
+    for (const name of ["there", "back"]) {
+      assert.match(contended(await team.until(name, "Contended")).message, /Break the circle/);
+    }
+  });
+});

@@ -1,0 +1,497 @@
+/** What a binding wrote is undone, or left and given up, when the binding is deleted or names it no more. */
+import assert from "node:assert/strict";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import {
+  apiVersionOf,
+  createObject,
+  installKind,
+  type Kind,
+  mayWrite,
+  objectPath,
+  removeKind,
+} from "../controller/kinds.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/team.ts";
+
+const FINALIZER = "inlay.dev/release";
+const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
+const endpoint = { regionendpoint: { template: "https://s3.test" } };
+
+/** Made on the way to a field: spec.a and spec.a.b. */
+const nest: Kind = {
+  group: "release.example.com",
+  kind: "Nest",
+  plural: "nests",
+  spec: {
+    type: "object",
+    properties: {
+      a: {
+        type: "object",
+        properties: {
+          b: { type: "object", properties: { c: { type: "string" }, d: { type: "string" } } },
+          other: { type: "string" },
+        },
+      },
+    },
+  },
+};
+
+async function newTeamWithNest(spec: object): Promise<Team> {
+  const team = await newTeam({
+    rules: [mayWrite(nest), { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] }],
+  });
+  await installKind(team.api, nest);
+  await createObject(team.api, nest, "nest", spec, team.namespace);
+  await team.secret("bucket", { accessKeyID: secretText("access") });
+  await team.bind("nest", nestSpec("spec.a.b.c"));
+  await team.until("nest", "Synced");
+  return team;
+}
+
+const nestSpec = (...paths: string[]) => ({
+  sources: [{ secret: { name: "bucket" } }],
+  targets: [
+    {
+      apiVersion: apiVersionOf(nest),
+      kind: "Nest",
+      name: "nest",
+      onRelease: "Remove",
+      fields: paths.map((path) => ({ path, ...accessKeyFrom })),
+    },
+  ],
+});
+
+const nestIn = async (team: Team) => (await team.api.get(objectPath(nest, team.namespace, "nest"))).spec;
+
+const finalizersOf = async (team: Team, name: string) => (await team.binding(name)).metadata.finalizers ?? [];
+
+async function untilEvent(team: Team, binding: string, reason: string, note: RegExp): Promise<void> {
+  await eventually(async () => {
+    const events = await team.events(binding);
+    assert.ok(
+      events.some((event) => event.reason === reason && note.test(event.note)),
+      JSON.stringify(events),
+    );
+  });
+}
+
+describe("a deleted binding that retains", () => {
+  it("has no finalizer, leaves the value, gives up its name, and tells", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    assert.deepEqual(await finalizersOf(team, "harbor-s3"), []);
+    await team.unbind("harbor-s3");
+    await eventually(async () => {
+      const harbor = await team.api.get(team.harborPath());
+      assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
+    });
+    assert.equal((await team.s3()).accesskey, accessKey);
+    await untilEvent(team, "harbor-s3", "Retained", /spec\.storage\.spec\.s3\.accesskey/);
+  });
+
+  it("stands in nobody's way: another manager applies another value without force", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    await assert.rejects(team.applyS3({ accesskey: "theirs" }, "platform"), /conflict/);
+    await team.unbind("harbor-s3");
+    await eventually(() => team.applyS3({ accesskey: "theirs" }, "platform"));
+    const requests = await team.requestsDuring(async () => {});
+    assert.deepEqual(
+      requests.filter(({ verb }) => verb === "patch"),
+      [],
+    );
+    assert.equal((await team.s3()).accesskey, "theirs");
+  });
+});
+
+describe("a deleted binding that removes", () => {
+  const remove = { onRelease: "Remove" };
+
+  it("takes its fields out, and leaves all that others hold", async () => {
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    assert.deepEqual(await finalizersOf(team, "harbor-s3"), [FINALIZER]);
+    await team.editS3({ rootdirectory: "/harbor" });
+    await team.unbind("harbor-s3");
+    const { accesskey, rootdirectory, bucket } = await team.s3();
+    assert.deepEqual(
+      { accesskey, rootdirectory, bucket },
+      { accesskey: undefined, rootdirectory: "/harbor", bucket: "harbor" },
+    );
+    const harbor = await team.api.get(team.harborPath());
+    assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
+    await untilEvent(team, "harbor-s3", "Removed", /spec\.storage\.spec\.s3\.accesskey/);
+  });
+
+  it("takes the objects out that it made on the way and that are empty now", async () => {
+    const team = await newTeamWithNest({});
+    assert.ok((await nestIn(team)).a.b.c);
+    await team.unbind("nest");
+    assert.deepEqual(await nestIn(team), {});
+  });
+
+  it("leaves an object that was there before, though it is empty", async () => {
+    const team = await newTeamWithNest({ a: {} });
+    await team.unbind("nest");
+    assert.deepEqual(await nestIn(team), { a: {} });
+  });
+
+  it("leaves an object that it made where others put something in", async () => {
+    const team = await newTeamWithNest({});
+    await team.api.merge(objectPath(nest, team.namespace, "nest"), { spec: { a: { other: "theirs" } } });
+    await team.unbind("nest");
+    assert.deepEqual(await nestIn(team), { a: { other: "theirs" } });
+  });
+
+  it("takes out an annotation, and the annotations with it where there were none", async () => {
+    const team = await newTeam();
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.harbor();
+    const fields = [{ path: 'metadata.annotations["example.com/key"]', ...accessKeyFrom }];
+    const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields, ...remove };
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets: [target] });
+    await team.until("harbor-s3", "Synced");
+    await team.unbind("harbor-s3");
+    assert.equal((await team.api.get(team.harborPath())).metadata.annotations, undefined);
+  });
+
+  it("leaves a value that another manager holds too, and gives up its name", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor(remove);
+    await team.applyS3({ accesskey: accessKey }, "platform");
+    await team.unbind("harbor-s3");
+    assert.equal((await team.s3()).accesskey, accessKey);
+    const harbor = await team.api.get(team.harborPath());
+    assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
+    assert.deepEqual(fieldsOf(harbor, "platform"), s3Fields("accesskey"));
+  });
+
+  it("leaves a value without which the target is not valid, says so, and goes", async () => {
+    const team = await newTeam();
+    const bucket = secretText("bucket");
+    await team.secret("bucket", { bucket });
+    await team.harbor();
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [
+        harborTarget({ bucket: { from: { source: "bucket", key: "bucket" } } }, { ...remove, conflicts: "Force" }),
+      ],
+    });
+    await team.until("harbor-s3", "Synced");
+    await team.unbind("harbor-s3");
+    assert.equal((await team.s3()).bucket, bucket);
+    await untilEvent(team, "harbor-s3", "ReleaseBlocked", /spec\.storage\.spec\.s3\.bucket/);
+    assert.equal(fieldsOf(await team.api.get(team.harborPath()), team.manager("harbor-s3")), undefined);
+  });
+
+  it("leaves a value that a rule of the target demands which its schema does not show", async () => {
+    const strict: Kind = {
+      group: "release.example.com",
+      kind: "Strict",
+      plural: "stricts",
+      spec: {
+        type: "object",
+        properties: { token: { type: "string" }, size: { type: "string" } },
+        "x-kubernetes-validations": [{ rule: "!has(self.size) || has(self.token)", message: "token goes with size" }],
+      },
+    };
+    const team = await newTeam();
+    await team.grant([mayWrite(strict)], { role: "strict" });
+    await installKind(team.api, strict);
+    await createObject(team.api, strict, "strict", {}, team.namespace);
+    const token = secretText("token");
+    await team.secret("bucket", { accessKeyID: token });
+    const fields = [{ path: "spec.token", ...accessKeyFrom }];
+    await team.bind("strict", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: apiVersionOf(strict), kind: "Strict", name: "strict", fields, ...remove }],
+    });
+    await team.until("strict", "Synced");
+    const path = objectPath(strict, team.namespace, "strict");
+    await team.api.merge(path, { spec: { size: "large" } });
+    await team.unbind("strict");
+    assert.equal((await team.api.get(path)).spec.token, token);
+    await untilEvent(team, "strict", "ReleaseBlocked", /spec\.token/);
+  });
+
+  it("goes when its target is gone already", async () => {
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    await team.api.delete(team.harborPath());
+    await team.until("harbor-s3", "TargetNotFound");
+    await team.unbind("harbor-s3");
+  });
+
+  it("goes when it never wrote anything", async () => {
+    const team = await newTeam();
+    await team.bind("harbor-s3", accessKeySpec(remove));
+    await team.until("harbor-s3", "SourceNotFound");
+    await team.unbind("harbor-s3");
+  });
+
+  it("goes with the CRD of its target", async () => {
+    const fleeting: Kind = { ...nest, kind: "Fleeting", plural: "fleetings" };
+    const team = await newTeam();
+    await team.grant([mayWrite(fleeting)], { role: "fleeting" });
+    await installKind(team.api, fleeting);
+    await createObject(team.api, fleeting, "fleeting", {}, team.namespace);
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    const fields = [{ path: "spec.a.other", ...accessKeyFrom }];
+    await team.bind("fleeting", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: apiVersionOf(fleeting), kind: "Fleeting", name: "fleeting", fields, ...remove }],
+    });
+    await team.until("fleeting", "Synced");
+    await removeKind(team.api, fleeting);
+    await team.unbind("fleeting");
+  });
+
+  it("is not done as an account that was deleted, and lets the binding go after a minute", async function () {
+    this.timeout("2m");
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    await team.api.delete(`${team.path("v1", "serviceaccounts")}/inlay`);
+    await team.until("harbor-s3", "ServiceAccountNotFound");
+    const mark = await auditLog().mark();
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    await team.untilGone(team.bindingPath("harbor-s3"), 80_000);
+    const asAccount = (await auditLog().since(mark)).filter(({ as, namespace }) => as && namespace === team.namespace);
+    assert.deepEqual(
+      asAccount.filter(({ verb }) => verb === "patch" || verb === "get"),
+      [],
+    );
+    assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "ReleaseAbandoned"));
+  });
+
+  it("waits for a mistake in an edit to be mended before it takes anything out", async () => {
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    const before = (await team.s3()).accesskey;
+    const [target] = (await team.binding("harbor-s3")).spec.targets;
+    const fields = [{ ...target.fields[0], path: "spec.storage.spec.s3.acesskey" }];
+    await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
+    await team.until("harbor-s3", "UnknownField");
+    assert.equal((await team.s3()).accesskey, before);
+    fields[0].path = "spec.storage.spec.s3.regionendpoint";
+    await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, regionendpoint], [undefined, before]);
+  });
+
+  it("does not hold up the deletion of its namespace", async () => {
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    const namespace = `/api/v1/namespaces/${team.namespace}`;
+    await team.api.delete(namespace);
+    await team.untilGone(namespace, 30_000);
+  });
+
+  it("releases a target in another namespace although its own is deleted", async () => {
+    const [team, other] = [await newTeam(), await newTeam({ account: false })];
+    await team.grant(
+      [{ apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] }],
+      { namespace: other.namespace, role: "guest" },
+    );
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await other.harbor();
+    await team.bind("harbor-s3", accessKeySpec({ namespace: other.namespace, ...remove }));
+    await team.until("harbor-s3", "Synced");
+    const namespace = `/api/v1/namespaces/${team.namespace}`;
+    await team.api.delete(namespace);
+    await team.untilGone(namespace, 30_000);
+    assert.equal((await other.s3()).accesskey, undefined);
+  });
+
+  it("leaves what somebody else took over, and an object made anew, while nobody watched", async () => {
+    const [taken, anew] = [await newTeam(), await newTeam()];
+    await taken.boundHarbor(remove);
+    await anew.boundHarbor(remove);
+    await taken.controller.stop();
+    await taken.applyS3({ accesskey: "theirs" }, "platform", true);
+    await anew.api.delete(anew.harborPath());
+    await anew.harbor("harbor", { accesskey: "new" });
+    const { metadata } = await anew.api.get(anew.harborPath());
+    for (const team of [taken, anew]) await team.api.delete(team.bindingPath("harbor-s3"));
+    await taken.controller.start();
+    for (const team of [taken, anew]) await team.untilGone(team.bindingPath("harbor-s3"));
+    assert.equal((await taken.s3()).accesskey, "theirs");
+    assert.equal((await anew.api.get(anew.harborPath())).metadata.resourceVersion, metadata.resourceVersion);
+  });
+
+  it("is given up after a minute where its account may not write any more, and tells", async function () {
+    this.timeout(120_000);
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor(remove);
+    await team.revoke();
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    const { deletionTimestamp } = (await team.binding("harbor-s3")).metadata;
+    await team.untilGone(team.bindingPath("harbor-s3"), 80_000);
+    assert.ok(Date.now() - Date.parse(deletionTimestamp) >= 59_000);
+    assert.equal((await team.s3()).accesskey, accessKey);
+    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
+  });
+
+  it("is released after all when its account gets its rights back in time", async () => {
+    const team = await newTeam();
+    await team.boundHarbor(remove);
+    await team.revoke();
+    await eventually(async () => {
+      await team.api.delete(team.bindingPath("harbor-s3"));
+      const refused = (await auditLog().since(0)).some(
+        ({ namespace, verb, code }) => namespace === team.namespace && verb === "get" && code === 403,
+      );
+      assert.ok(refused);
+    });
+    await team.grant(
+      [{ apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] }],
+      { role: "again" },
+    );
+    await team.untilGone(team.bindingPath("harbor-s3"));
+    assert.equal((await team.s3()).accesskey, undefined);
+  });
+});
+
+describe("a field that a binding names no more", () => {
+  const both = { accesskey: accessKeyFrom, ...endpoint };
+
+  async function newTeamWithBoth(more: object = {}): Promise<{ team: Team; accessKey: string }> {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.harbor();
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets: [harborTarget(both, more)] });
+    await team.until("harbor-s3", "Synced");
+    return { team, accessKey };
+  }
+
+  it("keeps its value and is given up, while the others stay the binding's", async () => {
+    const { team, accessKey } = await newTeamWithBoth();
+    await team.rebind("harbor-s3", { targets: [harborTarget(endpoint)] });
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.deepEqual(status.targets[0].paths, ["spec.storage.spec.s3.regionendpoint"]);
+    assert.equal((await team.s3()).accesskey, accessKey);
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("regionendpoint"));
+    await team.applyS3({ accesskey: "theirs" }, "platform");
+  });
+
+  it("is taken out with onRelease: Remove, while the others stay", async () => {
+    const { team } = await newTeamWithBoth({ onRelease: "Remove" });
+    await team.rebind("harbor-s3", { targets: [harborTarget(endpoint, { onRelease: "Remove" })] });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, regionendpoint], [undefined, "https://s3.test"]);
+  });
+
+  it("is taken out where its path became another, which is written", async () => {
+    const { team, accessKey } = await newTeamWithBoth({ onRelease: "Remove" });
+    const fields = { rootdirectory: accessKeyFrom, ...endpoint };
+    await team.rebind("harbor-s3", { targets: [harborTarget(fields, { onRelease: "Remove" })] });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, rootdirectory, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, rootdirectory, regionendpoint], [undefined, accessKey, "https://s3.test"]);
+  });
+
+  it("is released with its whole target, whether the binding retains or removes there", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    for (const name of ["stays", "retains", "removes"]) await team.harbor(name);
+    const target = (name: string, more = {}) => harborTarget({ accesskey: accessKeyFrom }, { name, ...more });
+    const targets = [target("stays"), target("retains"), target("removes", { onRelease: "Remove" })];
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets });
+    await team.until("harbor-s3", "Synced");
+    assert.deepEqual(await finalizersOf(team, "harbor-s3"), [FINALIZER]);
+    await team.rebind("harbor-s3", { targets: [target("stays")] });
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.equal(status.synced, "1/1");
+    assert.equal(status.targets.length, 1);
+    assert.equal((await team.s3("stays")).accesskey, accessKey);
+    assert.equal((await team.s3("retains")).accesskey, accessKey);
+    assert.equal((await team.s3("removes")).accesskey, undefined);
+    assert.equal(fieldsOf(await team.api.get(team.harborPath("retains")), team.manager("harbor-s3")), undefined);
+    await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), []));
+  });
+
+  it("takes an object with it that the binding made, and which the binding makes anew for another field", async () => {
+    const team = await newTeamWithNest({});
+    await team.rebind("nest", nestSpec("spec.a.b.d"));
+    await team.until("nest", "Synced");
+    assert.deepEqual(Object.keys((await nestIn(team)).a.b), ["d"]);
+    await team.unbind("nest");
+    assert.deepEqual(await nestIn(team), {});
+  });
+});
+
+describe("onRelease", () => {
+  it("counts as it is when the binding is deleted, and the finalizer comes and goes with it", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    const change = async (onRelease: string, finalizers: string[]) => {
+      await team.rebind("harbor-s3", accessKeySpec({ onRelease }));
+      await team.until("harbor-s3", "Synced");
+      await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), finalizers));
+    };
+    await change("Remove", [FINALIZER]);
+    await change("Retain", []);
+    await team.unbind("harbor-s3");
+    await eventually(async () => {
+      const harbor = await team.api.get(team.harborPath());
+      assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
+    });
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("of all targets is said once in defaults", async () => {
+    const team = await newTeam();
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.harbor();
+    await team.bind("harbor-s3", { ...accessKeySpec(), defaults: { onRelease: "Remove" } });
+    await team.until("harbor-s3", "Synced");
+    await team.unbind("harbor-s3");
+    assert.equal((await team.s3()).accesskey, undefined);
+  });
+
+  it("does not touch the finalizers of others", async () => {
+    const team = await newTeam();
+    await team.boundHarbor({ onRelease: "Remove" });
+    const theirs = "example.com/mine";
+    await team.api.merge(team.bindingPath("harbor-s3"), { metadata: { finalizers: [FINALIZER, theirs] } });
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), [theirs]));
+    assert.equal((await team.s3()).accesskey, undefined);
+    await team.api.merge(team.bindingPath("harbor-s3"), { metadata: { finalizers: [] } });
+    await team.untilGone(team.bindingPath("harbor-s3"));
+  });
+});
+
+describe("a binding made anew under the same name", () => {
+  it("leaves what the former one wrote and it does not name, whether anybody watched or not", async () => {
+    const [watched, unwatched] = [await newTeam(), await newTeam()];
+    const secrets = [watched, unwatched].map(() => secretText("access"));
+    const spec = (fields: Record<string, object>) => ({
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget(fields)],
+    });
+    for (const [index, team] of [watched, unwatched].entries()) {
+      await team.secret("bucket", { accessKeyID: secrets[index] as string });
+      await team.harbor();
+      await team.bind("harbor-s3", spec({ accesskey: accessKeyFrom, ...endpoint }));
+      await team.until("harbor-s3", "Synced");
+    }
+    await watched.unbind("harbor-s3");
+    await watched.bind("harbor-s3", spec(endpoint));
+    await watched.until("harbor-s3", "Synced");
+    await unwatched.controller.stop();
+    await unwatched.unbind("harbor-s3");
+    await unwatched.bind("harbor-s3", spec({ rootdirectory: { template: "/x" } }));
+    await unwatched.controller.start();
+    await unwatched.until("harbor-s3", "Synced");
+    for (const [index, team] of [watched, unwatched].entries()) {
+      const { accesskey, regionendpoint } = await team.s3();
+      assert.deepEqual([accesskey, regionendpoint], [secrets[index], "https://s3.test"]);
+    }
+  });
+});

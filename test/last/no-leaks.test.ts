@@ -1,0 +1,242 @@
+/** No value that any test of this run took for a secret stands in anything that Inlay or the cluster put out. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import type { Suite } from "mocha";
+import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../controller/kinds.ts";
+import { CONTROLLER } from "../controller/requests.ts";
+import { auditLog, sharedController } from "../controller/shared.ts";
+import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
+
+/** A kind that refuses all that is written, and whose API server says so with the value in its answer. */
+const wall: Kind = {
+  group: "no-leaks.example.com",
+  kind: "Wall",
+  plural: "walls",
+  scope: "Namespaced",
+  spec: {
+    type: "object",
+    properties: {
+      number: { type: "integer" },
+      pattern: { type: "string", pattern: "^never$" },
+      choice: { type: "string", enum: ["never"] },
+      rule: {
+        type: "string",
+        maxLength: 10_000,
+        "x-kubernetes-validations": [{ rule: "self == 'never'", messageExpression: "'it is ' + self" }],
+      },
+      list: { type: "array", items: { type: "string" } },
+    },
+  },
+};
+
+const from = { from: { source: "bucket", key: "value" } };
+const onWall = (path: string, more: object = from) => ({
+  apiVersion: apiVersionOf(wall),
+  kind: wall.kind,
+  name: "wall",
+  fields: [{ path, ...more }],
+});
+const onHarbor = (...fields: object[]) => harborTarget({}, { fields });
+const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
+
+/** Ways to go wrong. Some are told apart by Inlay, some only by the API server, which quotes what it was sent. */
+const failures: Record<string, object> = {
+  "a template that is not well-formed": onHarbor({ path: ACCESS_KEY, template: "{{bucket.value" }),
+  "a template with a helper": onHarbor({ path: ACCESS_KEY, template: "{{shout bucket.value}}" }),
+  "a template of a missing key": onHarbor({ path: ACCESS_KEY, template: "{{bucket.value}}{{bucket.nope}}" }),
+  "a template of bytes": onHarbor({ path: ACCESS_KEY, template: "{{bucket.value}}{{bucket.binary}}" }),
+  "bytes for text": onHarbor({ path: ACCESS_KEY, from: { source: "bucket", key: "binary" } }),
+  "text for a number": onWall("spec.number"),
+  "text for a list": onWall("spec.list"),
+  "an unknown field": onWall("spec.unknown"),
+  "a forbidden path": onWall("status.value"),
+  "a pattern": onWall("spec.pattern"),
+  "an enum": onWall("spec.choice"),
+  "a CEL rule": onWall("spec.rule"),
+  "a CEL rule for a template": onWall("spec.rule", { template: "https://{{bucket.value}}@host" }),
+  "what a label can't be": onWall('metadata.labels["no-leaks.example.com/value"]', {
+    template: "? {{bucket.value}} ?",
+  }),
+  "a conflict": onHarbor({ path: "spec.storage.spec.s3.regionendpoint", ...from }),
+  "no target": harborTarget({}, { name: "nowhere", fields: [{ path: ACCESS_KEY, ...from }] }),
+  nothing: onHarbor({ path: ACCESS_KEY, ...from }),
+};
+
+/** Rights that lack something, or not. */
+const grants: Record<string, Rule[]> = {
+  all: [...usualRules, mayWrite(wall)],
+  "none to write": [...usualRules, mayWrite(wall)].map((rule) => ({ ...rule, verbs: ["get", "list", "watch"] })),
+  "none to read": [{ apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] }, mayWrite(wall)],
+};
+
+describe("no leaks:", () => {
+  before("random values meet random failures", async () => {
+    await installKind(new Api(controlPlane()), wall);
+    const scenario = fc.record({
+      failure: fc.constantFrom(...Object.keys(failures)),
+      rights: fc.oneof(
+        { weight: 4, arbitrary: fc.constant("all") },
+        { weight: 1, arbitrary: fc.constantFrom(...Object.keys(grants)) },
+      ),
+      around: fc.tuple(fc.string({ unit: "grapheme", maxLength: 20 }), fc.string({ unit: "binary", maxLength: 20 })),
+    });
+    const random = fc.sample(scenario, 24);
+    // And each way once, with all rights.
+    const each = Object.keys(failures).map((failure) => ({
+      failure,
+      rights: "all",
+      around: ['"\\', "%\n{{x}}"] as const,
+    }));
+    await Promise.all(
+      [...each, ...random].map((one) =>
+        fail(one).catch((error: Error) => {
+          throw new Error(JSON.stringify(one), { cause: error });
+        }),
+      ),
+    );
+  });
+
+  async function fail(scenario: { failure: string; rights: string; around: readonly [string, string] }): Promise<void> {
+    const { failure, rights, around } = scenario;
+    const team = await newTeam({ rules: grants[rights] as Rule[] });
+    const value = () => `${around[0]}${secretText("fuzz")}${around[1]}`;
+    const change = () =>
+      team.secret("bucket", { value: value(), binary: Buffer.concat([Buffer.from(value()), Buffer.of(0xff)]) });
+    await change();
+    await team.harbor("harbor", { regionendpoint: secretText("theirs") });
+    await createObject(team.api, wall, "wall", {}, team.namespace);
+    await team.bind("fuzz", { sources: [{ secret: { name: "bucket" } }], targets: [failures[failure] as object] });
+    const condition = () => eventually(() => saysSomething(team), 30_000);
+    await condition();
+    await change();
+    await team.rebind("fuzz", { defaults: { onRelease: "Remove" } });
+    await condition();
+  }
+
+  async function saysSomething(team: Team): Promise<void> {
+    const { metadata, status } = await team.binding("fuzz");
+    assert.equal(status?.observedGeneration, metadata.generation);
+    assert.ok(status.conditions[0].reason);
+  }
+
+  const clean = (text: string) => {
+    assert.notEqual(text, "");
+    assert.deepEqual(foundIn(text), []);
+  };
+
+  it("the hunt finds a value in every spelling", () => {
+    const value = secretText("planted");
+    const [label, random] = value.split("-") as [string, string];
+    const spelled: Record<string, string> = {
+      plain: value,
+      "a part": random,
+      json: JSON.stringify({ text: JSON.stringify({ value: `"${value}\n` }) }),
+      url: `https://host/?x=${encodeURIComponent(`/${value}?`)}`,
+      hex: Buffer.from(value).toString("hex"),
+      sha256: digest(value, "hex"),
+      "sha256 in base64": digest(value, "base64"),
+    };
+    for (const before of ["", "a", "ab", `${label}é`]) {
+      for (const encoding of ["base64", "base64url"] as const) {
+        spelled[`${encoding} after ${before}`] = Buffer.from(`${before}${random}, and more`).toString(encoding);
+      }
+    }
+    for (const [name, text] of Object.entries(spelled)) {
+      assert.deepEqual(foundIn(`something ${text} else`), [random], name);
+    }
+    assert.deepEqual(foundIn(`something ${label} ${random.slice(1)} else`), []);
+  });
+
+  it("not in what the controller writes to its log", () => {
+    const { output } = sharedController(controlPlane());
+    for (const reason of ["Rejected", "TypeMismatch", "InvalidTemplate", "Conflict", "Forbidden"]) {
+      assert.ok(output.includes(reason), reason);
+    }
+    clean(output);
+  });
+
+  it("not in events, whichever API they are read by", async () => {
+    const api = new Api(controlPlane());
+    for (const path of ["/api/v1/events", "/apis/events.k8s.io/v1/events"]) {
+      await eventually(async () => {
+        const { items } = await api.get(path);
+        assert.ok(items.some(({ reason }: AnyObject) => reason === "Rejected"));
+        clean(JSON.stringify(items));
+      });
+    }
+  });
+
+  it("not in SecretBindings: spec, status, managedFields and all", async () => {
+    clean(JSON.stringify(await new Api(controlPlane()).get("/apis/inlay.dev/v1alpha1/secretbindings")));
+  });
+
+  it("not in what kubectl shows of SecretBindings", async () => {
+    for (const args of [
+      ["get", "secretbindings", "--all-namespaces", "--output=wide"],
+      ["describe", "secretbindings", "--all-namespaces"],
+    ]) {
+      clean((await controlPlane().kubectl(...args)).stdout);
+    }
+  });
+
+  it("not in what is recorded of who owns the fields of targets", async () => {
+    const api = new Api(controlPlane());
+    for (const path of ["/apis/goharbor.io/v1beta1/harborclusters", `/apis/${apiVersionOf(wall)}/walls`]) {
+      const { items } = await api.get(path);
+      clean(JSON.stringify(items.map(({ metadata }: AnyObject) => metadata.managedFields)));
+    }
+  });
+
+  it("not in the audit log: no request has a value in its address", async () => {
+    clean(await auditLog().text());
+  });
+
+  it("not in the names of the tests", function () {
+    clean(titlesOf(rootOf(this.test?.parent)).join("\n"));
+  });
+});
+
+describe("in the whole run the controller itself", () => {
+  const allowed = [
+    "create authorization.k8s.io/selfsubjectaccessreviews",
+    "create events.k8s.io/events",
+    "get namespaces",
+    "get serviceaccounts",
+    "list inlay.dev/secretbindings",
+    "list serviceaccounts",
+    "patch inlay.dev/secretbindings",
+    "update inlay.dev/secretbindings/status",
+    "watch inlay.dev/secretbindings",
+    "watch serviceaccounts",
+  ];
+
+  it("read and wrote nothing but bindings, accounts, namespaces and events, and watched what was opened to it", async () => {
+    // A refused impersonation is logged as the controller's own request.
+    const requests = (await auditLog().since(0)).filter(
+      ({ user, as, code }) => user === CONTROLLER && as === undefined && code !== 403,
+    );
+    const made = new Set(
+      requests.filter(({ resource }) => resource !== "").map(({ verb, resource }) => `${verb} ${resource}`),
+    );
+    const opened = (request: string) => /^(list|watch) [^ ]+\//.test(request);
+    const others = [...made].filter((request) => !allowed.includes(request) && !opened(request));
+    assert.deepEqual(others, []);
+    assert.ok(made.size > 0);
+  });
+});
+
+const digest = (value: string, encoding: "hex" | "base64") => createHash("sha256").update(value).digest(encoding);
+
+function rootOf(suite: Suite | undefined): Suite {
+  assert.ok(suite);
+  return suite.parent === undefined ? suite : rootOf(suite.parent);
+}
+
+function titlesOf(suite: Suite): string[] {
+  return [suite.title, ...suite.tests.map(({ title }) => title), ...suite.suites.flatMap(titlesOf)];
+}

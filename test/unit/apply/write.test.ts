@@ -1,0 +1,94 @@
+/** What is sent to the API server, and what is made of its refusals. */
+import assert from "node:assert/strict";
+import type { Decision } from "../../../src/apply/decide.ts";
+import { writeTarget } from "../../../src/apply/write.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client } from "../../../src/kube/client.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
+import type { Problem } from "../../../src/model/problem.ts";
+import { SecretValue } from "../../../src/model/secret-value.ts";
+
+const decision: Decision = {
+  write: true,
+  force: false,
+  guarded: false,
+  acquires: [],
+  parents: [],
+  takenBy: [],
+  strays: [],
+  carried: [],
+};
+const live = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "a", uid: "1", resourceVersion: "1" },
+} as KubeObject;
+const ref: ObjectRef = {
+  resource: { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true, hasStatus: false },
+  namespace: "registry",
+  name: "a",
+};
+
+async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise<JsonObject> {
+  let sent: JsonObject = {};
+  const client = {
+    get: async () => ({ ...live, metadata: { ...live.metadata, uid: uidNow } }),
+    apply: async (_identity: string, _ref: ObjectRef, _uid: string, leaves: JsonObject) => {
+      sent = leaves;
+      if (refusal) throw refusal;
+      return live;
+    },
+  } as unknown as Client;
+  const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v") }));
+  const desired = { plan: { fields, leftOut: [] }, fieldManager: "inlay/registry/b", conflicts: "Fail" as const };
+  await writeTarget(client, "", ref, desired, decision, live);
+  return JSON.parse(JSON.stringify(sent));
+}
+
+describe("the write of a target", () => {
+  it("holds the named leaves and nothing else", async () => {
+    assert.deepEqual(await write(["a.b", "a.c", "d"]), { a: { b: "v", c: "v" }, d: "v" });
+  });
+
+  const inherited = Object.getOwnPropertyNames(Object.prototype).filter(
+    (name) => !/^(__proto__|constructor)$/.test(name),
+  );
+  for (const name of inherited) {
+    it(`takes the key ${name} for a key like any other`, async () => {
+      const before = Object.getOwnPropertyDescriptors(Object.prototype);
+      assert.deepEqual(await write([`config.${name}.call`, `${name}.name`]), {
+        config: { [name]: { call: "v" } },
+        [name]: { name: "v" },
+      });
+      assert.deepEqual(Object.getOwnPropertyDescriptors(Object.prototype), before);
+      assert.equal(Object.hasOwn(Object.prototype.hasOwnProperty, "call"), false);
+    });
+  }
+
+  const conflictAt = (field: string) =>
+    new ApiError("PATCH /x", 409, "Conflict", {
+      details: { causes: [{ reason: "FieldManagerConflict", message: 'conflict with "helm" using v1', field }] },
+    });
+
+  it("names our own path of a conflict, never the server's spelling, which may hold a value", async () => {
+    await assert.rejects(write(["a.b", "a.tags"], conflictAt('.a.tags[="hunter2"]')), (problem: Problem) => {
+      assert.equal(problem.reason, "Conflict");
+      assert.match(problem.message, /^a\.tags belongs to "helm"/);
+      return !problem.message.includes("hunter2");
+    });
+  });
+
+  it("names all our paths when the conflict is about a parent of them", async () => {
+    await assert.rejects(
+      write(["a.b", "c"], conflictAt(".a")),
+      /^Problem: a\.b belongs to "helm"; nothing was written/,
+    );
+  });
+
+  it("takes a refusal of an object made anew under the name for a change, not for a fault of the value", async () => {
+    const invalid = new ApiError("PATCH /x", 422, "Invalid");
+    await assert.rejects(write(["a"], invalid, "2"), (problem: Problem) => problem.reason === "Unavailable");
+    await assert.rejects(write(["a"], invalid, "1"), (problem: Problem) => problem.reason === "Rejected");
+  });
+});

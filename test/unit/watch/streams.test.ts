@@ -1,0 +1,222 @@
+/** As whom and how wide objects are watched, and who is called when one of them changes. */
+import assert from "node:assert/strict";
+import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import type { ObjectRef, Resource } from "../../../src/model/kube-object.ts";
+import { type Interest, Streams } from "../../../src/watch/streams.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { FakeApi } from "./api.ts";
+import { apiError, secret } from "./list-watch.ts";
+
+const resource = (plural: string, kind: string, namespaced = true): Resource => ({
+  group: "",
+  version: "v1",
+  kind,
+  plural,
+  namespaced,
+  hasStatus: false,
+});
+const SECRETS = resource("secrets", "Secret");
+const ACCOUNTS = resource("serviceaccounts", "ServiceAccount");
+const NODES = resource("nodes", "Node", false);
+
+const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+const ref = (of: Resource, name: string, namespace?: string): ObjectRef => ({
+  resource: of,
+  name,
+  ...(namespace && { namespace }),
+});
+const bucket: Interest = { identity: ACCOUNT, ref: ref(SECRETS, "bucket", "registry") };
+const other: Interest = { identity: ACCOUNT, ref: ref(SECRETS, "other", "registry") };
+const account: Interest = { identity: CONTROLLER, ref: ref(ACCOUNTS, "inlay", "registry") };
+
+describe("streams", () => {
+  let api: FakeApi;
+  let streams: Streams;
+  let called: string[];
+  beforeEach(() => {
+    api = new FakeApi();
+    called = [];
+    streams = new Streams(api.transport, api.client, {
+      changed: (dependent) => called.push(dependent),
+      restarted: () => {},
+    });
+  });
+  afterEach(() => streams.stop());
+  // After the hook that stops the streams: a timer must end in the time in which it began.
+  const clock = fakeClock();
+
+  async function observe(dependent: string, ...interests: Interest[]): Promise<void> {
+    streams.observe(dependent, interests);
+    await settled();
+    await settled();
+  }
+
+  describe("are as wide as they may be", () => {
+    const widths: [what: string, interest: Interest, rights: string[], open: string][] = [
+      ["all objects of a kind that the platform opened to the controller", bucket, ["- secrets *"], "- secrets *"],
+      [
+        "all of one name, of a kind of which the controller may watch that name alone",
+        account,
+        ["- serviceaccounts inlay"],
+        "- serviceaccounts inlay",
+      ],
+      [
+        "those of a namespace, as the account that may",
+        bucket,
+        [`${ACCOUNT} registry/secrets *`],
+        `${ACCOUNT} registry/secrets *`,
+      ],
+      [
+        "one object, as the account, else",
+        bucket,
+        [`${ACCOUNT} registry/secrets bucket`],
+        `${ACCOUNT} registry/secrets bucket`,
+      ],
+      [
+        "one object of the cluster, as the account",
+        { identity: ACCOUNT, ref: ref(NODES, "n1") },
+        [`${ACCOUNT} nodes n1`],
+        `${ACCOUNT} nodes n1`,
+      ],
+    ];
+    for (const [what, interest, rights, open] of widths) {
+      it(`and carry ${what}`, async () => {
+        for (const right of rights) api.rights.add(right);
+        await observe("a", interest);
+        assert.deepEqual(api.open, [open]);
+        assert.equal(streams.look("a", interest).phase, "synced");
+        assert.deepEqual(called, ["a"]);
+      });
+    }
+
+    it("and an account never looks through the name that the controller may watch", async () => {
+      api.rights.add("- secrets bucket");
+      api.rights.add(`${ACCOUNT} registry/secrets bucket`);
+      await observe("a", bucket);
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+    });
+  });
+
+  it("are shared by all who look through the same one, and asked for once", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await Promise.all([observe("a", bucket), observe("b", bucket, other), observe("c", other)]);
+    assert.equal(api.open.length, 1);
+    assert.equal(api.reviews.filter((review) => review.startsWith(ACCOUNT)).length, 1);
+    assert.deepEqual(
+      streams.states.map(({ phase }) => phase),
+      ["synced"],
+    );
+  });
+
+  it("of two accounts are two", async () => {
+    const theirs = { ...bucket, identity: serviceAccountIdentity("registry", "other") };
+    api.rights.add(`${ACCOUNT} registry/secrets *`).add(`${theirs.identity} registry/secrets bucket`);
+    await observe("a", bucket, theirs);
+    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`, `${theirs.identity} registry/secrets bucket`]);
+  });
+
+  it("call those who depend on the object that changed, and nobody else", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    api.objects.set("registry/secrets", [secret("bucket", "1"), secret("other", "2")]);
+    await observe("a", bucket);
+    await observe("b", bucket, other);
+    await observe("c", other);
+    called.length = 0;
+    api.streams.get(`${ACCOUNT} registry/secrets *`)?.send("MODIFIED", secret("bucket", "11"));
+    await settled();
+    assert.deepEqual(called, ["a", "b"]);
+    assert.equal(streams.look("a", bucket).version?.resourceVersion, "11");
+    assert.equal(streams.look("c", other).version?.resourceVersion, "2");
+    api.streams.get(`${ACCOUNT} registry/secrets *`)?.send("DELETED", secret("bucket", "12"));
+    await settled();
+    assert.deepEqual(streams.look("a", bucket), { phase: "synced" });
+  });
+
+  it("show nothing of an object to who did not ask for it", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await observe("a", bucket);
+    assert.deepEqual(streams.look("a", other), { phase: "pending" });
+    assert.deepEqual(streams.look("nobody", bucket), { phase: "pending" });
+  });
+
+  it("close when the last one who looked through them has gone", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await observe("a", bucket);
+    await observe("b", other);
+    await observe("a");
+    assert.equal(api.open.length, 1);
+    await observe("b");
+    assert.deepEqual([api.open, streams.states.length], [[], 0]);
+  });
+
+  it("are not opened for who has gone before it was known how wide they may be", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    streams.observe("a", [bucket]);
+    await observe("a");
+    assert.deepEqual([api.open, api.lists, called], [[], 0, []]);
+  });
+
+  it("stay for who depends on one object in two ways, when one of them goes", async () => {
+    api.rights.add("- serviceaccounts *");
+    const asSource = { identity: ACCOUNT, ref: account.ref };
+    await observe("a", account, asSource);
+    await observe("a", account);
+    assert.deepEqual(api.open, ["- serviceaccounts inlay"]);
+    assert.equal(streams.look("a", account).phase, "synced");
+    called.length = 0;
+    api.streams.get("- serviceaccounts inlay")?.send("ADDED", secret("inlay", "11"));
+    await settled();
+    assert.deepEqual(called, ["a"]);
+  });
+
+  it("are not shared because the controller runs as somebody who may watch everything", async () => {
+    api.rights.add("- secrets *").add("- * *").add(`${ACCOUNT} registry/secrets bucket`);
+    await observe("a", bucket);
+    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+  });
+
+  describe("that are refused", () => {
+    it("go one rung down after another, and stay at the last", async () => {
+      api.promised.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
+      await observe("a", bucket, other);
+      for (let attempt = 0; attempt < 5; attempt++) await clock.pass(4_000);
+      const { phase } = streams.look("a", bucket);
+      assert.equal(phase, "failed");
+      assert.equal(streams.states.length, 2);
+      assert.deepEqual(api.reviews, ["- secrets *", "- * *"]);
+      api.rights.add(`${ACCOUNT} registry/secrets bucket`);
+      called.length = 0;
+      await clock.pass(4_000);
+      assert.equal(streams.look("a", bucket).phase, "synced");
+      assert.equal(streams.look("a", other).phase, "failed");
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+      assert.ok(called.includes("a"));
+    });
+
+    it("later, as when a kind is no longer open to the controller, go on as the account", async () => {
+      api.rights.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
+      await observe("a", bucket);
+      assert.deepEqual(api.open, ["- secrets *"]);
+      api.rights.delete("- secrets *");
+      api.streams.get("- secrets *")?.end(apiError(403));
+      for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
+      assert.equal(streams.look("a", bucket).phase, "synced");
+    });
+
+    it("say why, and call who depends on them", async () => {
+      await observe("a", bucket);
+      const look = streams.look("a", bucket);
+      assert.equal(look.phase === "failed" && look.error.status, 403);
+      assert.deepEqual(called, ["a"]);
+    });
+  });
+
+  it("all close when they are stopped", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`).add("- serviceaccounts *");
+    await observe("a", bucket, account);
+    assert.equal(api.open.length, 2);
+    await streams.stop();
+    assert.deepEqual([api.open, streams.states], [[], []]);
+  });
+});
