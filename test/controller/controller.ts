@@ -67,9 +67,9 @@ export class ControllerProcess {
   async ended(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
+    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
     this.#child = undefined;
     this.#starting = undefined;
-    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
     return child.exitCode;
   }
 }
