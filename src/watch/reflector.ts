@@ -153,7 +153,10 @@ export class Reflector<T extends { resourceVersion: string }> {
     try {
       const seconds = 300 + Math.floor(Math.random() * 300);
       // Not before: whoever may list and not watch would otherwise be in step again with every try.
-      const onOpen = () => this.#setState({ phase: "synced" });
+      const onOpen = () => {
+        this.#heard = performance.now();
+        this.#setState({ phase: "synced" });
+      };
       for await (const event of this.#source.watch(this.#version as string, seconds, signal, onOpen)) {
         alarm.refresh();
         this.#heard = performance.now();
