@@ -78,7 +78,8 @@ async function examine(
   const plan = planTarget(target.fields, sources);
   // Sources of different states remove nothing either.
   if (differ?.reason === "SourcesDiffer") throw differ;
-  const live = await readTarget(parts.client, identity, ref);
+  const live = await attempt(readTarget(parts.client, identity, ref));
+  if (live instanceof Problem) throw missingOf(plan) ?? live;
   const schema = await parts.schemas.of(ref.resource);
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
   return { ref, plan, live };

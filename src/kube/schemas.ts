@@ -30,12 +30,14 @@ interface GroupVersionKind {
 
 /** How long the index of hashes is believed. */
 const INDEX_LIVES_MS = 5_000;
+/** For how long, where a group is missing in it: its CRD may have been installed just now. */
+const NEW_LIVES_MS = 500;
 const PREFIX = "#/components/schemas/";
 
 export class Schemas {
   readonly #transport: Transport;
   readonly #documents = new Map<string, Document>();
-  #index: { content: Promise<Index>; until: number } | undefined;
+  #index: { content: Promise<Index>; since: number } | undefined;
 
   constructor(transport: Transport) {
     this.#transport = transport;
@@ -45,7 +47,7 @@ export class Schemas {
   async of(resource: Resource): Promise<KindSchema | undefined> {
     const apiVersion = apiVersionOf(resource);
     const key = resource.group === "" ? `api/${apiVersion}` : `apis/${apiVersion}`;
-    const url = (await this.#currentIndex()).paths[key]?.serverRelativeURL;
+    const url = (await this.#addressOf(key)) ?? (await this.#addressOf(key, NEW_LIVES_MS));
     if (url === undefined) return undefined;
     const schemas = await this.#document(key, url).schemas;
     const root = Object.values(schemas).find((schema) =>
@@ -57,10 +59,15 @@ export class Schemas {
     return { root, resolve: (ref) => (ref.startsWith(PREFIX) ? schemas[ref.slice(PREFIX.length)] : undefined) };
   }
 
-  async #currentIndex(): Promise<Index> {
-    if (this.#index === undefined || this.#index.until < Date.now()) {
+  /** Where a group and version is published, by an index that is not older than that. */
+  async #addressOf(key: string, livesMs = INDEX_LIVES_MS): Promise<string | undefined> {
+    return (await this.#currentIndex(livesMs)).paths[key]?.serverRelativeURL;
+  }
+
+  async #currentIndex(livesMs: number): Promise<Index> {
+    if (this.#index === undefined || this.#index.since + livesMs < Date.now()) {
       const content = this.#get<Index>("/openapi/v3");
-      this.#index = { content, until: Date.now() + INDEX_LIVES_MS };
+      this.#index = { content, since: Date.now() };
       content.catch(() => {
         this.#index = undefined;
       });

@@ -34,6 +34,15 @@ export async function installKind(api: Api, kind: Kind): Promise<void> {
     },
   });
   await eventually(async () => assert.ok(await api.find(objectPath(kind))));
+  await eventually(() => assertPublished(api, kind), 30_000);
+}
+
+/** The API server publishes a kind's schema some time after it serves the kind. */
+async function assertPublished(api: Api, kind: Kind): Promise<void> {
+  const { paths } = await api.get("/openapi/v3");
+  const address = paths[`apis/${apiVersionOf(kind)}`]?.serverRelativeURL;
+  assert.ok(address, `${kind.group} is not published yet`);
+  assert.match(JSON.stringify(await api.get(address)), new RegExp(`"kind":"${kind.kind}"`));
 }
 
 /** Deletes the CRD, and with it all objects of the kind, and waits until the kind is not served any more. */
