@@ -7,6 +7,8 @@ import { type ControlPlane, startControlPlane } from "../test/control-plane/cont
 import { install } from "../test/control-plane/install.ts";
 
 const root = join(import.meta.dirname, "..");
+/** In the cluster's folder. */
+export const AUDIT_LOG = "audit.log";
 /** The published CRD of HarborCluster is about this long. */
 const CRD_BYTES = 500_000;
 
@@ -14,7 +16,12 @@ const CRD_BYTES = 500_000;
 export type AnyObject = any;
 
 export async function startCluster(): Promise<ControlPlane> {
-  const cluster = await startControlPlane();
+  const cluster = await startControlPlane({
+    apiServerFlags: [
+      `--audit-policy-file=${join(import.meta.dirname, "audit-policy.yaml")}`,
+      `--audit-log-path=${AUDIT_LOG}`,
+    ],
+  });
   await install(cluster);
   const file = join(root, "samples", "harbor", "crd", "harborcluster.yaml");
   const crd = weighted(parse(await readFile(file, "utf8")));
