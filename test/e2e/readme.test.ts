@@ -35,7 +35,7 @@ describe("the README", function () {
   });
 
   after(async () => {
-    if (controller?.pid !== undefined) process.kill(-controller.pid, "SIGINT");
+    if (controller?.pid !== undefined && controller.exitCode === null) process.kill(-controller.pid, "SIGINT");
     await cluster?.stop();
   });
 
@@ -60,7 +60,10 @@ describe("the README", function () {
     controller?.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
       output += chunk;
     });
-    await eventually(() => assert.match(output, /controller started/));
+    await eventually(() => {
+      assert.equal(controller?.exitCode, null, "the controller ended");
+      assert.match(output, /controller started/);
+    });
   });
 
   it("applies Harbor's story and shows it ready", async () => {
