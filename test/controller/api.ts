@@ -100,8 +100,8 @@ export class Api {
     });
     const text = await answer.body.text();
     // What it does not serve at all, it answers with plain text.
-    const isJson = String(answer.headers["content-type"]).startsWith("application/json");
-    const parsed = isJson ? JSON.parse(text) : { message: text };
+    // Some answers are JSON and called plain text, such as /openapi/v3; others are plain text, such as some 404.
+    const parsed = /^\s*[[{]/.test(text) ? JSON.parse(text) : { message: text };
     if (answer.statusCode >= 300) throw new RequestFailed(`${method} ${path}`, answer.statusCode, parsed);
     return parsed;
   }
