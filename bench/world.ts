@@ -1,4 +1,5 @@
 /** Namespaces, Secrets, HarborClusters and bindings by the thousand, as the measurements need them. */
+import { harborCluster } from "../test/controller/team.ts";
 import type { AnyObject, Client } from "./cluster.ts";
 import { atOnce } from "./cluster.ts";
 
@@ -43,7 +44,7 @@ export async function makeSecrets(client: Client, namespaceOf: (i: number) => st
 
 /** `count` HarborClusters `h-0`…; `accesskey` is there from the start where a binding is not to fill it. */
 export async function makeHarbors(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
-  await atOnce(count, WIDTH, (i) => client.send("POST", harborPath(namespaceOf(i)), harbor(`h-${i}`)));
+  await atOnce(count, WIDTH, (i) => client.send("POST", harborPath(namespaceOf(i)), harborCluster(`h-${i}`)));
 }
 
 export async function makeBindings(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
@@ -71,17 +72,3 @@ export async function makeBindings(client: Client, namespaceOf: (i: number) => s
 }
 
 export const accessKeyOf = (object: AnyObject): string | undefined => object.spec.storage.spec.s3.accesskey;
-
-function harbor(name: string): object {
-  return {
-    apiVersion: "goharbor.io/v1beta1",
-    kind: "HarborCluster",
-    metadata: { name },
-    spec: {
-      externalURL: "https://harbor.example.com",
-      version: "2.5.0",
-      storage: { kind: "S3", spec: { s3: { region: "eu-central-1", bucket: "harbor" } } },
-      database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "db.example.com", port: 5432 }] } } },
-    },
-  };
-}

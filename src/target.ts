@@ -46,16 +46,22 @@ export async function prepareTarget(
   if (found instanceof Problem) return { record, problem: found };
   const missing = missingOf(found.plan) ?? run.differ;
   if (missing) return { record, problem: missing };
-  const decided = await attempt(
-    (async () => {
-      const live = released ? await readTarget(run.parts.client, run.identity, found.ref) : found.live;
-      const conflicts = conflictsOf(run.binding, target);
-      const desired = { plan: found.plan, fieldManager: fieldManagerOf(run.binding), conflicts };
-      const decision = decide(desired, live, record);
-      return { ref: found.ref, live, desired, decision, record: noted(record, live, decision) };
-    })(),
-  );
+  const decided = await attempt(decideTarget(run, target, found, record, released));
   return decided instanceof Problem ? { record, problem: decided } : decided;
+}
+
+/** What to write, from the target as it is once nothing is left of what its fields name no more. Throws Problem. */
+async function decideTarget(
+  { parts, binding, identity }: Run,
+  target: Target,
+  { ref, plan, live: before }: Examined,
+  record: TargetStatus,
+  released: boolean,
+): Promise<Prepared> {
+  const live = released ? await readTarget(parts.client, identity, ref) : before;
+  const desired = { plan, fieldManager: fieldManagerOf(binding), conflicts: conflictsOf(binding, target) };
+  const decision = decide(desired, live, record);
+  return { ref, live, desired, decision, record: noted(record, live, decision) };
 }
 
 interface Examined {

@@ -93,17 +93,7 @@ export class Team {
 
   /** Makes a HarborCluster as one would keep it in git, without access key and endpoint. */
   harbor(name = "harbor", s3: object = {}): Promise<AnyObject> {
-    return this.api.create(this.path("goharbor.io/v1beta1", "harborclusters"), {
-      apiVersion: "goharbor.io/v1beta1",
-      kind: "HarborCluster",
-      metadata: { name },
-      spec: {
-        externalURL: "https://harbor.example.com",
-        version: "2.5.0",
-        storage: { kind: "S3", spec: { s3: { region: "eu-central-1", bucket: "harbor", ...s3 } } },
-        database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "db.example.com", port: 5432 }] } } },
-      },
-    });
+    return this.api.create(this.path("goharbor.io/v1beta1", "harborclusters"), harborCluster(name, s3));
   }
 
   /** What stands in spec.storage.spec.s3 of a HarborCluster. */
@@ -268,3 +258,18 @@ export function s3Fields(...names: string[]): object {
 
 /** Waits long enough for a controller that would do something wrong to have done it. */
 export { setTimeout as pause } from "node:timers/promises";
+
+/** A HarborCluster without access key and endpoint. */
+export function harborCluster(name: string, s3: object = {}): object {
+  return {
+    apiVersion: "goharbor.io/v1beta1",
+    kind: "HarborCluster",
+    metadata: { name },
+    spec: {
+      externalURL: "https://harbor.example.com",
+      version: "2.5.0",
+      storage: { kind: "S3", spec: { s3: { region: "eu-central-1", bucket: "harbor", ...s3 } } },
+      database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "db.example.com", port: 5432 }] } } },
+    },
+  };
+}
