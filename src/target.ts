@@ -4,6 +4,7 @@ import { readTarget, writeTarget } from "./apply/write.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, conflictsOf, onReleaseOf, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
+import { sameJson } from "./model/json.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import type { Plan } from "./model/plan.ts";
@@ -15,10 +16,15 @@ import { checkAgainstSchema } from "./transform/schema-check.ts";
 import { pathsOf, releasePaths } from "./undo.ts";
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
-export type Prepared = { record: TargetStatus } & (
-  | { problem: Problem }
-  | { ref: ObjectRef; live: KubeObject; desired: Desired; decision: Decision }
-);
+export type Prepared = Ready | { record: TargetStatus; problem: Problem };
+
+interface Ready {
+  record: TargetStatus;
+  ref: ObjectRef;
+  live: KubeObject;
+  desired: Desired;
+  decision: Decision;
+}
 
 /** A target of the spec, and what status says of it. */
 export interface Named {
@@ -52,14 +58,26 @@ export async function prepareTarget(
 
 /** What to write, from the target as it is once nothing is left of what its fields name no more. Throws Problem. */
 async function decideTarget(
-  { parts, binding, identity }: Run,
+  run: Run,
   target: Target,
-  { ref, plan, live: before }: Examined,
+  { ref, plan, live }: Examined,
   record: TargetStatus,
   released: boolean,
-): Promise<Prepared> {
-  const live = released ? await readTarget(parts.client, identity, ref) : before;
+): Promise<Ready> {
+  const { binding } = run;
   const desired = { plan, fieldManager: fieldManagerOf(binding), conflicts: conflictsOf(binding, target) };
+  return decideOn(run, ref, desired, record, released ? undefined : live);
+}
+
+/** What to write to a target as it was read, or as it is now. Throws Problem. */
+async function decideOn(
+  { parts, identity }: Run,
+  ref: ObjectRef,
+  desired: Desired,
+  record: TargetStatus,
+  read?: KubeObject,
+): Promise<Ready> {
+  const live = read ?? (await readTarget(parts.client, identity, ref));
   const decision = decide(desired, live, record);
   return { ref, live, desired, decision, record: noted(record, live, decision) };
 }
@@ -113,8 +131,11 @@ function isMistake({ healing, reason }: Problem): boolean {
   return healing === "edit" || reason === "UnknownField" || reason === "TypeMismatch";
 }
 
+/** How often a write is decided anew within one run because somebody else wrote the target at the same time. */
+const TRIES = 5;
+
 /** Writes what was prepared, unless it stands there already or somebody keeps changing it back. */
-export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOutcome> {
+export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): Promise<TargetOutcome> {
   if ("problem" in prepared) return { record: prepared.record, problem: prepared.problem };
   const { parts, binding } = run;
   const { ref, live, desired, decision } = prepared;
@@ -125,8 +146,9 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
   const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy, run.sourceUids);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
   try {
-    const { metadata } = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
-    const { uid, resourceVersion, generation } = metadata;
+    const answer = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
+    if (answer === "stale") return syncTarget(run, await decideAgain(run, prepared, tries - 1), tries - 1);
+    const { uid, resourceVersion, generation } = answer.metadata;
     const written = { ref, version: { uid, resourceVersion, generation } };
     parts.propagation.wrote(bindingKey(binding));
     // The server spells the value in its own way, and it stood there already.
@@ -147,6 +169,16 @@ export async function syncTarget(run: Run, prepared: Prepared): Promise<TargetOu
     if (!(error instanceof Problem)) throw error;
     return { record: prepared.record, problem: error };
   }
+}
+
+/** The same with the target as it is now. What status says of it before the write has to be as true of that. */
+async function decideAgain(run: Run, prepared: Ready, tries: number): Promise<Prepared> {
+  const { record, ref, desired } = prepared;
+  const changing = new Problem("Unavailable", "the target changes faster than it can be written; it is tried again");
+  if (tries === 0) return { record, problem: changing };
+  const again = await attempt(decideOn(run, ref, desired, record));
+  if (again instanceof Problem) return { record, problem: again };
+  return sameJson(again.record, record) ? again : { record, problem: changing };
 }
 
 /** A fight that is not over is said so even while our value stands. */

@@ -21,8 +21,6 @@ export interface Decision {
   write: boolean;
   /** Take the fields from whoever holds them: because the binding says so, or because they are ours by record. */
   force: boolean;
-  /** The write is only right for the version that was read: it carries values of it, or is forced while some fields are not ours yet. */
-  guarded: boolean;
   /** Paths that are written for the first time. */
   acquires: string[];
   /** Objects that will come to be on the way to those paths. */
@@ -76,8 +74,6 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     write: !isDone || strays.length > 0,
     strays,
     force: desired.conflicts === "Force" || acquired.length < fields.length,
-    guarded:
-      carried.length > 0 || (desired.conflicts === "Fail" && acquired.length > 0 && acquired.length < fields.length),
     carried,
     acquires,
     parents: missingParents(

@@ -22,8 +22,9 @@ export async function readTarget(client: Client, identity: Identity, ref: Object
 }
 
 /**
- * Writes all fields of the plan in one request, and what is carried, to the very object that was read: its uid goes with it, so nothing is
- * ever created. Throws Problem; `Unavailable` when the object changed in between, which asks for another try.
+ * Writes all fields of the plan in one request, and what is carried, to the very version that was read: nothing is ever
+ * created, and a write that comes late, from a process that was paused, is not taken. `stale` when the object changed in
+ * between. Throws Problem.
  */
 export async function writeTarget(
   client: Client,
@@ -32,7 +33,7 @@ export async function writeTarget(
   desired: Desired,
   decision: Decision,
   live: KubeObject,
-): Promise<KubeObject> {
+): Promise<KubeObject | "stale"> {
   const { fieldManager, plan } = desired;
   const leaves = leavesOf([...plan.fields, ...decision.carried]);
   try {
@@ -40,7 +41,7 @@ export async function writeTarget(
     const { uid, resourceVersion } = (
       strays.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...strays], CONTROLLER_MANAGER) : live
     ).metadata;
-    if (decision.guarded) leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
+    leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
     return await client.apply(identity, ref, uid, leaves, {
       fieldManager,
       force: decision.force,
@@ -51,11 +52,10 @@ export async function writeTarget(
         error.conflicts.flatMap(({ manager, path }) => contested(plan, path).map((ours) => ({ manager, path: ours }))),
       );
     }
-    if (isStatus(error, 409)) throw changedMeanwhile();
+    if (isStatus(error, 409)) return "stale";
     // So it is answered when an object was made anew under the name, too.
-    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid) {
-      throw changedMeanwhile();
-    }
+    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
+      return "stale";
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
 }
@@ -70,10 +70,6 @@ function contested({ fields }: Plan, theirs: string): string[] {
     );
   });
   return (meant.length > 0 ? meant : paths).map(String);
-}
-
-function changedMeanwhile(): Problem {
-  return new Problem("Unavailable", "the target changed while it was written; it is tried again");
 }
 
 function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {

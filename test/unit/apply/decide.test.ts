@@ -116,14 +116,14 @@ describe("a field that is left out", () => {
   const carriedBy = (decision: Decision) =>
     decision.carried.map(({ path, value }) => [String(path), value.reveal()] as const);
 
-  it("is said again as it stands when the others are written, for the version that was read", () => {
+  it("is said again as it stands when the others are written", () => {
     const entries = [entry(OURS, ["spec.a", "spec.b", "spec.d"])];
     const decision = decided({ want: { "spec.a": "new" }, live, entries, ours, waiting: ["spec.b", "spec.d"] });
     assert.deepEqual(carriedBy(decision), [
       ["spec.b", SECRET],
       ["spec.d", ["y"]],
     ]);
-    assert.ok(decision.write && decision.guarded);
+    assert.ok(decision.write);
     assert.ok(!JSON.stringify(decision).includes(SECRET));
   });
 
@@ -160,13 +160,13 @@ describe("a field of another manager", () => {
     );
   });
 
-  it("is taken when the binding says Force, whatever was changed since it was read", () => {
-    const { write, force, guarded } = decided({
+  it("is taken when the binding says Force", () => {
+    const { write, force } = decided({
       ...theirs,
       entries: [entry("argocd", ["spec.s3.key"])],
       conflicts: "Force",
     });
-    assert.deepEqual({ write, force, guarded }, { write: true, force: true, guarded: false });
+    assert.deepEqual({ write, force }, { write: true, force: true });
   });
 
   it("is no conflict when it holds the same value", () => {
@@ -179,15 +179,15 @@ describe("a field of another manager", () => {
   });
 
   it("is retaken when it is ours by record, and who took it is named once", () => {
-    const { write, force, guarded, takenBy, acquires } = decided({
+    const { write, force, takenBy, acquires } = decided({
       want: { "spec.a": "x", "spec.b": "y" },
       live: { spec: { a: "edited", b: "edited" } },
       entries: [entry("kubectl-edit", ["spec.a", "spec.b"], { operation: "Update" })],
       ours: ["spec.a", "spec.b"],
     });
     assert.deepEqual(
-      { write, force, guarded, takenBy, acquires },
-      { write: true, force: true, guarded: false, takenBy: ["kubectl-edit"], acquires: [] },
+      { write, force, takenBy, acquires },
+      { write: true, force: true, takenBy: ["kubectl-edit"], acquires: [] },
     );
   });
 
@@ -209,19 +209,18 @@ describe("a field of another manager", () => {
 });
 
 describe("a first write", () => {
-  it("is not forced, and needs no guard: the API server reports who holds the field", () => {
-    const { force, guarded } = decided({ want: { "spec.a": "x" }, live: { spec: {} } });
-    assert.deepEqual({ force, guarded }, { force: false, guarded: false });
+  it("is not forced: the API server reports who holds the field", () => {
+    assert.equal(decided({ want: { "spec.a": "x" }, live: { spec: {} } }).force, false);
   });
 
-  it("beside fields that are ours is forced, and so only right for the version that was read", () => {
-    const { force, guarded, acquires } = decided({
+  it("beside fields that are ours is forced", () => {
+    const { force, acquires } = decided({
       want: { "spec.mine": "x", "spec.new": "y" },
       live: { spec: { mine: "x" } },
       entries: [entry(OURS, ["spec.mine"])],
       ours: ["spec.mine"],
     });
-    assert.deepEqual({ force, guarded, acquires }, { force: true, guarded: true, acquires: ["spec.new"] });
+    assert.deepEqual({ force, acquires }, { force: true, acquires: ["spec.new"] });
   });
 
   it("notes the objects that come to be on the way, and none that exists", () => {

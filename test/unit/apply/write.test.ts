@@ -12,7 +12,6 @@ import { SecretValue } from "../../../src/model/secret-value.ts";
 const decision: Decision = {
   write: true,
   force: false,
-  guarded: false,
   acquires: [],
   parents: [],
   takenBy: [],
@@ -30,7 +29,8 @@ const ref: ObjectRef = {
   name: "a",
 };
 
-async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise<JsonObject> {
+/** What was sent, or that the object changed meanwhile. */
+async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise<JsonObject | "stale"> {
   let sent: JsonObject = {};
   const client = {
     get: async () => ({ ...live, metadata: { ...live.metadata, uid: uidNow } }),
@@ -42,13 +42,17 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
   } as unknown as Client;
   const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v") }));
   const desired = { plan: { fields, leftOut: [] }, fieldManager: "inlay/registry/b", conflicts: "Fail" as const };
-  await writeTarget(client, "", ref, desired, decision, live);
+  if ((await writeTarget(client, "", ref, desired, decision, live)) === "stale") return "stale";
   return JSON.parse(JSON.stringify(sent));
 }
 
 describe("the write of a target", () => {
-  it("holds the named leaves and nothing else", async () => {
-    assert.deepEqual(await write(["a.b", "a.c", "d"]), { a: { b: "v", c: "v" }, d: "v" });
+  const metadata = { resourceVersion: "1" };
+
+  it("holds the named leaves, the version that was read, and nothing else", async () => {
+    assert.deepEqual(await write(["a.b", "a.c", "d"]), { a: { b: "v", c: "v" }, d: "v", metadata });
+    const labelled = { labels: { l: "v" }, ...metadata };
+    assert.deepEqual(await write(["metadata.labels.l"]), { metadata: labelled });
   });
 
   const inherited = Object.getOwnPropertyNames(Object.prototype).filter(
@@ -60,6 +64,7 @@ describe("the write of a target", () => {
       assert.deepEqual(await write([`config.${name}.call`, `${name}.name`]), {
         config: { [name]: { call: "v" } },
         [name]: { name: "v" },
+        metadata,
       });
       assert.deepEqual(Object.getOwnPropertyDescriptors(Object.prototype), before);
       assert.equal(Object.hasOwn(Object.prototype.hasOwnProperty, "call"), false);
@@ -86,9 +91,13 @@ describe("the write of a target", () => {
     );
   });
 
+  it("is stale when the object changed since it was read", async () => {
+    assert.equal(await write(["a"], new ApiError("PATCH /x", 409, "Conflict")), "stale");
+  });
+
   it("takes a refusal of an object made anew under the name for a change, not for a fault of the value", async () => {
     const invalid = new ApiError("PATCH /x", 422, "Invalid");
-    await assert.rejects(write(["a"], invalid, "2"), (problem: Problem) => problem.reason === "Unavailable");
+    assert.equal(await write(["a"], invalid, "2"), "stale");
     await assert.rejects(write(["a"], invalid, "1"), (problem: Problem) => problem.reason === "Rejected");
   });
 });
