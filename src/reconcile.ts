@@ -4,12 +4,20 @@
  */
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
-import { FINALIZER, missingPolicyOf, type SecretBinding, type Status, type TargetStatus } from "./model/binding.ts";
+import {
+  FINALIZER,
+  missingPolicyOf,
+  type SecretBinding,
+  type Status,
+  type StoredBinding,
+  type TargetStatus,
+} from "./model/binding.ts";
 import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
+import { storedStatus } from "./model/status-records.ts";
 import type { Parts, Run } from "./parts.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
 import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
@@ -114,9 +122,8 @@ export class Reconciler {
   async #writeStatus(binding: SecretBinding, status: Status): Promise<SecretBinding> {
     if (isSameStatus(binding.status, status)) return binding;
     const { client, bindings } = this.#parts;
-    const written = await client.replaceStatus(CONTROLLER, refOf(binding), { ...binding, status }, CONTROLLER_MANAGER);
-    bindings.wrote(written);
-    return written;
+    const stored: StoredBinding = { ...binding, status: storedStatus(status) };
+    return bindings.wrote(await client.replaceStatus(CONTROLLER, refOf(binding), stored, CONTROLLER_MANAGER));
   }
 
   /** A binding that removes what it wrote holds its own deletion until that is done; others hold nothing. */
@@ -131,9 +138,7 @@ export class Reconciler {
   async #setFinalizers(binding: SecretBinding, finalizers: string[]): Promise<SecretBinding> {
     const { client, bindings } = this.#parts;
     const patch = { metadata: { resourceVersion: binding.metadata.resourceVersion, finalizers } };
-    const written = await client.mergePatch<SecretBinding>(CONTROLLER, refOf(binding), patch, CONTROLLER_MANAGER);
-    bindings.wrote(written);
-    return written;
+    return bindings.wrote(await client.mergePatch(CONTROLLER, refOf(binding), patch, CONTROLLER_MANAGER));
   }
 
   /** Nothing is watched either: what happened meanwhile is seen when the binding goes on. */

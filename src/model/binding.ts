@@ -1,15 +1,22 @@
 /** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
 import type { MissingPolicy } from "./problem.ts";
-import type { SecretBinding } from "./secret-binding.ts";
+import type { SecretBinding as StoredBinding } from "./secret-binding.ts";
 
-export type { SecretBinding };
+export type { StoredBinding };
+export type StoredStatus = NonNullable<StoredBinding["status"]>;
+export type StoredRecord = NonNullable<StoredStatus["targets"]>[number];
+/** A binding as the API server has it, but with one record for each object; see status-records.ts. */
+export type SecretBinding = Omit<StoredBinding, "status"> & { status?: Status };
 export type Source = SecretBinding["spec"]["sources"][number];
 export type Target = SecretBinding["spec"]["targets"][number];
 export type Field = Target["fields"][number];
-export type Status = NonNullable<SecretBinding["status"]>;
+export type Status = Omit<StoredStatus, "targets"> & { targets?: TargetStatus[] };
 export type Condition = NonNullable<Status["conditions"]>[number];
-/** What status says of one target: its outcome, and the record of what there is ours. */
-export type TargetStatus = NonNullable<Status["targets"]>[number];
+/** What status says of one object: its outcome, and the record of what there is ours. */
+export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "objects"> & {
+  /** The binding does not name this object alone: status puts it together with others in the same state. */
+  selected?: true;
+};
 
 export const FINALIZER = "inlay.dev/release";
 
@@ -19,7 +26,7 @@ export function sourceName(source: Source): string {
 }
 
 /** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
-export function bindingKey(binding: SecretBinding): string {
+export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
 }
 

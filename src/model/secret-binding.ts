@@ -228,38 +228,76 @@ export interface SecretBinding {
       observedGeneration?: number;
     }[];
     /**
-     * Every object that is or was written, with the record of what there is this binding's.
+     * Every object that is or was written, with the record of what there is this binding's. Objects that were selected and are in the same state stand in one entry.
      */
-    targets?: {
-      apiVersion: string;
-      kind: string;
-      namespace?: string;
-      name: string;
-      /**
-       * The uid of the object that paths, acquiring and parents speak of.
-       */
-      uid?: string;
-      /**
-       * Synced, or why it is not.
-       */
-      reason: string;
-      message?: string;
-      /**
-       * What becomes of paths when this target is no longer named.
-       */
-      onRelease?: "Retain" | "Remove";
-      /**
-       * The fields that this binding holds. Never a value.
-       */
-      paths?: string[];
-      /**
-       * The fields that are about to be written for the first time. Released like paths, never forced.
-       */
-      acquiring?: string[];
-      /**
-       * The objects that came to be on the way to a path, removed with it when they are left empty.
-       */
-      parents?: string[];
-    }[];
+    targets?: (
+      | {
+          apiVersion: string;
+          kind: string;
+          namespace?: string;
+          name: string;
+          /**
+           * The uid of the object that paths, acquiring and parents speak of.
+           */
+          uid?: string;
+          objects?: never;
+          /**
+           * Synced, or why it is not.
+           */
+          reason: string;
+          message?: string;
+          /**
+           * What becomes of paths when this target is no longer named.
+           */
+          onRelease?: "Retain" | "Remove";
+          /**
+           * The fields that this binding holds. Never a value.
+           */
+          paths?: string[];
+          /**
+           * The fields that are about to be written for the first time. Released like paths, never forced.
+           */
+          acquiring?: string[];
+          /**
+           * The objects that came to be on the way to a path, removed with it when they are left empty.
+           */
+          parents?: string[];
+        }
+      | {
+          apiVersion: string;
+          kind: string;
+          namespace?: string;
+          name?: never;
+          /**
+           * The uid of the object that paths, acquiring and parents speak of.
+           */
+          uid?: string;
+          /**
+           * The objects that were selected, as "namespace/name uid", or "name uid" where the kind belongs to the cluster; instead of namespace, name and uid.
+           */
+          objects: string[];
+          /**
+           * Synced, or why it is not.
+           */
+          reason: string;
+          message?: string;
+          /**
+           * What becomes of paths when this target is no longer named.
+           */
+          onRelease?: "Retain" | "Remove";
+          /**
+           * The fields that this binding holds. Never a value.
+           */
+          paths?: string[];
+          /**
+           * The fields that are about to be written for the first time. Released like paths, never forced.
+           */
+          acquiring?: string[];
+          /**
+           * The objects that came to be on the way to a path, removed with it when they are left empty.
+           */
+          parents?: string[];
+        }
+    )[];
   };
 }

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../model/binding.ts";
 import { describeObject } from "../model/kube-object.ts";
 import type { TargetOutcome } from "../model/outcome.ts";
+import { storedStatus } from "../model/status-records.ts";
 
 /** Longer messages are cut: a status is read by people. */
 const LONGEST_MESSAGE = 1024;
@@ -64,8 +65,9 @@ export function withRecords(binding: SecretBinding, targets: readonly TargetStat
   return { ...binding.status, targets: [...targets] };
 }
 
+/** Whether the two are stored alike. */
 export function isSameStatus(a: Status | undefined, b: Status): boolean {
-  return isDeepStrictEqual(a, b);
+  return a !== undefined && isDeepStrictEqual(storedStatus(a), storedStatus(b));
 }
 
 function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {

@@ -3,8 +3,9 @@ import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
-import { bindingKey, type SecretBinding } from "../model/binding.ts";
+import { bindingKey, type SecretBinding, type StoredBinding } from "../model/binding.ts";
 import type { Resource } from "../model/kube-object.ts";
+import { asRecorded } from "../model/status-records.ts";
 import { Reflector, type RestartReason, type StreamState } from "./reflector.ts";
 
 export const SECRET_BINDINGS: Resource = {
@@ -18,7 +19,7 @@ export const SECRET_BINDINGS: Resource = {
 
 interface Kept {
   resourceVersion: string;
-  binding: SecretBinding;
+  binding: StoredBinding;
 }
 
 export interface BindingStoreEvents {
@@ -34,19 +35,19 @@ export interface BindingStoreEvents {
 export class BindingStore {
   readonly #reflector: Reflector<Kept>;
   /** What the server answered to writes of ours that the watch has not brought yet. */
-  readonly #written = new Map<string, SecretBinding>();
+  readonly #written = new Map<string, StoredBinding>();
 
   constructor(transport: Transport, events: BindingStoreEvents) {
     const source = new ListWatch(transport, CONTROLLER, { resource: SECRET_BINDINGS, form: "whole" });
     this.#reflector = new Reflector<Kept>(source, {
       keep: (object) => ({
         resourceVersion: object.metadata.resourceVersion,
-        binding: object as unknown as SecretBinding,
+        binding: object as unknown as StoredBinding,
       }),
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
         const isAnother = before?.binding.metadata.uid !== after?.binding.metadata.uid;
-        if (before !== undefined && isAnother) events.gone(key, before.binding);
+        if (before !== undefined && isAnother) events.gone(key, asRecorded(before.binding));
         if (after !== undefined) events.changed(key, "change");
       },
       stateChanged: (state) => {
@@ -61,19 +62,20 @@ export class BindingStore {
   get(key: string): SecretBinding | undefined {
     const watched = this.#reflector.get(key)?.binding;
     const written = this.#written.get(key);
-    if (watched === undefined || written === undefined) return watched;
-    if (isNewer(written, watched)) return written;
+    if (watched === undefined) return undefined;
+    if (written !== undefined && isNewer(written, watched)) return asRecorded(written);
     this.#written.delete(key);
-    return watched;
+    return asRecorded(watched);
   }
 
   /**
    * Takes the answer to a write of ours for the binding's state until the watch has caught up. The last write to a deleted
    * binding may be answered after the watch said that it is gone.
    */
-  wrote(binding: SecretBinding): void {
+  wrote(binding: StoredBinding): SecretBinding {
     const key = bindingKey(binding);
     if (this.#reflector.get(key) !== undefined) this.#written.set(key, binding);
+    return asRecorded(binding);
   }
 
   get state(): StreamState {
@@ -90,6 +92,6 @@ export class BindingStore {
 }
 
 /** Of one object, resourceVersions grow; of an object made anew under the same name they do too. */
-function isNewer(a: SecretBinding, b: SecretBinding): boolean {
+function isNewer(a: StoredBinding, b: StoredBinding): boolean {
   return BigInt(a.metadata.resourceVersion) > BigInt(b.metadata.resourceVersion);
 }

@@ -1,0 +1,73 @@
+/**
+ * What status records comes in, one record for each object; out goes what is stored, in which selected objects that are in
+ * the same state share an entry, so that a thousand of them have room. And back. Pure.
+ */
+import type { SecretBinding, Status, StoredBinding, StoredRecord, StoredStatus, TargetStatus } from "./binding.ts";
+
+/** So many different messages are kept of selected objects; others say their reason alone. */
+const MOST_MESSAGES = 10;
+
+export function storedStatus(status: Status): StoredStatus {
+  const { targets, ...rest } = status;
+  return targets === undefined ? rest : { ...rest, targets: compact(targets) };
+}
+
+/** The binding as the rest of the program knows it. */
+export function asRecorded(stored: StoredBinding): SecretBinding {
+  const { status } = stored;
+  if (status?.targets === undefined) return stored as SecretBinding;
+  return { ...stored, status: { ...status, targets: expand(status.targets) } };
+}
+
+export function compact(records: readonly TargetStatus[]): StoredRecord[] {
+  const stored: StoredRecord[] = [];
+  const groups = new Map<string, string[]>();
+  const messages = new Set<string>();
+  for (const record of records) {
+    if (!record.selected) {
+      stored.push(record);
+      continue;
+    }
+    const { selected: _, namespace, name, uid, message, ...state } = record;
+    if (message !== undefined && messages.size < MOST_MESSAGES) messages.add(message);
+    const told = message !== undefined && messages.has(message) ? { ...state, message } : state;
+    const key = JSON.stringify(Object.entries(told).sort(([a], [b]) => (a < b ? -1 : 1)));
+    const objects = groups.get(key) ?? [];
+    objects.push(textOf({ namespace, name, uid }));
+    if (groups.has(key)) continue;
+    groups.set(key, objects);
+    stored.push({ ...told, objects });
+  }
+  return stored;
+}
+
+export function expand(stored: readonly StoredRecord[]): TargetStatus[] {
+  return stored.flatMap((record) => {
+    if (record.objects === undefined) return [record];
+    const { objects, name: _, ...state } = record;
+    return objects.map((text): TargetStatus => ({ ...state, ...objectOf(text), selected: true }));
+  });
+}
+
+interface NamedObject {
+  namespace?: string | undefined;
+  name: string;
+  uid?: string | undefined;
+}
+
+/** A name has no slash and no percent sign, and of few kinds a blank. */
+function textOf({ namespace, name, uid }: NamedObject): string {
+  const where = namespace === undefined ? "" : `${namespace}/`;
+  return `${where}${name.replaceAll(" ", "%20")}${uid === undefined ? "" : ` ${uid}`}`;
+}
+
+function objectOf(text: string): { namespace?: string; name: string; uid?: string } {
+  const [where = "", uid] = text.split(" ");
+  const slash = where.indexOf("/");
+  const namespace = slash < 0 ? undefined : where.slice(0, slash);
+  return {
+    ...(namespace !== undefined && { namespace }),
+    name: where.slice(slash + 1).replaceAll("%20", " "),
+    ...(uid !== undefined && { uid }),
+  };
+}
