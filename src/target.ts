@@ -12,7 +12,7 @@ import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
 import type { Run } from "./parts.ts";
 import { checkFields, missingOf, planTarget } from "./transform/plan.ts";
-import { checkAgainstSchema } from "./transform/schema-check.ts";
+import { checkAgainstSchema, schemaIn } from "./transform/schema-check.ts";
 import { pathsOf, releasePaths } from "./undo.ts";
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
@@ -99,12 +99,12 @@ async function examine(
   checkFields(target.fields, sources.keys());
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
-  const plan = planTarget(target.fields, sources);
+  const schema = await parts.schemas.of(ref.resource);
+  const plan = planTarget(target.fields, sources, schema && schemaIn(schema.root, schema.resolve));
   // Sources of different states remove nothing either.
   if (differ?.reason === "SourcesDiffer") throw differ;
   const live = await attempt(readTarget(parts.client, identity, ref));
   if (live instanceof Problem) throw missingOf(plan) ?? live;
-  const schema = await parts.schemas.of(ref.resource);
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
   return { ref, plan, live };
 }

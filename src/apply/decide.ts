@@ -68,7 +68,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
   const carried = waitingIn(desired).flatMap((path) => {
     const value = heldPart(live, desired.fieldManager, path);
-    return value === undefined ? [] : [{ path, value: new SecretValue(value) }];
+    return value === undefined ? [] : [{ path, value: new SecretValue(value), fromSecret: true }];
   });
   return {
     write: !isDone || strays.length > 0,

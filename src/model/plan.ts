@@ -9,6 +9,8 @@ export interface PlannedField {
   readonly value: SecretValue<JsonValue>;
   /** The value is bytes, in base64. */
   readonly isBytes?: boolean;
+  /** A value of a Secret may have gone into it. */
+  readonly fromSecret: boolean;
 }
 
 /** A field whose value is not there; its policy says what becomes of it. */

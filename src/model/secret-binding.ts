@@ -188,7 +188,7 @@ export interface SecretBinding {
                 };
             template?: never;
             /**
-             * The type of the value. Keys and templates are strings unless it says otherwise, fields of objects and what a pointer finds keep the type that they have. bytes are written in base64; json and yaml are parsed.
+             * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
              */
             as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
           }
@@ -203,7 +203,7 @@ export interface SecretBinding {
              */
             template: string;
             /**
-             * The type of the value. Keys and templates are strings unless it says otherwise, fields of objects and what a pointer finds keep the type that they have. bytes are written in base64; json and yaml are parsed.
+             * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
              */
             as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
           }

@@ -14,6 +14,7 @@ export type LiveSource = {
 } & (
   | {
       readonly kind: "data";
+      readonly isSecret: boolean;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
       readonly annotations: Annotations;
     }

@@ -27,8 +27,8 @@ export async function readSource(
   try {
     const read = await client.get<DataObject>(identity, ref);
     const base = { description, policy, annotations: new SecretValue(read.metadata.annotations ?? {}) };
-    if (isData(ref, "secrets")) return { kind: "data", ...base, data: new Map(decoded(read.data)) };
-    if (isData(ref, "configmaps")) return { kind: "data", ...base, data: new Map(ofConfigMap(read)) };
+    if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
+    if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };
     return { kind: "object", ...base, object: new SecretValue(read as unknown as JsonObject) };
   } catch (error) {
     if (isStatus(error, 404) && error.reason === "NotFound") {

@@ -10,29 +10,37 @@ import type { LiveSource } from "../model/source-value.ts";
 import { assertWritablePath } from "../model/writable.ts";
 import { convert, notNull } from "./convert.ts";
 import { readDocument } from "./document.ts";
+import { inferAs, type SchemaAt } from "./infer.ts";
 import { keyOf, present, readBytes, readField } from "./read.ts";
 import { compileTemplate } from "./template.ts";
-import { type Reference, unknownSource } from "./template-value.ts";
+import { type Reference, type Sources, unknownSource } from "./template-value.ts";
 
-/** Makes one field's value of the sources it names, all of them read. */
+type Made = Pick<PlannedField, "value" | "isBytes">;
+
+/** Makes one field's value of the sources it names, all of them read, and of what the schema says of its place. */
 interface Recipe {
   readonly path: FieldPath;
-  readonly isBytes: boolean;
-  readonly references: readonly Pick<Reference, "source">[];
-  value(sources: ReadonlyMap<string, LiveSource>): SecretValue<JsonValue>;
+  readonly references: readonly Reference[];
+  make(sources: Sources, schemaAt: SchemaAt): Made;
 }
 
 /**
- * Plans one target. A field whose source or key is not there is left out. A source that could not be read comes as its
+ * Plans one target. Where a field does not say as what its value is written, `schemaAt` does. A field whose source or key is not there is left out. A source that could not be read comes as its
  * Problem, and is rethrown if a field needs it. Throws the first Problem: what `checkFields` throws, before any source
  * is looked at, then NotUtf8, InvalidValue, TypeMismatch and InvalidBinding (a key of an object, a fieldPath of a Secret).
  */
-export function planTarget(fields: readonly Field[], sources: ReadonlyMap<string, LiveSource | Problem>): Plan {
+export function planTarget(
+  fields: readonly Field[],
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  schemaAt: SchemaAt = () => undefined,
+): Plan {
   const planned: PlannedField[] = [];
   const leftOut: LeftOut[] = [];
-  for (const { path, isBytes, references, value } of checkFields(fields, sources.keys())) {
+  for (const { path, references, make } of checkFields(fields, sources.keys())) {
     try {
-      planned.push({ path, isBytes, value: about(path, () => value(readable(references, sources))) });
+      const live = about(path, () => readable(references, sources));
+      const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
+      planned.push({ path, fromSecret, ...about(path, () => make(live, schemaAt)) });
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
       leftOut.push({ path, why: error });
@@ -71,17 +79,15 @@ export function checkFields(fields: readonly Field[], sourceNames: Iterable<stri
 }
 
 function recipeOf(field: Field, path: FieldPath, names: readonly string[]): Recipe {
-  const recipe = field.from === undefined ? fromTemplate(field.template, field.as) : fromSource(field.from, field.as);
+  const { from, as } = field;
+  const recipe = from === undefined ? fromTemplate(field.template, path, as) : fromSource(from, path, as);
   for (const reference of recipe.references) {
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
-  return { path, isBytes: field.as === "bytes", ...recipe };
+  return { path, ...recipe };
 }
 
-function readable(
-  references: Recipe["references"],
-  sources: ReadonlyMap<string, LiveSource | Problem>,
-): ReadonlyMap<string, LiveSource> {
+function readable(references: Recipe["references"], sources: ReadonlyMap<string, LiveSource | Problem>): Sources {
   const read = new Map<string, LiveSource>();
   for (const { source: name } of references) {
     const source = sources.get(name);
@@ -91,19 +97,18 @@ function readable(
   return read;
 }
 
-function fromTemplate(text: string, as: Field["as"]) {
+function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Recipe, "path"> {
   const template = compileTemplate(text);
   return {
     references: template.references,
-    value: (sources: ReadonlyMap<string, LiveSource>) =>
-      template.render(sources).map((rendered) => convert(rendered, as, "the template's text")),
+    make: (sources, schemaAt) => inferred(template.render(sources), as, schemaAt(path), "what the template makes"),
   };
 }
 
-function fromSource(from: NonNullable<Field["from"]>, as: Field["as"]) {
+function fromSource(from: NonNullable<Field["from"]>, path: FieldPath, as: Field["as"]): Omit<Recipe, "path"> {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
-  const value = (sources: ReadonlyMap<string, LiveSource>): SecretValue<JsonValue> => {
+  const make: Recipe["make"] = (sources, schemaAt) => {
     const source = present(sources.get(from.source) as LiveSource);
     if (source.kind === "data") {
       if (from.key === undefined) {
@@ -114,24 +119,34 @@ function fromSource(from: NonNullable<Field["from"]>, as: Field["as"]) {
       }
       const subject = keyOf(source, from.key);
       if (pointer === undefined && (as === "json" || as === "yaml")) {
-        return readDocument(source, from.key, as).map((document) => notNull(document, as, subject));
+        return { value: readDocument(source, from.key, as).map((document) => notNull(document, as, subject)) };
       }
-      if (pointer === undefined) return readBytes(source, from.key).map((bytes) => convert(bytes, as, subject));
-      const where = `${from.pointer} in ${subject}`;
-      return readDocument(source, from.key).map((document) => {
-        const found = pointAt(document, pointer);
-        if (found === undefined || found === null) throw nothingAt(source, from.pointer, from.key);
-        return convert(found, as, where);
-      });
+      if (pointer === undefined) return inferred(readBytes(source, from.key), as, schemaAt(path), subject);
+      const found = readDocument(source, from.key).map((document) => pointAt(document, pointer) ?? null);
+      if (found.reveal() === null) throw nothingAt(source, from.pointer, from.key);
+      return converted(found, as, `${from.pointer} in ${subject}`);
     }
     if (fieldPath !== undefined) {
-      return readField(source, fieldPath).map((found) =>
-        convert(found, as, `field ${fieldPath} of ${source.description}`),
-      );
+      return converted(readField(source, fieldPath), as, `field ${fieldPath} of ${source.description}`);
     }
     throw new Problem("InvalidBinding", `${source.description} has fields and no keys; write fieldPath instead of key`);
   };
-  return { references: [{ source: from.source, path: [] }], value };
+  return { references: [{ source: from.source, path: [] }], make };
+}
+
+/** A value that has a type of its own keeps it, unless the binding says otherwise. */
+function converted(value: SecretValue<Uint8Array | JsonValue>, as: Field["as"], subject: string): Made {
+  return { value: value.map((each) => convert(each, as, subject)), isBytes: as === "bytes" };
+}
+
+/** A text becomes what the place takes, unless the binding says otherwise. */
+function inferred(
+  value: SecretValue<Uint8Array | JsonValue>,
+  as: Field["as"],
+  schema: ReturnType<SchemaAt>,
+  subject: string,
+): Made {
+  return converted(value, as ?? inferAs(schema, value.reveal()), subject);
 }
 
 function nothingAt({ description, policy }: LiveSource, pointer: string | undefined, key: string | undefined) {

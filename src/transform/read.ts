@@ -45,7 +45,7 @@ export function textOf(bytes: Uint8Array, subject: string): string {
   } catch {
     throw new Problem(
       "NotUtf8",
-      `${subject} is not UTF-8 text; a field that takes bytes takes it by as: bytes, and text by {{base64 source.key}}`,
+      `${subject} is not UTF-8 text; only fields of bytes take it as it is, and any text field by {{base64 source.key}}`,
     );
   }
 }

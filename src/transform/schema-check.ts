@@ -38,6 +38,20 @@ export function isRequired(path: FieldPath, root: OpenApiSchema, resolveRef: Res
   }
 }
 
+/** Finds what a kind's schema has at a path, or at a key below it; undefined for a path that the check refuses. */
+export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef) {
+  const walk = new Walk(root, resolveRef);
+  return (path: FieldPath, key?: string): OpenApiSchema | undefined => {
+    try {
+      const schema = walk.at(path);
+      return key === undefined ? schema : walk.below(schema, key);
+    } catch (error) {
+      if (error instanceof Problem) return undefined;
+      throw error;
+    }
+  };
+}
+
 class Walk {
   readonly #root: OpenApiSchema;
   readonly #resolveRef: ResolveRef;
@@ -59,6 +73,11 @@ class Walk {
     }, root);
   }
 
+  /** The schema of a field of an object. */
+  below(schema: OpenApiSchema, key: string): OpenApiSchema {
+    return this.#step(schema, { kind: "key", key }, "", "");
+  }
+
   /** Throws unless the field at the path takes the value. Messages name types and rules, never a value nor a key in it. */
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
@@ -67,7 +86,7 @@ class Walk {
     if (schema.format === "byte" && !isBytes) {
       throw new Problem(
         "TypeMismatch",
-        `${path}: the field is bytes in base64, so say what they are by as: bytes; what is base64 already is decoded first, as in {{base64decode source.key}}`,
+        `${path}: the field is bytes in base64, and the value may be plain or base64 already; say as: bytes where it is plain, and decode it where it is not: {{base64decode source.field}}`,
       );
     }
     assertType(schema, value, path);
@@ -158,7 +177,7 @@ class Walk {
 }
 
 /** The types that a resolved schema takes; none means any. */
-function typesOf(schema: OpenApiSchema): OpenApiType[] {
+export function typesOf(schema: OpenApiSchema): OpenApiType[] {
   if (schema["x-kubernetes-int-or-string"] || schema.format === "int-or-string") return ["integer", "string"];
   if (schema.type !== undefined) return [schema.type];
   const choices = (schema.oneOf ?? schema.anyOf ?? []).map(({ type }) => type);
@@ -188,19 +207,30 @@ function spell(types: readonly (OpenApiType | "null")[]): string {
   return types.map((type) => words[type]).join(" or ");
 }
 
-function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string): void {
-  if (value === null && schema.nullable) return;
+/** Whether a resolved schema takes values of that type. */
+export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
+  if (value === null && schema.nullable) return true;
   const types: readonly string[] = typesOf(schema);
   const actual = typeOf(value);
-  const fits = types.includes(actual) || (actual === "integer" && types.includes("number"));
-  if (types.length > 0 && !fits) {
-    const [wanted] = typesOf(schema);
-    const hint = actual === "string" && wanted !== undefined ? `; say as: ${conversions[wanted]}` : "";
-    throw new Problem(
-      "TypeMismatch",
-      `${path}: the field is ${spell(typesOf(schema))}, the value is ${words[actual]}${hint}`,
-    );
-  }
+  return types.length === 0 || types.includes(actual) || (actual === "integer" && types.includes("number"));
+}
+
+function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string): void {
+  if (fits(schema, value)) return;
+  const types = typesOf(schema);
+  const [wanted] = types;
+  const isScalar = value !== null && typeof value !== "object";
+  const takesText = types.includes("string");
+  const hint =
+    typeof value === "string" || (isScalar && takesText)
+      ? `; say as: ${conversions[wanted as OpenApiType]}`
+      : value !== null && takesText
+        ? "; name a text in it, or write it with json, yaml or join in a template"
+        : "";
+  throw new Problem(
+    "TypeMismatch",
+    `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${hint}`,
+  );
 }
 
 /** By which `as` a text becomes a value of a type. */
@@ -210,7 +240,7 @@ const conversions: Record<OpenApiType, string> = {
   number: "number",
   boolean: "boolean",
   object: "json, or yaml",
-  array: "json, or yaml",
+  array: 'json, or yaml, or split it: {{split source.key ","}}',
 };
 
 /** The fields that there are, the likeliest first. */

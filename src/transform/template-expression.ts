@@ -49,11 +49,11 @@ export class Expressions {
   /** Every path, in order. */
   readonly slots: Slot[] = [];
 
-  /** The text that `{{…}}` stands for. */
-  mustache(node: hbs.AST.MustacheStatement): Evaluate<string> {
+  /** The value that `{{…}}` stands for. */
+  mustache(node: hbs.AST.MustacheStatement): Evaluate {
+    if (node.hash !== undefined) throw refuse(node, "name=value is not allowed");
     const isCall = node.params.length > 0 || (isPath(node.path) && helpers.has(node.path.original));
-    const expression = isCall ? this.#call(node, 0) : this.#value(node.path, 0);
-    return asText(expression.evaluate, positionOf(node));
+    return (isCall ? this.#call(node, 0) : this.#value(node.path, 0)).evaluate;
   }
 
   /** What `if` asks. */
@@ -183,7 +183,8 @@ export function refuse(node: hbs.AST.Node, what: string): Problem {
 
 const isPath = (node: hbs.AST.Node): node is hbs.AST.PathExpression => node.type === "PathExpression";
 
-function asText(evaluate: Evaluate, at: string): Evaluate<string> {
+/** The value as text, where it is a text, number or boolean. */
+export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
   return (frame) => {
     const value = evaluate(frame);
     if (value !== null && typeof value !== "object") return String(value);

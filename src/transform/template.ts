@@ -1,12 +1,14 @@
 /**
  * Text with values in it: a template's text comes in, a compiled template goes out, which makes literal text of the
- * sources' values. Handlebars parses it; what its syntax tree says is done here, so nothing runs that is not named here.
+ * sources' values, or a value where nothing stands around it. Handlebars parses it; what its syntax tree says is done here, so nothing runs that is not named here.
  */
 import Handlebars from "handlebars";
+import { stringifyJson } from "../model/json.ts";
+import type { JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
 import { Budget } from "./budget.ts";
-import { ALLOWED, type Evaluate, Expressions, MAX_DEPTH, refuse } from "./template-expression.ts";
+import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, refuse } from "./template-expression.ts";
 import { type Reference, type Sources, sourceOf } from "./template-value.ts";
 
 const MAX_CACHED = 1024;
@@ -31,10 +33,13 @@ export function compileTemplate(text: string): Template {
 
 export class Template {
   readonly #expressions = new Expressions();
-  readonly #render: Evaluate<string>;
+  readonly #render: Evaluate;
 
   constructor(text: string) {
-    this.#render = this.#program(parse(text), 0);
+    const program = parse(text);
+    const [only, ...others] = program.body;
+    const isAlone = only?.type === "MustacheStatement" && others.length === 0;
+    this.#render = isAlone ? this.#alone(only as hbs.AST.MustacheStatement) : this.#program(program, 0);
   }
 
   /** Every value that the template names, in order, those of branches not taken too. */
@@ -43,11 +48,11 @@ export class Template {
   }
 
   /**
-   * The text, every value as it is. In `if` and `unless` an absent key is false; anywhere else it throws MissingValue.
+   * The text, every value as it is; of a template that is one expression alone, its value with the type that it has. In `if` and `unless` an absent key is false; anywhere else it throws MissingValue.
    * Also throws InvalidBinding (no such source), InvalidTemplate (a path that can't be in its source, or too much text),
    * NotUtf8, TypeMismatch (a value that is no string, number or boolean) and InvalidValue (what a helper can't read).
    */
-  render(sources: Sources): SecretValue<string> {
+  render(sources: Sources): SecretValue<JsonValue> {
     for (const slot of this.#expressions.slots) sourceOf(slot, sources);
     try {
       return new SecretValue(this.#render({ sources, budget: new Budget() }));
@@ -62,16 +67,27 @@ export class Template {
     return (frame) => parts.map((part) => part(frame)).join("");
   }
 
+  #alone(node: hbs.AST.MustacheStatement): Evaluate {
+    const evaluate = this.#expressions.mustache(node);
+    return put((frame) => {
+      const value = evaluate(frame);
+      if (value !== null) return value;
+      throw new Problem("InvalidValue", `template ${positionOf(node)}: the value is null`);
+    });
+  }
+
   #statement(node: hbs.AST.Statement, depth: number): Evaluate<string> {
     if (node.type === "CommentStatement") return () => "";
     if (node.type === "ContentStatement") return put(() => (node as hbs.AST.ContentStatement).value);
-    if ((node as hbs.AST.MustacheStatement).hash !== undefined) throw refuse(node, "name=value is not allowed");
-    if (node.type === "MustacheStatement") return put(this.#expressions.mustache(node as hbs.AST.MustacheStatement));
+    if (node.type === "MustacheStatement") {
+      return put(asText(this.#expressions.mustache(node as hbs.AST.MustacheStatement), positionOf(node)));
+    }
     if (node.type === "BlockStatement") return this.#block(node as hbs.AST.BlockStatement, depth);
     throw refuse(node, `${node.type.replace(/(Statement|Block)+$/, "").toLowerCase()}s are not allowed`);
   }
 
   #block(node: hbs.AST.BlockStatement, depth: number): Evaluate<string> {
+    if (node.hash !== undefined) throw refuse(node, "name=value is not allowed");
     const [condition, ...more] = node.params;
     const { original } = node.path;
     if ((original !== "if" && original !== "unless") || condition === undefined || more.length > 0) {
@@ -87,13 +103,13 @@ export class Template {
   }
 }
 
-/** Counts text against what the result may be. */
-function put(part: Evaluate<string>): Evaluate<string> {
+/** Counts what is made against what the result may be. */
+function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
   return (frame) => {
-    const text = part(frame);
+    const made = part(frame);
     frame.budget.step();
-    frame.budget.output(text);
-    return text;
+    frame.budget.output(typeof made === "string" ? made : stringifyJson(made));
+    return made;
   };
 }
 

@@ -45,9 +45,9 @@ const key = (is: string, name: string, reason: string, says: RegExp): Case => ({
 const cases: Case[] = [
   path(`${S3}.regionendpiont`, "UnknownField", /has no such field; did you mean regionendpoint\?/),
   path("spec.imageSource", "UnknownField", /has no such field/),
-  path(`${S3}.chunksize`, "TypeMismatch", /the field is an integer, the value is a string/),
-  path(`${S3}.secure`, "TypeMismatch", /the field is true or false, the value is a string/),
-  path("spec.database", "TypeMismatch", /the field is an object, the value is a string/),
+  path(`${S3}.chunksize`, "InvalidValue", /key accessKeyID of Secret \S+ is not a whole number/),
+  path(`${S3}.secure`, "InvalidValue", /key accessKeyID of Secret \S+ is not true or false/),
+  path("spec.database", "TypeMismatch", /the field is an object, the value is a string; say as: json, or yaml/),
   path(`${S3}.bucket.name`, "TypeMismatch", /is a string, so it has no field name/),
   key("a key that the Secret does not have", "nope", "KeyNotFound", /has no key nope/),
   key("bytes that are not UTF-8", "binary", "NotUtf8", /key binary of Secret \S+ is not UTF-8/),

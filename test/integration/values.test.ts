@@ -211,14 +211,9 @@ describe("a value", () => {
     ["is none of the choices", "mode", {}, "InvalidValue", /must be one of "on", "off"/],
     ["is too long", "name", {}, "InvalidValue", /must have at most 3 characters/],
     ["is not of the format", "address", {}, "InvalidValue", /must be of the format ipv4/],
-    [
-      "is text where a number belongs",
-      "small",
-      {},
-      "TypeMismatch",
-      /an integer, the value is a string; say as: integer/,
-    ],
-    ["is text where bytes belong", "ca", {}, "TypeMismatch", /as: bytes/],
+    ["is text where a number belongs", "small", {}, "InvalidValue", /is not a whole number/],
+    ["is text where a list belongs", "brokers", {}, "TypeMismatch", /a list, the value is a string; say as: json/],
+    ["is base64 of bytes where text belongs", "mode", { as: "bytes" }, "InvalidValue", /must be one of/],
   ];
   for (const [name, field, how, reason, rule] of misfits) {
     it(`that ${name} is not written; the condition has the rule and not the value`, async () => {

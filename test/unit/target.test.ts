@@ -69,7 +69,7 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
   };
   const binding = { metadata: { name: "harbor-s3", namespace: "registry", uid: "b" } } as SecretBinding;
   const run = { parts, binding, identity: "", inputs: "1", sourceUids: [] } as unknown as Run;
-  const fields = [{ path: FieldPath.parse(PATH), value: new SecretValue("new") }];
+  const fields = [{ path: FieldPath.parse(PATH), value: new SecretValue("new"), fromSecret: true }];
   const desired = { plan: { fields, leftOut: [] }, fieldManager: OURS, conflicts: "Fail" as const };
   const mine = record(ours);
   const decision = decide(desired, before, mine);

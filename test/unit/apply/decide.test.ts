@@ -33,6 +33,7 @@ function decided({ want, live, entries = [], ours, uid = "uid-1", conflicts = "F
   const fields = Object.entries(want).map(([path, value]) => ({
     path: FieldPath.parse(path),
     value: new SecretValue(value),
+    fromSecret: true,
   }));
   const record = ours && (recordOf({ uid, paths: ours }) satisfies TargetStatus);
   return decide(

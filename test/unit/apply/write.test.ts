@@ -40,7 +40,7 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
       return live;
     },
   } as unknown as Client;
-  const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v") }));
+  const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v"), fromSecret: true }));
   const desired = { plan: { fields, leftOut: [] }, fieldManager: "inlay/registry/b", conflicts: "Fail" as const };
   if ((await writeTarget(client, "", ref, desired, decision, live)) === "stale") return "stale";
   return JSON.parse(JSON.stringify(sent));

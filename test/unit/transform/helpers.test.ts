@@ -28,7 +28,7 @@ const sources = new Map<string, LiveSource>([
   ["may", absent(optional)],
 ]);
 
-const render = (text: string, from = sources) => compileTemplate(text).render(from).reveal();
+const render = (text: string, from = sources) => String(compileTemplate(text).render(from).reveal());
 
 function fails(text: string, reason: Problem["reason"], advice = "", from = sources): void {
   assert.throws(
@@ -147,7 +147,7 @@ describe("a helper", () => {
     fails("{{pointer (trim s.broken) '/a'}}", "InvalidValue", "template 1:11: the text is not valid");
     fails("{{trim s.bytes}}", "NotUtf8", "key bytes");
     fails("{{trim o.spec.nested}}", "TypeMismatch", "an object");
-    fails("{{split s.list ','}}", "TypeMismatch", "a list");
+    fails("{{trim (split s.list ',')}}", "TypeMismatch", "a list");
     fails("{{join s.list ','}}", "TypeMismatch", "no list");
     fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "more than texts");
     fails("{{urlencode (parse '\"\\ud800\"')}}", "InvalidValue", "half a character");

@@ -164,7 +164,7 @@ describe("a plan", () => {
     fails(
       [{ ...template("spec.a", "{{bucket.id}}"), as: "json" }],
       "InvalidValue",
-      "the template's text is not valid JSON",
+      "what the template makes is not valid JSON",
     );
   });
 

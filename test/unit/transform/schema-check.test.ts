@@ -65,7 +65,10 @@ const root: OpenApiSchema = {
 const resolveRef = (name: string) => schemas[name.replace("#/components/schemas/", "")];
 
 function check(path: string, value: JsonValue): void {
-  const plan = { fields: [{ path: FieldPath.parse(path), value: new SecretValue(value) }], leftOut: [] };
+  const plan = {
+    fields: [{ path: FieldPath.parse(path), value: new SecretValue(value), fromSecret: true }],
+    leftOut: [],
+  };
   checkAgainstSchema(plan, root, resolveRef);
 }
 
@@ -158,7 +161,7 @@ describe("the check against the published schema", () => {
 
   it("takes bytes for bytes, by as: bytes alone", () => {
     const value = new SecretValue<JsonValue>("aGk=");
-    const fields = [{ path: FieldPath.parse("data.a"), value, isBytes: true }];
+    const fields = [{ path: FieldPath.parse("data.a"), value, isBytes: true, fromSecret: true }];
     checkAgainstSchema({ fields, leftOut: [] }, root, resolveRef);
     fails("data.a", "aGk=", "TypeMismatch", "as: bytes");
     check("data", { a: "aGk=" });

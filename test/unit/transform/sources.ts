@@ -9,10 +9,17 @@ const wait: MissingPolicy = { onMissing: "Wait", optional: false };
 /** A Secret. Texts become their UTF-8 bytes. */
 export function secret(
   keys: Record<string, string | Uint8Array>,
-  { description = "Secret registry/bucket", policy = wait, annotations = {} } = {},
+  { description = "Secret registry/bucket", policy = wait, annotations = {}, isSecret = true } = {},
 ): LiveSource {
   const data = Object.entries(keys).map(([key, value]) => [key, new SecretValue(Buffer.from(value))] as const);
-  return { kind: "data", description, policy, annotations: new SecretValue(annotations), data: new Map(data) };
+  return {
+    kind: "data",
+    isSecret,
+    description,
+    policy,
+    annotations: new SecretValue(annotations),
+    data: new Map(data),
+  };
 }
 
 export function object(

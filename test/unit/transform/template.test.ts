@@ -17,7 +17,8 @@ const sources = new Map([
   ],
 ]);
 
-const render = (text: string, from = sources) => compileTemplate(text).render(from).reveal();
+const make = (text: string, from = sources) => compileTemplate(text).render(from).reveal();
+const render = (text: string, from = sources) => String(make(text, from));
 
 /** That it throws a Problem of this reason whose message holds the advice, and never a value. */
 function fails(act: () => unknown, reason: Problem["reason"], advice = ""): void {
@@ -172,8 +173,22 @@ describe("a template", () => {
 
   it("refuses bytes, objects and lists", () => {
     fails(() => render("{{bucket.bytes}}"), "NotUtf8", "key bytes of Secret registry/bucket");
-    fails(() => render("{{svc.spec}}"), "TypeMismatch", "an object");
-    fails(() => render("{{svc.spec.ports}}"), "TypeMismatch", "a list");
+    fails(() => render("a{{svc.spec}}"), "TypeMismatch", "an object");
+    fails(() => render("{{svc.spec.ports}}b"), "TypeMismatch", "a list");
+  });
+
+  it("that is one expression alone keeps the type of its value", () => {
+    assert.deepEqual(make("{{svc.spec.ports}}"), [{ port: 80 }]);
+    assert.equal(make("{{svc.spec.on}}"), true);
+    assert.equal(make("{{svc.spec.big}}"), 2n ** 60n);
+    assert.deepEqual(make('{{split bucket.host "3"}}'), ["s", ""]);
+    assert.deepEqual(make('{{parse "[1]"}}'), [1]);
+    assert.equal(make("{{bucket.host}}"), "s3");
+    assert.equal(make(" {{~svc.spec.on~}} "), "true");
+    assert.equal(make("{{#if bucket.host}}{{svc.spec.on}}{{/if}}"), "true");
+    fails(() => make('{{parse "null"}}'), "InvalidValue", "the value is null");
+    const from = new Map([["s", secret({ k: JSON.stringify([SECRET.repeat(80_000)]) })]]);
+    fails(() => make("{{parse s.k}}", from), "InvalidTemplate", "1 MiB");
   });
 
   it("makes 1 MiB of text at most", () => {

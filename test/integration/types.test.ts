@@ -1,0 +1,205 @@
+/** A value becomes what the target's live schema takes in its place, without a word of the binding. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { controlPlane } from "../control-plane/shared.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { newTeam, type Team, usualRules } from "../controller/team.ts";
+
+const gauge: Kind = {
+  group: "types.example.com",
+  kind: "Gauge",
+  plural: "gauges",
+  spec: {
+    type: "object",
+    properties: {
+      text: { type: "string" },
+      big: { type: "integer", format: "int64" },
+      small: { type: "integer", format: "int32", nullable: true },
+      ratio: { type: "number" },
+      on: { type: "boolean" },
+      ca: { type: "string", format: "byte" },
+      port: { "x-kubernetes-int-or-string": true },
+      quantity: {
+        anyOf: [{ type: "integer" }, { type: "string" }],
+        pattern: "^([0-9]+)(Ki|Mi|Gi)?$",
+        "x-kubernetes-int-or-string": true,
+      },
+      ports: { type: "object", additionalProperties: { type: "integer" } },
+      brokers: { type: "array", items: { type: "string" } },
+      values: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+      free: { "x-kubernetes-preserve-unknown-fields": true },
+    },
+  },
+};
+
+const mayWriteBuiltins = [
+  { apiGroups: [""], resources: ["services", "secrets", "resourcequotas"], verbs: ["get", "list", "watch", "patch"] },
+];
+
+async function newTeamWithGauge(): Promise<Team> {
+  const team = await newTeam({ rules: [...usualRules, mayWrite(gauge), ...mayWriteBuiltins] });
+  await installKind(team.api, gauge);
+  await createObject(team.api, gauge, "one", {}, team.namespace);
+  return team;
+}
+
+const target = (fields: Record<string, object>) => ({
+  apiVersion: apiVersionOf(gauge),
+  kind: gauge.kind,
+  name: "one",
+  fields: Object.entries(fields).map(([path, value]) => ({ path: `spec.${path}`, ...value })),
+});
+
+const from = (key: string) => ({ from: { source: "values", key } });
+const template = (text: string) => ({ template: text });
+
+function bind(team: Team, ...targets: object[]): Promise<unknown> {
+  return team.bind("values", { sources: [{ secret: { name: "values" } }], targets });
+}
+
+const specOf = async (team: Team) => (await team.api.get(objectPath(gauge, team.namespace, "one"))).spec ?? {};
+
+describe("the type of a value", () => {
+  it("is that of the field, for keys and templates, exact to the last digit, and all is written once", async () => {
+    const team = await newTeamWithGauge();
+    const bytes = randomBytes(40);
+    await team.secret("values", {
+      big: "-9223372036854775807",
+      count: "5432",
+      ratio: "0.25",
+      yes: "true",
+      bytes,
+      quantity: "1024",
+      name: "http",
+      csv: "a:9092,b:9092",
+      json: '{"a":{"b":[1,9007199254740993]}}',
+    });
+    await bind(
+      team,
+      target({
+        text: from("count"),
+        big: from("big"),
+        small: template("{{values.count}}"),
+        ratio: template("{{values.ratio}}5"),
+        on: from("yes"),
+        ca: from("bytes"),
+        port: from("count"),
+        quantity: template("{{values.quantity}}Mi"),
+        "ports.a": from("count"),
+        "ports.b": template("1{{values.count}}"),
+        brokers: template('{{split values.csv ","}}'),
+        "values.parsed": template("{{parse values.json}}"),
+        "values.number": template("{{pointer values.json '/a/b/1'}}"),
+        "values.text": from("count"),
+        free: template("{{pointer values.json '/a'}}"),
+      }),
+    );
+    await team.until("values", "Synced");
+    const { big, free, values, ...spec } = await specOf(team);
+    assert.deepEqual(spec, {
+      text: "5432",
+      small: 5432,
+      ratio: 0.255,
+      on: true,
+      ca: bytes.toString("base64"),
+      port: 5432,
+      quantity: "1024Mi",
+      ports: { a: 5432, b: 15432 },
+      brokers: ["a:9092", "b:9092"],
+    });
+    assert.equal(values.text, "5432");
+    const output = "--output=jsonpath={.spec.big} {.spec.values.number} {.spec.values.parsed.a.b[1]} {.spec.free.b[1]}";
+    const { stdout } = await controlPlane().kubectl("get", "gauges", "one", `--namespace=${team.namespace}`, output);
+    assert.equal(stdout, "-9223372036854775807 9007199254740993 9007199254740993 9007199254740993");
+    const requests = await team.requestsDuring(() => team.secret("values", { other: "x" }));
+    assert.deepEqual(
+      requests.filter(({ verb }) => verb === "patch"),
+      [],
+    );
+  });
+
+  it("follows the value: a port is an integer or a name, whichever the Secret has", async () => {
+    const team = await newTeamWithGauge();
+    await team.secret("values", { port: "http" });
+    await bind(team, target({ port: from("port"), quantity: template("{{values.size}}") }));
+    await team.secret("values", { size: "5" });
+    await team.until("values", "Synced");
+    assert.deepEqual(await specOf(team), { port: "http", quantity: 5 });
+    await team.secret("values", { port: "8443", size: "5Gi" });
+    await team.until("values", "Synced");
+    await eventually(async () => assert.deepEqual(await specOf(team), { port: 8443, quantity: "5Gi" }));
+  });
+
+  it("is that of built-in kinds too: bytes, ports, quantities", async () => {
+    const team = await newTeamWithGauge();
+    const bytes = Buffer.concat([randomBytes(16), Buffer.of(0xff)]);
+    await team.secret("values", { bytes, text: secretText("copied"), seconds: "30", size: "2Gi", count: "3" });
+    await team.secret("copy", { other: "theirs" });
+    await team.api.create(team.path("v1", "services"), {
+      metadata: { name: "web" },
+      spec: { ports: [{ port: 80 }], selector: { app: "web" }, sessionAffinity: "ClientIP" },
+    });
+    await team.api.create(team.path("v1", "resourcequotas"), { metadata: { name: "quota" }, spec: { hard: {} } });
+    const affinity = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
+    await bind(
+      team,
+      {
+        apiVersion: "v1",
+        kind: "Secret",
+        name: "copy",
+        fields: [
+          { path: "data.bytes", ...from("bytes") },
+          { path: 'data["a.text"]', ...template("<{{values.text}}>") },
+        ],
+      },
+      {
+        apiVersion: "v1",
+        kind: "Service",
+        name: "web",
+        conflicts: "Force",
+        fields: [{ path: affinity, ...from("seconds") }],
+      },
+      {
+        apiVersion: "v1",
+        kind: "ResourceQuota",
+        name: "quota",
+        fields: [
+          { path: 'spec.hard["requests.storage"]', ...from("size") },
+          { path: "spec.hard.pods", ...from("count") },
+        ],
+      },
+    );
+    await team.until("values", "Synced");
+    const get = (plural: string, name: string) => team.api.get(`${team.path("v1", plural)}/${name}`);
+    const { data } = await get("secrets", "copy");
+    const values = (await get("secrets", "values")).data;
+    assert.deepEqual(data, {
+      other: Buffer.from("theirs").toString("base64"),
+      bytes: values.bytes,
+      "a.text": Buffer.from(`<${Buffer.from(values.text, "base64")}>`).toString("base64"),
+    });
+    assert.equal((await get("services", "web")).spec.sessionAffinityConfig.clientIP.timeoutSeconds, 30);
+    assert.deepEqual((await get("resourcequotas", "quota")).spec.hard, { "requests.storage": "2Gi", pods: "3" });
+  });
+
+  for (const [field, reason, says] of [
+    ["big", "InvalidValue", /key value of Secret \S+ is not a whole number of 64 bits/],
+    ["ratio", "InvalidValue", /is not a number as JSON writes it/],
+    ["on", "InvalidValue", /is not true or false/],
+    ["ports.any", "InvalidValue", /is not a whole number/],
+    ["quantity", "InvalidValue", /must match the pattern/],
+    ["ports", "TypeMismatch", /the field is an object, the value is a string; say as: json, or yaml/],
+    ["brokers", "TypeMismatch", /a list, the value is a string; say as: json, or yaml, or split it/],
+  ] as const) {
+    it(`of ${field} that a value does not have is said, with what to write and without the value`, async () => {
+      const team = await newTeamWithGauge();
+      await team.secret("values", { value: secretText("misfit") });
+      await bind(team, target({ [field]: from("value") }));
+      const { status } = await team.until("values", reason);
+      assert.match(status.conditions[0].message, says);
+      assert.deepEqual(await specOf(team), {});
+    });
+  }
+});
