@@ -135,6 +135,13 @@ describe("the schema of SecretBinding", () => {
         }),
       ));
 
+    it("no kind that there can be, also in small letters, but what is no kind", async () => {
+      await accepted(binding({ targets: [{ ...target, apiVersion: "acid.zalan.do/v1", kind: "postgresql" }] }));
+      for (const kind of ["postgresqls/status", "Harbor Cluster", "-Harbor", "Harbor-", ""]) {
+        await refused(binding({ targets: [{ ...target, kind }] }), /targets\[0\].kind in body should match/);
+      }
+    });
+
     it("one whose name climbs", () =>
       refused(binding({ targets: [{ ...target, name: ".." }] }), /targets\[0\].name in body should match/));
 
