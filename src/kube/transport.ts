@@ -9,6 +9,7 @@ import { parseJson } from "../model/json.ts";
 import { ApiError } from "./api-error.ts";
 import type { Credentials } from "./credentials.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
+import "./orphan-streams.ts";
 
 export interface Request {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

@@ -292,6 +292,25 @@ describe("the transport", () => {
       }
     });
 
+    it("ends on abort also in the tick in which it was sent, and its connection's end harms nobody", async () => {
+      server.answer = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.write("one\n");
+      };
+      const connects = transport.lines(get(), never);
+      await connects.next();
+      await connects.return();
+      for (let ticks = 1; ticks <= 10; ticks++) {
+        const stop = new AbortController();
+        const first = transport.lines(get(), stop.signal).next();
+        for (let i = 0; i < ticks; i++) await undefined;
+        stop.abort();
+        await assert.rejects(first, /Aborted/);
+      }
+      await eventually(() => assert.ok(server.received.length > 1));
+      await eventually(() => assert.equal(server.openStreams, 0));
+    });
+
     it("ends when its reader has enough", async () => {
       const opened = held();
       const lines = transport.lines(get(), never);
