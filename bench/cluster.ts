@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { Agent, request } from "undici";
 import { parse } from "yaml";
 import { type ControlPlane, startControlPlane } from "../test/control-plane/control-plane.ts";
+import "../src/kube/orphan-streams.ts";
 import { install } from "../test/control-plane/install.ts";
+import { eventually } from "../test/controller/eventually.ts";
 
 const root = join(import.meta.dirname, "..");
 /** In the cluster's folder. */
@@ -26,7 +28,8 @@ export async function startCluster(): Promise<ControlPlane> {
   const file = join(root, "samples", "harbor", "crd", "harborcluster.yaml");
   const crd = weighted(parse(await readFile(file, "utf8")));
   await cluster.kubectlWith({ stdin: JSON.stringify(crd) }, "apply", "--server-side", "--filename=-");
-  await cluster.kubectl("wait", "--for=condition=Established", "crd/harborclusters.goharbor.io");
+  // For an instant the new CRD's conditions are null, which kubectl takes for an error.
+  await eventually(() => cluster.kubectl("wait", "--for=condition=Established", "crd/harborclusters.goharbor.io"));
   return cluster;
 }
 
@@ -64,7 +67,12 @@ export class Client {
     });
   }
 
-  async send(method: "GET" | "POST" | "PATCH", path: string, body?: object, contentType = "application/json") {
+  async send(
+    method: "GET" | "POST" | "PATCH" | "DELETE",
+    path: string,
+    body?: object,
+    contentType = "application/json",
+  ) {
     const answer = await request(this.#url + path, {
       method,
       dispatcher: this.#agent,
@@ -80,10 +88,15 @@ export class Client {
     return this.send("PATCH", path, patch, "application/merge-patch+json");
   }
 
-  /** Calls back for each object of a watch until it is stopped. */
+  apply(path: string, object: object) {
+    return this.send("PATCH", `${path}?fieldManager=bench&force=true`, object, "application/apply-patch+yaml");
+  }
+
+  /** Calls back for each object that is there, and at each change of one, until it is stopped. */
   async watch(path: string, seen: (object: AnyObject, at: number) => void): Promise<() => void> {
     const stop = new AbortController();
-    const { metadata } = await this.send("GET", path);
+    const { metadata, items } = await this.send("GET", path);
+    for (const item of items) seen(item, performance.now());
     const follow = async () => {
       let version = metadata.resourceVersion;
       while (!stop.signal.aborted) {
@@ -125,9 +138,4 @@ export async function atOnce(count: number, width: number, work: (index: number)
     while (next < count) await work(next++);
   };
   await Promise.all(Array.from({ length: Math.min(width, count) }, lane));
-}
-
-export function quantile(values: readonly number[], q: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }

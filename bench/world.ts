@@ -28,8 +28,9 @@ export const secretPath = (namespace: string, name = "") =>
   `/api/v1/namespaces/${namespace}/secrets${name && `/${name}`}`;
 export const harborPath = (namespace: string, name = "") =>
   `/apis/goharbor.io/v1beta1/namespaces/${namespace}/harborclusters${name && `/${name}`}`;
-export const bindingPath = (namespace: string, name = "") =>
-  `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings${name && `/${name}`}`;
+/** Of one binding, or of all. */
+export const bindingPath = (namespace = "", name = "") =>
+  `/apis/inlay.dev/v1alpha1/${namespace && `namespaces/${namespace}/`}secretbindings${name && `/${name}`}`;
 
 /** `count` Secrets `s-0`…, with values of about a kibibyte. */
 export async function makeSecrets(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
@@ -69,6 +70,15 @@ export async function makeBindings(client: Client, namespaceOf: (i: number) => s
       },
     }),
   );
+}
+
+/** Deletes all bindings of the cluster. The controller should be stopped: they keep what they wrote, which is its work. */
+export async function dropBindings(client: Client): Promise<void> {
+  const { items } = await client.send("GET", bindingPath());
+  await atOnce(items.length, WIDTH, (i) => {
+    const { namespace, name } = items[i].metadata;
+    return client.send("DELETE", bindingPath(namespace, name));
+  });
 }
 
 export const accessKeyOf = (object: AnyObject): string | undefined => object.spec.storage.spec.s3.accesskey;

@@ -1,0 +1,47 @@
+/** Processes come in, what they use of the machine goes out, as Linux tells it; and the controller as users run it. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ControllerProcess } from "../test/controller/controller.ts";
+
+/** The controller from dist, which `npm run bench` builds before. */
+export class BuiltController extends ControllerProcess {
+  protected override readonly program = join(import.meta.dirname, "..", "dist", "cli", "inlay.js");
+
+  get process(): Process {
+    return new Process(this.pid);
+  }
+}
+
+export class Process {
+  readonly #folder: string;
+
+  constructor(pid: number | undefined) {
+    if (pid === undefined) throw new Error("it does not run");
+    this.#folder = `/proc/${pid}`;
+  }
+
+  async cpuSeconds(): Promise<number> {
+    const fields = (await readFile(`${this.#folder}/stat`, "utf8")).split(") ")[1]?.split(" ") ?? [];
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+
+  /** Memory in use now, and the most that it ever was. */
+  async memory(): Promise<{ resident: string; most: string }> {
+    const status = await readFile(`${this.#folder}/status`, "utf8");
+    const of = (key: string) => `${(Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1]) / 1024).toFixed(0)} MB`;
+    return { resident: of("VmRSS"), most: of("VmHWM") };
+  }
+
+  /** Waits until it used next to no processor for two seconds, and returns since when. */
+  async quiet(): Promise<number> {
+    let since = performance.now();
+    for (let last = await this.cpuSeconds(); performance.now() - since < 2_000; ) {
+      await sleep(250);
+      const now = await this.cpuSeconds();
+      if (now - last > 0.01) since = performance.now();
+      last = now;
+    }
+    return since;
+  }
+}

@@ -1,0 +1,37 @@
+/** Figures come in as they are measured, lines of a table go out, with what they were measured on above. */
+import { availableParallelism, loadavg, totalmem } from "node:os";
+
+export class Table {
+  /** `busy` is what the machine did before: on a busy one, no figure is worth much. */
+  constructor(kubernetes: string, scale: number) {
+    const [load = 0] = loadavg();
+    const memory = (totalmem() / 2 ** 30).toFixed(0);
+    console.log(`${new Date().toISOString().slice(0, 10)}, Node ${process.versions.node}, Kubernetes ${kubernetes}`);
+    console.log(
+      `${availableParallelism()} cores for all of it, ${memory} GiB, load ${load.toFixed(1)}, scale ${scale}\n`,
+    );
+    this.row("measured", "floor", "Inlay", "aim");
+  }
+
+  row(what: string, floor: string, ours: string, aim = ""): void {
+    console.log(`${what.padEnd(62)} ${floor.padStart(20)} ${ours.padStart(20)}  ${aim}`.trimEnd());
+  }
+
+  /** A figure that a floor has no part in. */
+  ours(what: string, ours: string, aim = ""): void {
+    this.row(what, "", ours, aim);
+  }
+}
+
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+/** The median of some rounds, with the least and the most of them. */
+export function spread(values: readonly number[], unit: string): string {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  return `${median(values).toFixed(0)} ${unit} (${least.toFixed(0)}–${most.toFixed(0)})`;
+}
