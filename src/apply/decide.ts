@@ -9,7 +9,8 @@ import type { KubeObject } from "../model/kube-object.ts";
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
-import { heldBeside, heldPart, holds, otherHolders } from "./ownership.ts";
+import { otherHoldersOf } from "./leaves.ts";
+import { heldBeside, heldPart, holds } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -60,10 +61,11 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   const strays = heldBeside(live, desired.fieldManager, [...fields.map(({ path }) => path), ...waitingIn(desired)]);
   const isDone = fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
 
+  const holders = fields.map(({ path, value }, i) =>
+    isEqual[i] ? [] : otherHoldersOf(live, desired.fieldManager, path, value.reveal()),
+  );
   const contested = fields.flatMap(({ path }, i) =>
-    recorded.has(String(path)) || isEqual[i]
-      ? []
-      : otherHolders(live, desired.fieldManager, path).map((manager) => ({ path: String(path), manager })),
+    recorded.has(String(path)) ? [] : (holders[i] ?? []).map((manager) => ({ path: String(path), manager })),
   );
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
   const carried = waitingIn(desired).flatMap((path) => {
@@ -80,9 +82,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       acquired.map(({ path }) => path),
       live,
     ),
-    takenBy: [
-      ...new Set(fields.flatMap(({ path }, i) => (isEqual[i] ? [] : otherHolders(live, desired.fieldManager, path)))),
-    ],
+    takenBy: [...new Set(holders.flat())],
   };
 }
 

@@ -11,6 +11,7 @@ import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import { FieldPath } from "../model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
+import { ownParts } from "./leaves.ts";
 import { holds, isEntryOf, otherHolders, withoutPaths } from "./ownership.ts";
 
 export interface Release {
@@ -87,14 +88,14 @@ export function planRelease(
   for (const text of request.paths) {
     const path = FieldPath.parse(text);
     if (!holds(entries, request.fieldManager, path)) continue;
-    const shared = otherHolders(live, request.fieldManager, path).length > 0;
-    if (request.mode === "Remove" && !shared && !request.isRequired(path) && path.get(live) !== undefined) {
-      removed.push(path);
-      released.removed.push(text);
-    } else {
-      givenUp.push(path);
-      (request.mode === "Remove" && !shared ? released.blocked : released.retained).push(text);
+    const become = new Set<"removed" | "retained" | "blocked">();
+    for (const part of request.mode === "Remove" ? ownParts(live, request.fieldManager, path) : [path]) {
+      const mayGo = request.mode === "Remove" && otherHolders(live, request.fieldManager, part).length === 0;
+      const goes = mayGo && !request.isRequired(part) && part.get(live) !== undefined;
+      (goes ? removed : givenUp).push(part);
+      become.add(goes ? "removed" : mayGo ? "blocked" : "retained");
     }
+    for (const what of become) released[what].push(text);
   }
   const operations: JsonPatchOperation[] = [
     ...giveUp(live, request.fieldManager, givenUp),

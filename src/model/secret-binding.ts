@@ -165,27 +165,17 @@ export interface SecretBinding {
              */
             path: string;
             /**
-             * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object.
+             * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys.
              */
-            from:
-              | {
-                  source: string;
-                  key: string;
-                  /**
-                   * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
-                   */
-                  pointer?: string;
-                  fieldPath?: never;
-                }
-              | {
-                  source: string;
-                  key?: never;
-                  /**
-                   * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
-                   */
-                  pointer?: string;
-                  fieldPath: string;
-                };
+            from: {
+              source: string;
+              key?: string;
+              /**
+               * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
+               */
+              pointer?: string;
+              fieldPath?: string;
+            };
             template?: never;
             /**
              * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.

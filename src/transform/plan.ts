@@ -5,16 +5,17 @@ import { parsePointer, pointAt } from "../model/json-pointer.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import type { LeftOut, Plan, PlannedField } from "../model/plan.ts";
 import { MissingValue, Problem } from "../model/problem.ts";
-import type { SecretValue } from "../model/secret-value.ts";
+import { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 import { assertWritablePath } from "../model/writable.ts";
 import { convert, notNull } from "./convert.ts";
 import { readDocument } from "./document.ts";
 import { inferAs, type SchemaAt } from "./infer.ts";
-import { keyOf, present, readBytes, readField } from "./read.ts";
+import { type DataSource, keyOf, present, readBytes, readField } from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";
 
+type From = NonNullable<Field["from"]>;
 type Made = Pick<PlannedField, "value" | "isBytes">;
 
 /** Makes one field's value of the sources it names, all of them read, and of what the schema says of its place. */
@@ -105,33 +106,48 @@ function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Reci
   };
 }
 
-function fromSource(from: NonNullable<Field["from"]>, path: FieldPath, as: Field["as"]): Omit<Recipe, "path"> {
+function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, "path"> {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
   const make: Recipe["make"] = (sources, schemaAt) => {
     const source = present(sources.get(from.source) as LiveSource);
-    if (source.kind === "data") {
-      if (from.key === undefined) {
-        throw new Problem(
-          "InvalidBinding",
-          `${source.description} has keys and no fields; write key instead of fieldPath`,
-        );
+    if (source.kind === "object") {
+      if (fieldPath === undefined) {
+        const instead = from.key === undefined ? "" : " instead of key";
+        throw new Problem("InvalidBinding", `${source.description} has fields and no keys; write fieldPath${instead}`);
       }
-      const subject = keyOf(source, from.key);
-      if (pointer === undefined && (as === "json" || as === "yaml")) {
-        return { value: readDocument(source, from.key, as).map((document) => notNull(document, as, subject)) };
-      }
-      if (pointer === undefined) return inferred(readBytes(source, from.key), as, schemaAt(path), subject);
-      const found = readDocument(source, from.key).map((document) => pointAt(document, pointer) ?? null);
-      if (found.reveal() === null) throw nothingAt(source, from.pointer, from.key);
-      return converted(found, as, `${from.pointer} in ${subject}`);
-    }
-    if (fieldPath !== undefined) {
       return converted(readField(source, fieldPath), as, `field ${fieldPath} of ${source.description}`);
     }
-    throw new Problem("InvalidBinding", `${source.description} has fields and no keys; write fieldPath instead of key`);
+    if (fieldPath !== undefined) {
+      throw new Problem(
+        "InvalidBinding",
+        `${source.description} has keys and no fields; write key instead of fieldPath, or nothing for all of its data`,
+      );
+    }
+    const { key } = from;
+    if (key === undefined) return allOf(source, path, as, schemaAt);
+    const subject = keyOf(source, key);
+    if (pointer !== undefined) {
+      const found = readDocument(source, key).map((document) => pointAt(document, pointer) ?? null);
+      if (found.reveal() === null) throw nothingAt(source, from.pointer, key);
+      return converted(found, as, `${from.pointer} in ${subject}`);
+    }
+    if (as === "json" || as === "yaml") {
+      return { value: readDocument(source, key, as).map((document) => notNull(document, as, subject)) };
+    }
+    return inferred(readBytes(source, key), as, schemaAt(path), subject);
   };
   return { references: [{ source: from.source, path: [] }], make };
+}
+
+/** All data of a source as an object, each key as if it were a field of its own. Nothing is written that is empty by accident. */
+function allOf(source: DataSource, path: FieldPath, as: Field["as"], schemaAt: SchemaAt): Made {
+  if (source.data.size === 0) throw nothingIn(source);
+  const entries = [...source.data].map(([key, bytes]) => {
+    const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key));
+    return [key, value.reveal()] as const;
+  });
+  return { value: new SecretValue(Object.fromEntries(entries)) };
 }
 
 /** A value that has a type of its own keeps it, unless the binding says otherwise. */
@@ -147,6 +163,10 @@ function inferred(
   subject: string,
 ): Made {
   return converted(value, as ?? inferAs(schema, value.reveal()), subject);
+}
+
+function nothingIn({ description, policy }: LiveSource): MissingValue {
+  return new MissingValue("KeyNotFound", `${description} has no data`, policy);
 }
 
 function nothingAt({ description, policy }: LiveSource, pointer: string | undefined, key: string | undefined) {

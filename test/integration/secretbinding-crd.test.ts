@@ -158,10 +158,10 @@ describe("the schema of SecretBinding", () => {
       await refused(withField({ path: "spec.x" }), /fields\[0\]" must validate one and only one/);
     });
 
-    it("one from both key and fieldPath, and one from neither", async () => {
+    it("one from both key and fieldPath, and not one from all data of a Secret", async () => {
       const from = { source: "bucket" };
-      await refused(withField({ ...field, from: { ...from, key: "a", fieldPath: "b" } }), /exactly one of key/);
-      await refused(withField({ ...field, from }), /fields\[0\].from" must validate one and only one/);
+      await refused(withField({ ...field, from: { ...from, key: "a", fieldPath: "b" } }), /at most one of key/);
+      await accepted(withField({ ...field, from }));
     });
 
     it("one with a pointer into an object, or with what is no pointer", async () => {
@@ -173,10 +173,9 @@ describe("the schema of SecretBinding", () => {
       }
       const into = { source: "minio", fieldPath: "spec", pointer: "/a" };
       const fields = [{ ...field, from: into }];
-      await refused(
-        binding({ sources: [service], targets: [{ ...target, fields }] }),
-        /a pointer goes into what a key holds/,
-      );
+      const said = /a pointer goes into what a key holds; write key too/;
+      await refused(binding({ sources: [service], targets: [{ ...target, fields }] }), said);
+      await refused(withField({ ...field, from: { source: "bucket", pointer: "/a" } }), said);
     });
 
     it("one as something that no value can be", () =>
@@ -196,11 +195,13 @@ describe("the schema of SecretBinding", () => {
     });
 
     it("a path into a Secret, and a key of an object", async () => {
-      const said = /a field from a Secret or ConfigMap says key; a field from an object says fieldPath/;
+      const said =
+        /a field from an object says fieldPath; one from a Secret or ConfigMap says key, or neither for all of its data/;
       await refused(withField({ ...field, from: { source: "bucket", fieldPath: "data.a" } }), said);
       const fromService = (from: object) =>
         binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });
       await refused(fromService({ source: "minio", key: "a" }), said);
+      await refused(fromService({ source: "minio" }), said);
       await accepted(fromService({ source: "minio", fieldPath: "spec.clusterIP" }));
     });
   });

@@ -97,6 +97,17 @@ describe("a target", () => {
     assert.equal(decided({ ...some, entries: [entry("argocd", ["spec.s3"])] }).write, true);
   });
 
+  it("is another's where he holds something that an object would change, and not where he holds what is beside it", () => {
+    const live = { data: { theirs: "x", same: "x" } };
+    const entries = [entry("kubectl", ["data.theirs", "data.same"])];
+    const { write, takenBy, force } = decided({ want: { data: { ours: "x" } }, live, entries });
+    assert.deepEqual({ write, takenBy, force }, { write: true, takenBy: [], force: false });
+    assert.throws(() => decided({ want: { data: { ours: "x", theirs: "y" } }, live, entries }), {
+      reason: "Conflict",
+      message: /data belongs to "kubectl"/,
+    });
+  });
+
   it("is written to own what stands there already and is not ours yet", () => {
     const { write, force, takenBy } = decided({
       want: { "spec.a": "x" },

@@ -53,6 +53,16 @@ describe("a release that removes", () => {
     assert.deepEqual(remove({ spec: { s3: { key: "x" } } }, ["spec.s3"], [...key, wanted]), { s3: {} });
   });
 
+  it("takes out of an object what is ours alone, where others hold something of it too", () => {
+    const live = liveObject({ data: { a: "x", b: "x", theirs: "x" } }, [
+      entry(OURS, ["data.a", "data.b"]),
+      entry("kubectl", ["data.theirs", "data.b"]),
+    ]);
+    const { object, released } = patch(live, asked(["data"]));
+    assert.deepEqual(object["data"], { b: "x", theirs: "x" });
+    assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [] });
+  });
+
   it("leaves the objects of another path alone, though they are empty", () => {
     const live = liveObject({ spec: { a: { x: 1 }, b: {} } }, [entry(OURS, ["spec.a.x"])]);
     const { object } = patch(live, asked(["spec.a.x"], { parents: ["spec.a", "spec.b"] }));

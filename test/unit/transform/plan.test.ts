@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Field } from "../../../src/model/binding.ts";
+import type { OpenApiSchema } from "../../../src/model/openapi.ts";
 import { type MissingPolicy, Problem } from "../../../src/model/problem.ts";
 import type { LiveSource } from "../../../src/model/source-value.ts";
 import { checkFields, missingOf, planTarget } from "../../../src/transform/plan.ts";
@@ -166,6 +167,42 @@ describe("a plan", () => {
       "InvalidValue",
       "what the template makes is not valid JSON",
     );
+  });
+
+  it("takes all data of a Secret as an object of its keys", () => {
+    const all: Field = { path: "spec.a", from: { source: "s" } };
+    const from = new Map([["s", secret({ "tls.crt": "PEM", ["__proto__"]: "x", constructor: "", port: "80" })]]);
+    const { fields } = planTarget([all], from);
+    assert.deepEqual(Object.entries(fields[0]?.value.reveal() as object), [
+      ["tls.crt", "PEM"],
+      ["__proto__", "x"],
+      ["constructor", ""],
+      ["port", "80"],
+    ]);
+    const numbers = planTarget(
+      [{ ...all, from: { source: "n" }, as: "integer" }],
+      new Map([["n", secret({ a: "1" })]]),
+    );
+    assert.deepEqual(numbers.fields[0]?.value.reveal(), { a: 1 });
+    const bytes: Field = { path: "spec.a", from: { source: "bucket" }, as: "bytes" };
+    const encoded = planTarget([bytes], new Map([["bucket", secret({ bytes: Uint8Array.of(0xc3, 0x28) })]]));
+    assert.deepEqual(encoded.fields[0]?.value.reveal(), { bytes: "wyg=" });
+    fails([{ path: "spec.a", from: { source: "bucket" } }], "NotUtf8", "spec.a: key bytes of Secret registry/bucket");
+    fails([{ path: "spec.a", from: { source: "svc" } }], "InvalidBinding", "has fields and no keys; write fieldPath");
+  });
+
+  it("takes each key of all data as the schema of its place has it", () => {
+    const schemaAt = (_: unknown, name?: string): OpenApiSchema =>
+      name === "bytes" ? { type: "string", format: "byte" } : { type: name === "port" ? "integer" : "string" };
+    const from = new Map([["s", secret({ bytes: Uint8Array.of(0xff), port: "80", host: "80" })]]);
+    const { fields } = planTarget([{ path: "data", from: { source: "s" } }], from, schemaAt);
+    assert.deepEqual(fields[0]?.value.reveal(), { bytes: "/w==", port: 80, host: "80" });
+  });
+
+  it("holds that a source without data is a source that has not come yet", () => {
+    const { leftOut } = planTarget([{ path: "spec.a", from: { source: "s" } }], new Map([["s", secret({})]]));
+    assert.equal(leftOut[0]?.why.message, "spec.a: Secret registry/bucket has no data");
+    assert.equal(leftOut[0]?.why.reason, "KeyNotFound");
   });
 
   it("is refused with the problem of a source that could not be read", () => {

@@ -1,0 +1,169 @@
+/** All data of a source goes into one object, and out of it again, key by key; what others hold there is not touched. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { fieldsOf, newTeam, type Team, usualRules } from "../controller/team.ts";
+
+const app: Kind = {
+  group: "whole.example.com",
+  kind: "App",
+  plural: "apps",
+  spec: {
+    type: "object",
+    properties: {
+      env: { type: "object", additionalProperties: { type: "string" } },
+      limits: { type: "object", additionalProperties: { type: "integer" } },
+      free: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+    },
+  },
+};
+
+const mayWriteData = {
+  apiGroups: [""],
+  resources: ["secrets", "configmaps"],
+  verbs: ["get", "list", "watch", "patch"],
+};
+const text = (value: string) => Buffer.from(value).toString("base64");
+
+async function newAppTeam(): Promise<Team> {
+  const team = await newTeam({ rules: [...usualRules, mayWrite(app), mayWriteData] });
+  await installKind(team.api, app);
+  await createObject(team.api, app, "one", { env: { THEIRS: "theirs" } }, team.namespace);
+  return team;
+}
+
+const path = (team: Team) => objectPath(app, team.namespace, "one");
+const specOf = async (team: Team) => (await team.api.get(path(team))).spec;
+const dropKey = (team: Team, name: string, key: string) =>
+  team.api.merge(`${team.path("v1", "secrets")}/${name}`, { data: { [key]: null } });
+
+const onApp = (...fields: object[]) => ({ apiVersion: apiVersionOf(app), kind: app.kind, name: "one", fields });
+const onData = (kind: "Secret" | "ConfigMap", name: string, field = "data", source = "from") => ({
+  apiVersion: "v1",
+  kind,
+  name,
+  fields: [{ path: field, from: { source } }],
+});
+const bind = (team: Team, target: object, more: object = {}): Promise<AnyObject> =>
+  team.bind("all", { sources: [{ secret: { name: "from" } }], targets: [target], ...more });
+const env = { path: "spec.env", from: { source: "from" } };
+
+describe("all data of a source", () => {
+  it("becomes an object of its keys: text, base64 where bytes belong, numbers where they do", async () => {
+    const team = await newAppTeam();
+    const bytes = randomBytes(24);
+    await team.secret("from", { password: secretText("copied"), bytes });
+    await team.secret("numbers", { cpu: "2", memory: "-5" });
+    await team.secret("to", { theirs: "theirs" });
+    await team.bind("all", {
+      sources: [{ secret: { name: "from" } }, { secret: { name: "numbers" } }],
+      targets: [
+        onData("Secret", "to"),
+        onApp(
+          { path: "spec.env", from: { source: "numbers" } },
+          { path: "spec.limits", from: { source: "numbers" } },
+          { path: "spec.free.all", from: { source: "from" }, as: "bytes" },
+        ),
+      ],
+    });
+    await team.until("all", "Synced");
+    const { data } = await team.api.get(`${team.path("v1", "secrets")}/from`);
+    assert.deepEqual((await team.api.get(`${team.path("v1", "secrets")}/to`)).data, {
+      ...data,
+      theirs: text("theirs"),
+    });
+    const { env: written, limits, free } = await specOf(team);
+    assert.deepEqual(written, { THEIRS: "theirs", cpu: "2", memory: "-5" });
+    assert.deepEqual(limits, { cpu: 2, memory: -5 });
+    assert.deepEqual(free.all, data);
+  });
+
+  it("of a ConfigMap has its binaryData where bytes belong, and is told by its key where they don't", async () => {
+    const team = await newAppTeam();
+    const binary = Buffer.from([0xff, 0, 1]).toString("base64");
+    const maps = team.path("v1", "configmaps");
+    await team.api.create(maps, { metadata: { name: "from" }, data: { a: "é" }, binaryData: { b: binary } });
+    await team.api.create(maps, { metadata: { name: "to" } });
+    const sources = [{ configMap: { name: "from" } }];
+    await bind(team, onData("ConfigMap", "to", "binaryData"), { sources });
+    await team.until("all", "Synced");
+    assert.deepEqual((await team.api.get(`${maps}/to`)).binaryData, { a: text("é"), b: binary });
+    await team.bind("texts", { sources, targets: [onApp(env)] });
+    const { status } = await team.until("texts", "NotUtf8");
+    assert.match(status.conditions[0].message, /spec\.env: key b of ConfigMap \S+ is not UTF-8/);
+    await team.api.merge(`${maps}/from`, { binaryData: null });
+    await team.until("texts", "Synced");
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", a: "é" });
+  });
+
+  it("is followed: keys come, change and go, and those of others stay", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", B: "1" });
+    await bind(team, onApp(env));
+    const { status } = await team.until("all", "Synced");
+    assert.deepEqual(status.targets[0].paths, ["spec.env"]);
+    const object = await team.api.get(path(team));
+    const entry: AnyObject = fieldsOf(object, team.manager("all"));
+    assert.deepEqual(Object.keys(entry["f:spec"]["f:env"]).sort(), ["f:A", "f:B"]);
+    await team.secret("from", { B: "2", C: "2" });
+    await dropKey(team, "from", "A");
+    await eventually(async () => assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", B: "2", C: "2" }));
+    await team.until("all", "Synced");
+  });
+
+  it("is kept: what others change or remove of it is put back, and what they add is not even looked at twice", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", B: "1" });
+    await bind(team, onApp(env));
+    await team.until("all", "Synced");
+    await team.api.merge(path(team), { spec: { env: { A: "changed", B: null } } });
+    await eventually(async () => assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", A: "1", B: "1" }));
+    const requests = await team.requestsDuring(() => team.api.merge(path(team), { spec: { env: { MORE: "1" } } }));
+    assert.deepEqual(
+      requests.filter(({ verb }) => verb === "patch"),
+      [],
+    );
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", MORE: "1", A: "1", B: "1" });
+  });
+
+  it("conflicts where another holds one of its keys with another value, and nowhere else", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", THEIRS: "ours" });
+    await bind(team, onApp(env));
+    const { status } = await team.until("all", "Conflict");
+    assert.match(status.conditions[0].message, /spec\.env belongs to/);
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs" });
+    await dropKey(team, "from", "THEIRS");
+    await team.until("all", "Synced");
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", A: "1" });
+  });
+
+  it("is released key by key: what others hold stays", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", B: "1" });
+    await bind(team, onApp(env), { defaults: { onRelease: "Remove" } });
+    await team.until("all", "Synced");
+    await team.unbind("all");
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs" });
+    assert.equal(fieldsOf(await team.api.get(path(team)), team.manager("all")), undefined);
+  });
+
+  it("that is none, or is gone, leaves what was written", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1" });
+    await bind(team, onApp(env));
+    await team.until("all", "Synced");
+    await dropKey(team, "from", "A");
+    const { status } = await team.until("all", "KeyNotFound");
+    assert.match(status.conditions[0].message, /spec\.env: Secret \S+ has no data/);
+    await team.api.delete(`${team.path("v1", "secrets")}/from`);
+    await team.until("all", "SourceNotFound");
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", A: "1" });
+    await team.secret("from", { B: "1" });
+    await team.until("all", "Synced");
+    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", B: "1" });
+  });
+});

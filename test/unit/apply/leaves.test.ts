@@ -1,0 +1,36 @@
+/** What server-side apply tells apart in a value, and who else holds something of it. */
+import assert from "node:assert/strict";
+import { leafPaths, otherHoldersOf, ownParts } from "../../../src/apply/leaves.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import type { JsonValue } from "../../../src/model/kube-object.ts";
+import { entry, liveObject, OURS } from "./managed.ts";
+
+const data = FieldPath.parse("data");
+const leaves = (value: JsonValue) => leafPaths(data, value).map(String);
+
+describe("the leaves of a value", () => {
+  it("are those of its objects; a list is one, and so is an empty object", () => {
+    assert.deepEqual(leaves({ a: 1, "b.c": { d: [{ e: 1 }], f: {} } }), ["data.a", 'data["b.c"].d', 'data["b.c"].f']);
+    for (const value of ["x", 1, null, [1], {}]) assert.deepEqual(leaves(value), ["data"]);
+  });
+
+  it("are not told apart where a key is one that no path may name", () => {
+    assert.deepEqual(leaves({ a: 1, b: { constructor: 1 } }), ["data.a", "data.b"]);
+  });
+
+  it("are another's when he holds them, or something above them as a whole", () => {
+    const live = (...entries: Parameters<typeof liveObject>[1] & object) =>
+      liveObject({ data: { a: 1, b: 1 } }, entries);
+    const others = (object: ReturnType<typeof live>) => otherHoldersOf(object, OURS, data, { a: 2, c: 3 });
+    assert.deepEqual(others(live(entry("x", ["data.a"]), entry("y", ["data.b"]), entry(OURS, ["data.c"]))), ["x"]);
+    assert.deepEqual(others(live(entry("whole", ["data"]))), ["whole"]);
+    assert.deepEqual(others(live(entry("itself", ["data", "data.b"]))), []);
+  });
+
+  it("are what is released of an object that others hold something of", () => {
+    const live = liveObject({ data: { a: 1, b: { c: 1 }, d: 1 } }, [entry(OURS, ["data.a", "data.b.c"])]);
+    assert.deepEqual(ownParts(live, OURS, data).map(String), ["data"]);
+    live.metadata.managedFields?.push(entry("other", ["data.d"]));
+    assert.deepEqual(ownParts(live, OURS, data).map(String), ["data.a", "data.b.c"]);
+  });
+});
