@@ -98,7 +98,8 @@ export function planRelease(
     for (const what of become) released[what].push(text);
   }
   const operations: JsonPatchOperation[] = [
-    ...giveUp(live, request.fieldManager, givenUp),
+    // Of what is removed too: where there is no schema, the API server leaves our name on the object around it.
+    ...giveUp(live, request.fieldManager, [...givenUp, ...removed]),
     ...remove(live, removed, ownParents(live, request)),
   ];
   return { operations: operations.length === 0 ? [] : [onlyTo(live), ...operations], released };

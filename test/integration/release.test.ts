@@ -33,6 +33,7 @@ const nest: Kind = {
           other: { type: "string" },
         },
       },
+      free: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
     },
   },
 };
@@ -123,6 +124,18 @@ describe("a deleted binding that removes", () => {
     assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
     await untilEvent(team, "harbor-s3", "Removed", /spec\.storage\.spec\.s3\.accesskey/);
   });
+
+  for (const paths of [["spec.free.a.b"], ["spec.free.a.b", "spec.free.a.c"]]) {
+    it(`leaves its name nowhere in an object without a schema that stays: ${paths.join(" and ")}`, async () => {
+      const team = await newTeamWithNest({ free: { a: { other: "theirs" } } });
+      await team.rebind("nest", nestSpec(...paths));
+      await team.until("nest", "Synced");
+      await team.unbind("nest");
+      const object = await team.api.get(objectPath(nest, team.namespace, "nest"));
+      assert.deepEqual(object.spec, { free: { a: { other: "theirs" } } });
+      assert.equal(fieldsOf(object, team.manager("nest")), undefined);
+    });
+  }
 
   it("takes the objects out that it made on the way and that are empty now", async () => {
     const team = await newTeamWithNest({});

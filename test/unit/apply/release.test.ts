@@ -33,7 +33,8 @@ describe("a release that removes", () => {
   it("takes out the leaf that is ours alone, of the very version that was read", () => {
     const live = liveObject({ spec: { "a/b~c": "x", d: 1 } }, [entry(OURS, ['spec["a/b~c"]'])]);
     const { operations, released } = patch(live, asked(['spec["a/b~c"]']));
-    assert.deepEqual(operations, [guard, { op: "remove", path: "/spec/a~1b~0c" }]);
+    const giveUp = { op: "remove", path: "/metadata/managedFields/0" };
+    assert.deepEqual(operations, [guard, giveUp, { op: "remove", path: "/spec/a~1b~0c" }]);
     assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [] });
   });
 
@@ -71,13 +72,13 @@ describe("a release that removes", () => {
 
   it("leaves a leaf that another holds too, and takes our name off it", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [
-      entry(OURS, ["spec.a", "spec.b"]),
+      entry(OURS, ["spec.a", "spec.b", "spec.c"]),
       entry("argo", ["spec.a"]),
     ]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"]));
     assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [] });
     assert.deepEqual(object["spec"], { a: "x" });
-    assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.b"]));
+    assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.c"]));
   });
 
   it("leaves a leaf that the schema demands, and says so", () => {
@@ -199,18 +200,18 @@ describe("any release", () => {
           assert.ok(has(some.parents, path), `${path} was not made by us`);
           assert.ok(some.leaves.every((leaf) => !leaf.startsWith(path) || has(gone, leaf)));
         }
-        // Our entry gives up what was asked and stays; the entries of others are as they were.
+        // Our entry gives up what was asked, gone or not; the entries of others are as they were.
         const entriesAfter = object.metadata.managedFields ?? [];
         assert.deepEqual(
           entriesAfter.filter((each) => !isEntryOf(each, OURS)),
           entries.filter((each) => !isEntryOf(each, OURS)),
         );
-        const givenUp = [...released.retained, ...released.blocked];
+        const givenUp = [...released.retained, ...released.blocked, ...released.removed];
         const kept = some.ours.filter((path) => !givenUp.includes(String(path)));
         const own = entriesAfter.find((each) => isEntryOf(each, OURS));
         assert.deepEqual(own?.fieldsV1 ?? {}, fieldsOf(kept));
         assert.deepEqual(
-          [...givenUp, ...released.removed].toSorted(),
+          givenUp.toSorted(),
           some.asked
             .filter((path) => has(some.ours, path))
             .map(String)
