@@ -3,6 +3,8 @@ import type { StreamState } from "./watch/reflector.ts";
 
 /** A bookmark comes every minute, and a stream without a line for 100 s is begun anew: that should have helped by now. */
 const SILENT_SECONDS = 120;
+/** A stream that breaks is begun anew within some seconds, where that succeeds. */
+const INTERRUPTED_SECONDS = 10;
 /** A first list takes longer only where something is wrong. */
 const PENDING_SECONDS = 30;
 /** Every request has a deadline of seconds, so that a reconcile of this length waits for what will never come. */
@@ -41,8 +43,9 @@ export function notAlive(runningSeconds: readonly number[]): string[] {
 }
 
 /** A stream that is refused is a matter of its binding's rights, which says so itself. */
-function stateOf({ phase, refused, quietSeconds }: StreamState): string | undefined {
+function stateOf({ phase, refused, quietSeconds, interruptedSeconds }: StreamState): string | undefined {
   if (refused) return undefined;
+  if (interruptedSeconds > INTERRUPTED_SECONDS) return "interrupted";
   if (phase === "pending" && quietSeconds > PENDING_SECONDS) return "pending";
   if (quietSeconds > SILENT_SECONDS) return "silent";
   return undefined;

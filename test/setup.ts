@@ -10,7 +10,9 @@ import { share, stopShared } from "./control-plane/shared.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { shareAuditLog, stopSharedController } from "./controller/shared.ts";
 
-const needControlPlane = ["integration", "e2e", "last"].map((folder) => join(import.meta.dirname, folder) + sep);
+const needControlPlane = ["integration", "e2e", "faults", "last"].map(
+  (folder) => join(import.meta.dirname, folder) + sep,
+);
 const ENDS_WITHIN = 10_000;
 
 /** People without rights of their own, for tests to grant them some. */

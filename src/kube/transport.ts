@@ -1,12 +1,14 @@
 /**
  * Requests come in, answers and line streams go out, over HTTP/2. Watches and requests use agents of their own, since
  * the API server offers 100 streams a connection and open watches would starve everything else. Every request has a
- * deadline of ours that includes the time in the queue, where undici's own timeouts don't fire.
+ * deadline of ours that includes the time in the queue, where undici's own timeouts don't fire. A connection whose server
+ * went silent is ended within seconds: see connector.ts.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
 import { parseJson } from "../model/json.ts";
 import { ApiError } from "./api-error.ts";
+import { connector, PING_EVERY_MS } from "./connector.ts";
 import type { Credentials } from "./credentials.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 import "./orphan-streams.ts";
@@ -35,6 +37,7 @@ const REPEATABLE = new Set([
   "UND_ERR_SOCKET",
   "ECONNRESET",
   "EPIPE",
+  "ETIMEDOUT",
   "ERR_HTTP2_STREAM_ERROR",
   "ERR_HTTP2_GOAWAY_SESSION",
   "ERR_HTTP2_INVALID_SESSION",
@@ -205,7 +208,8 @@ export class Transport {
       // Our own deadlines hold instead, also while a request is queued.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { ...this.#credentials.tls, timeout: 5_000 },
+      h2Options: { pingInterval: PING_EVERY_MS },
+      connect: connector(this.#credentials.tls),
     });
   }
 }

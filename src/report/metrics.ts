@@ -17,7 +17,7 @@ export interface MetricSources {
   depths(): Record<string, number>;
   /** For how many seconds each key that is being worked on has been. */
   running(): number[];
-  streams(): { resource: string; phase: string; quietSeconds: number }[];
+  streams(): { resource: string; phase: string; quietSeconds: number; interruptedSeconds: number }[];
   /** Undefined without leader election. */
   leading(): boolean | undefined;
 }
@@ -151,8 +151,9 @@ export class Metrics {
       each.set(CONTROLLER, sources.concurrency),
     );
     gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (each) => {
-      for (const state of ["pending", "synced", "failed"]) each.set({ state }, 0);
-      for (const { phase } of sources.streams()) each.inc({ state: phase });
+      for (const state of ["pending", "synced", "failed", "interrupted"]) each.set({ state }, 0);
+      for (const { phase, interruptedSeconds } of sources.streams())
+        each.inc({ state: phase === "synced" && interruptedSeconds > 0 ? "interrupted" : phase });
     });
     gauge(
       "inlay_watch_last_event_age_seconds",

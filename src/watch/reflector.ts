@@ -36,6 +36,8 @@ export interface StreamState {
   refused: boolean;
   /** Since the server last sent anything on it, a bookmark included. */
   quietSeconds: number;
+  /** Since it broke or ended; 0 while it is open, and until it is for the first time. */
+  interruptedSeconds: number;
 }
 
 /** Bookmarks come once a minute; a stream without a line for this long is taken for dead. */
@@ -43,7 +45,8 @@ const SILENCE_MS = 100_000;
 /** A stream that lived this long did not fail at once. */
 const LASTED_MS = 5_000;
 const REFUSALS = [401, 403, 404, 405];
-const BACKOFF_MS = { first: 250, most: 30_000, mostWhenRefused: 4_000 };
+/** A server in trouble is spared; one that refuses, or is not there at all, is asked often enough to notice that it changed. */
+const BACKOFF_MS = { first: 250, most: 30_000, mostWithoutLoad: 4_000 };
 
 /** `namespace/name`, or `name` for cluster-scoped objects. */
 export function objectKey(namespace: string | undefined, name: string): string {
@@ -58,7 +61,9 @@ export class Reflector<T extends { resourceVersion: string }> {
   #state: ReflectorState = { phase: "pending" };
   #version: string | undefined;
   #heard = performance.now();
+  #interrupted: number | undefined;
   #hasListed = false;
+  #hasOpened = false;
   #done: Promise<void> = Promise.resolve();
 
   constructor(source: ListWatch, events: ReflectorEvents<T>) {
@@ -76,7 +81,8 @@ export class Reflector<T extends { resourceVersion: string }> {
       resource: resourceName(resource),
       phase,
       refused: this.#state.phase === "failed" && REFUSALS.includes(this.#state.error.status),
-      quietSeconds: (performance.now() - this.#heard) / 1000,
+      quietSeconds: secondsSince(this.#heard),
+      interruptedSeconds: this.#interrupted === undefined ? 0 : secondsSince(this.#interrupted),
     };
   }
 
@@ -104,6 +110,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     while (!signal.aborted) {
       const since = Date.now();
       let reason: RestartReason = "ended";
+      let failure: ApiError | undefined;
       try {
         if (this.#version === undefined) await this.#list();
         reason = await this.#watch();
@@ -112,16 +119,23 @@ export class Reflector<T extends { resourceVersion: string }> {
         if (!(error instanceof ApiError)) throw error;
         this.#fail(error, failures);
         reason = reasonOf(error);
+        failure = error;
       }
       if (signal.aborted) return;
+      if (this.#hasOpened) this.#interrupted ??= performance.now();
       this.#events.restarted?.(reason);
       // A stream that lasted is opened again at once, but not all of them in the same instant.
       const lasted = Date.now() - since > LASTED_MS;
       failures = lasted ? 0 : failures + 1;
-      const most = this.#state.phase === "failed" ? BACKOFF_MS.mostWhenRefused : BACKOFF_MS.most;
-      const pause = Math.min(BACKOFF_MS.first * 2 ** Math.min(failures, 10), most) * (0.5 + Math.random() / 2);
-      await sleep(pause, undefined, { signal }).catch(() => {});
+      await sleep(this.#pauseAfter(failure, failures), undefined, { signal }).catch(() => {});
     }
+  }
+
+  #pauseAfter(failure: ApiError | undefined, failures: number): number {
+    const isWithoutLoad = this.#state.phase === "failed" || failure?.status === 0;
+    const most = isWithoutLoad ? BACKOFF_MS.mostWithoutLoad : BACKOFF_MS.most;
+    const pause = Math.min(BACKOFF_MS.first * 2 ** Math.min(failures, 10), most) * (0.5 + Math.random() / 2);
+    return Math.max(pause, Math.min((failure?.retryAfterSeconds ?? 0) * 1000, BACKOFF_MS.most));
   }
 
   /** Lost connections leave the store as it is; refusals and too old versions ask for a new list. */
@@ -155,6 +169,8 @@ export class Reflector<T extends { resourceVersion: string }> {
       // Not before: whoever may list and not watch would otherwise be in step again with every try.
       const onOpen = () => {
         this.#heard = performance.now();
+        this.#hasOpened = true;
+        this.#interrupted = undefined;
         this.#setState({ phase: "synced" });
       };
       for await (const event of this.#source.watch(this.#version as string, seconds, signal, onOpen)) {
@@ -194,6 +210,8 @@ export class Reflector<T extends { resourceVersion: string }> {
     if (isNews) this.#events.stateChanged(state);
   }
 }
+
+const secondsSince = (time: number) => (performance.now() - time) / 1000;
 
 function reasonOf({ status }: ApiError): RestartReason {
   if (status === 410) return "expired";

@@ -116,7 +116,9 @@ export class ControlPlane implements AsyncDisposable {
     this.#caData = await authority();
     await writeFile(this.#caFile, this.#caData);
     await mkdir(join(folder, "kubeconfigs"));
-    for (const user of this.#credentials.tokens.keys()) await this.#writeKubeconfig(user, this.token(user));
+    for (const [user, token] of this.#credentials.tokens) {
+      await writeKubeconfig(this.#kubeconfigPath(user), { url: this.url, caData: this.caData, user, token });
+    }
   }
 
   /** Starts what makes objects live, as far as there are programs for it, and a Node for pods. */
@@ -170,12 +172,16 @@ export class ControlPlane implements AsyncDisposable {
     return token;
   }
 
-  /** A kubeconfig with a token of a ServiceAccount that exists, good for a day. */
-  async kubeconfigForServiceAccount(namespace: string, name: string): Promise<string> {
+  /**
+   * A kubeconfig with a token of a ServiceAccount that exists, good for a day. It leads to the API server directly,
+   * unless another URL is given that leads there.
+   */
+  async kubeconfigForServiceAccount(namespace: string, name: string, url = this.url): Promise<string> {
     const { stdout } = await this.kubectl("create", "token", name, `--namespace=${namespace}`, "--duration=24h");
     const user = `system:serviceaccount:${namespace}:${name}`;
-    await this.#writeKubeconfig(user, stdout.trim());
-    return this.#kubeconfigPath(user);
+    const file = this.#kubeconfigPath(url === this.url ? user : `${user}@${new URL(url).host}`);
+    await writeKubeconfig(file, { url, caData: this.caData, user, token: stdout.trim() });
+    return file;
   }
 
   /** Runs kubectl as admin; fails when kubectl does. */
@@ -220,10 +226,5 @@ export class ControlPlane implements AsyncDisposable {
 
   #kubeconfigPath(user: string): string {
     return join(this.folder, "kubeconfigs", `${encodeURIComponent(user)}.yaml`);
-  }
-
-  #writeKubeconfig(user: string, token: string): Promise<void> {
-    const access = { url: this.url, caData: this.caData, user, token };
-    return writeKubeconfig(this.#kubeconfigPath(user), access);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The one control plane that all integration and end-to-end tests of a run use: setup.ts puts it in before the first of
+ * The one control plane that all tests of a run use that need one: setup.ts puts it in before the first of
  * them, and they take it out.
  */
 import type { ControlPlane } from "./control-plane.ts";
@@ -8,7 +8,7 @@ let shared: ControlPlane | undefined;
 
 /** Call it in a hook or a test: while spec files are loaded, it is not there yet. */
 export function controlPlane(): ControlPlane {
-  if (shared === undefined) throw new Error("only a test under test/integration or test/e2e has a control plane");
+  if (shared === undefined) throw new Error("only a test outside of test/unit has a control plane");
   return shared;
 }
 

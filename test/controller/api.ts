@@ -9,6 +9,9 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 // biome-ignore lint/suspicious/noExplicitAny: answers of the API server are checked by assertions
 export type AnyObject = any;
 
+/** More than that at once, as of a thousand objects that are made together, wait for each other. */
+const CONNECTIONS = 64;
+
 export class RequestFailed extends Error {
   override readonly name = "RequestFailed";
   readonly status: number;
@@ -28,7 +31,7 @@ export class Api {
   constructor(controlPlane: ControlPlane, user = "admin") {
     this.#url = controlPlane.url;
     this.#token = controlPlane.token(user);
-    this.#agent = new Agent({ connect: { ca: controlPlane.caData } });
+    this.#agent = new Agent({ connect: { ca: controlPlane.caData }, connections: CONNECTIONS });
   }
 
   get(path: string): Promise<AnyObject> {

@@ -10,14 +10,14 @@ const root = join(import.meta.dirname, "..", "..");
 export class ControllerProcess {
   /** From the source, as it is; the benchmark runs what is built. */
   protected readonly program: string = join(root, "src", "cli", "inlay.ts");
-  readonly #controlPlane: ControlPlane;
+  readonly #controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">;
   readonly #args: readonly string[];
   #child: ChildProcess | undefined;
   #starting: Promise<void> | undefined;
   #output = "";
 
   /** `args` are added to the command line. */
-  constructor(controlPlane: ControlPlane, ...args: string[]) {
+  constructor(controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">, ...args: string[]) {
     this.#controlPlane = controlPlane;
     this.#args = args;
   }

@@ -17,7 +17,7 @@ export async function stopSharedController(): Promise<void> {
 
 /** What the shared control plane's API server was asked. */
 export function auditLog(): AuditLog {
-  if (log === undefined) throw new Error("only a test under test/integration, test/e2e or test/last has an audit log");
+  if (log === undefined) throw new Error("only a test that has a control plane has an audit log");
   return log;
 }
 

@@ -10,7 +10,7 @@ export interface Clock {
 /** Stops time around each test of a `describe`. */
 export function fakeClock(): Clock {
   beforeEach(() => {
-    mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.UTC(2026, 0, 1) });
+    mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"], now: Date.UTC(2026, 0, 1) });
     // What was imported by name must see them too.
     syncBuiltinESMExports();
   });

@@ -8,6 +8,7 @@ const stream = (more: Partial<StreamState> = {}): StreamState => ({
   phase: "synced",
   refused: false,
   quietSeconds: 1,
+  interruptedSeconds: 0,
   ...more,
 });
 const bindings = (more: Partial<StreamState> = {}) => stream({ resource: "inlay.dev/secretbindings", ...more });
@@ -33,6 +34,16 @@ describe("readiness", () => {
       "silent: secrets (2 watches)",
       "pending: goharbor.io/harborclusters",
     ]);
+  });
+
+  it("says which streams broke and were not to be had again for ten seconds", () => {
+    const streams = [stream({ interruptedSeconds: 9.9 }), stream({ interruptedSeconds: 10.1 })];
+    assert.deepEqual(notReady(undefined, bindings({ interruptedSeconds: 11 }), streams), [
+      "interrupted: inlay.dev/secretbindings",
+      "interrupted: secrets",
+    ]);
+    const refused = stream({ phase: "failed", refused: true, interruptedSeconds: 10_000 });
+    assert.deepEqual(notReady(undefined, bindings(), [refused]), []);
   });
 
   it("does not depend on rights that one binding's account lacks", () => {

@@ -74,7 +74,7 @@ describe("the metrics", () => {
   });
 
   it("show how queue, streams and lease are at the moment", async () => {
-    const synced = { phase: "synced", resource: "secrets" };
+    const synced = { phase: "synced", resource: "secrets", interruptedSeconds: 0 };
     const metrics = new Metrics({
       concurrency: 16,
       depths: () => ({ change: 2, resync: 7, retry: 1 }),
@@ -82,7 +82,8 @@ describe("the metrics", () => {
       streams: () => [
         { ...synced, quietSeconds: 3 },
         { ...synced, quietSeconds: 50 },
-        { ...synced, phase: "failed", quietSeconds: 1_000 },
+        { ...synced, quietSeconds: 40, interruptedSeconds: 2 },
+        { ...synced, phase: "failed", quietSeconds: 1_000, interruptedSeconds: 900 },
       ],
       leading: () => true,
     });
@@ -101,6 +102,7 @@ describe("the metrics", () => {
       'inlay_watch_streams{state="synced"}': 2,
       'inlay_watch_streams{state="failed"}': 1,
       'inlay_watch_streams{state="pending"}': 0,
+      'inlay_watch_streams{state="interrupted"}': 1,
       'inlay_watch_last_event_age_seconds{resource="secrets"}': 50,
       'leader_election_master_status{name="inlay-controller"}': 1,
     };

@@ -4,7 +4,8 @@ import type { ListWatch, Page, WatchEvent } from "../../../src/kube/list-watch.t
 import type { KubeObject } from "../../../src/model/kube-object.ts";
 import { settled } from "../clock.ts";
 
-export const apiError = (status: number, reason = "Error") => new ApiError("GET /x", status, reason);
+export const apiError = (status: number, reason = "Error", retryAfterSeconds?: number) =>
+  new ApiError("GET /x", status, reason, undefined, retryAfterSeconds);
 
 export function secret(name: string, resourceVersion: string, namespace = "registry"): KubeObject {
   return { apiVersion: "v1", kind: "Secret", metadata: { name, namespace, uid: `uid-${name}`, resourceVersion } };

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { ListWatch, WatchEvent } from "../../../src/kube/list-watch.ts";
 import type { KubeObject } from "../../../src/model/kube-object.ts";
+import { SECRET_BINDINGS } from "../../../src/watch/bindings.ts";
 import { objectKey, Reflector, type ReflectorState } from "../../../src/watch/reflector.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { apiError, FakeListWatch, secret } from "./list-watch.ts";
@@ -122,6 +123,8 @@ describe("a reflector", () => {
     });
   });
 
+  const interrupted = () => reflector.stateOf(SECRET_BINDINGS).interruptedSeconds > 0;
+
   /** Checks that failures have made the pauses as long as they get, within half of it. */
   async function triesEvery(ms: number): Promise<void> {
     for (let failure = 0; failure < 15; failure++) await clock.pass(ms);
@@ -198,6 +201,41 @@ describe("a reflector", () => {
       await source.watching.end(apiError(410, "Expired"));
       await triesEvery(30_000);
       assert.deepEqual([reflector.state.phase, keys(), told], ["synced", ["uid-a"], []]);
+    });
+
+    it("tells that it is interrupted from the end of a stream until the next is open", async () => {
+      await inStep(secret("a", "1"));
+      assert.equal(interrupted(), false);
+      source.grants = false;
+      await source.watching.end(apiError(0, "UND_ERR_SOCKET"));
+      assert.equal(interrupted(), true);
+      await clock.pass(500);
+      assert.deepEqual([source.watches.length, interrupted()], [2, true]);
+      await source.watching.grant();
+      assert.deepEqual([interrupted(), reflector.state.phase], [false, "synced"]);
+    });
+
+    it("asks every few seconds for a server that is not there, however long that was", async () => {
+      await inStep();
+      source.grants = false;
+      for (let failure = 0; failure < 15; failure++) {
+        await source.watching.end(apiError(0, "ECONNREFUSED"));
+        await clock.pass(4_000);
+      }
+      assert.equal(source.watches.length, 16);
+    });
+
+    it("waits for as long as a server asks that has too much to do", async () => {
+      await inStep();
+      await source.watching.end(apiError(429, "TooManyRequests", 7));
+      await clock.pass(6_999);
+      assert.equal(source.watches.length, 1);
+      await clock.pass(1);
+      assert.equal(source.watches.length, 2);
+      // But not for ever.
+      await source.watching.end(apiError(429, "TooManyRequests", 7_000));
+      await clock.pass(30_000);
+      assert.equal(source.watches.length, 3);
     });
 
     it("opens a stream anew that said nothing for longer than bookmarks take", async () => {

@@ -1,0 +1,109 @@
+/**
+ * A controller that reaches the API server only through a proxy, and a fleet of bindings that it keeps: how many comes
+ * in, ways to see whether it does its work go out. The tests themselves reach the API server directly.
+ */
+import assert from "node:assert/strict";
+import { freePorts } from "../control-plane/ports.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Fleet } from "../controller/fleet.ts";
+import { foundIn } from "../controller/hunted.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { newTeam } from "../controller/team.ts";
+import { TcpProxy } from "./proxy.ts";
+
+/** How long streams may be away after a fault is over: no pause between two tries is longer, where nobody answered. */
+export const BACK_WITHIN_MS = 6_000;
+/** How long forty changes may take, on a machine with much else to do: less than what a dead connection or request costs. */
+export const PROMPTLY_MS = 6_000;
+
+export class Behind {
+  readonly proxy: TcpProxy;
+  readonly controller: ControllerProcess;
+  readonly fleet: Fleet;
+  readonly #healthPort: number;
+
+  private constructor(proxy: TcpProxy, controller: ControllerProcess, fleet: Fleet, healthPort: number) {
+    this.proxy = proxy;
+    this.controller = controller;
+    this.fleet = fleet;
+    this.#healthPort = healthPort;
+  }
+
+  /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
+  static async start(count: number, ...args: string[]): Promise<Behind> {
+    await stopSharedController();
+    const [proxy, [port = 0]] = await Promise.all([TcpProxy.start(controlPlane().url), freePorts(1)]);
+    const door = {
+      kubeconfigForServiceAccount: (namespace: string, name: string) =>
+        controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),
+    };
+    const controller = new ControllerProcess(door, "--health-port", String(port), ...args);
+    await controller.start();
+    const fleet = new Fleet(await newTeam({ controller: false }), count);
+    const behind = new Behind(proxy, controller, fleet, port);
+    await fleet.launch();
+    return behind;
+  }
+
+  async stop(): Promise<void> {
+    this.proxy.resume();
+    await this.controller.stop();
+    await this.proxy.stop();
+    assert.deepEqual(foundIn(this.controller.output), []);
+  }
+
+  /** Whether it says that it is ready, and why not. */
+  async readiness(): Promise<string> {
+    return (await this.#ask("/readyz")).text();
+  }
+
+  /** How often watches were begun anew, for whatever or for one reason. */
+  restarts(reason = ""): Promise<number> {
+    return this.#sum("inlay_watch_restarts_total", `reason="${reason}`);
+  }
+
+  /** How many watches are in a state. */
+  streams(state: "synced" | "pending" | "failed" | "interrupted"): Promise<number> {
+    return this.#sum("inlay_watch_streams", `state="${state}"`);
+  }
+
+  /** A rotation, with whatever is done to the connection meanwhile, that comes to each target once. */
+  async rotate(meanwhile: () => Promise<unknown> = async () => {}, withinMs?: number): Promise<void> {
+    const [mark, before] = [await auditLog().mark(), await this.fleet.generations()];
+    await Promise.all([this.fleet.rotate(), meanwhile()]);
+    await this.fleet.inStep(withinMs);
+    await this.writtenOnce(mark, before);
+  }
+
+  /** Each target was written once since then, and by one request. */
+  async writtenOnce(mark: number, before: ReadonlyMap<string, number>): Promise<void> {
+    const { names } = this.fleet;
+    const once = (counts: ReadonlyMap<string, number>) => names.filter((name) => counts.get(name) !== 1);
+    const after = await this.fleet.generations();
+    const changes = new Map(names.map((name) => [name, (after.get(name) ?? 0) - (before.get(name) ?? 0)]));
+    assert.deepEqual(once(changes), [], "not changed once");
+    assert.deepEqual(once(await this.fleet.writesSince(mark)), [], "not written once");
+  }
+
+  /** No stream is stuck: all of them come back within seconds, it says so, and the next rotation comes at once. */
+  async isWell(): Promise<void> {
+    await eventually(async () => assert.equal(await this.streams("interrupted"), 0), BACK_WITHIN_MS);
+    assert.equal(await this.readiness(), "ok\n");
+    await this.rotate(undefined, PROMPTLY_MS);
+  }
+
+  /** Adds up a metric over all its labels that match. */
+  async #sum(name: string, label: string): Promise<number> {
+    const text = await (await this.#ask("/metrics")).text();
+    return text
+      .split("\n")
+      .filter((line) => line.startsWith(`${name}{`) && line.includes(label))
+      .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+  }
+
+  #ask(path: string): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.#healthPort}${path}`);
+  }
+}

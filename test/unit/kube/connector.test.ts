@@ -1,0 +1,47 @@
+/** When a connection is given up because nothing arrives on it. */
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { endWhenSilent } from "../../../src/kube/connector.ts";
+import { fakeClock } from "../clock.ts";
+
+class FakeSocket extends EventEmitter {
+  bytesRead = 100;
+  ended: unknown;
+  destroy(error?: Error): this {
+    this.ended = (error as NodeJS.ErrnoException).code;
+    this.emit("close");
+    return this;
+  }
+}
+
+describe("a connection", () => {
+  const clock = fakeClock();
+  let socket: FakeSocket;
+  beforeEach(() => {
+    socket = new FakeSocket();
+    endWhenSilent(socket as unknown as Parameters<typeof endWhenSilent>[0]);
+  });
+
+  it("ends once nothing has arrived on it for ten seconds", async () => {
+    await clock.pass(9_000);
+    assert.equal(socket.ended, undefined);
+    await clock.pass(1_000);
+    assert.equal(socket.ended, "ETIMEDOUT");
+  });
+
+  it("stays as long as something does", async () => {
+    for (let seconds = 0; seconds < 60; seconds += 6) {
+      socket.bytesRead += 17;
+      await clock.pass(6_000);
+    }
+    assert.equal(socket.ended, undefined);
+    await clock.pass(10_000);
+    assert.equal(socket.ended, "ETIMEDOUT");
+  });
+
+  it("is not looked at any more after it was closed", async () => {
+    socket.emit("close");
+    await clock.pass(60_000);
+    assert.equal(socket.ended, undefined);
+  });
+});
