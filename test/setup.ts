@@ -10,7 +10,7 @@ import { share, stopShared } from "./control-plane/shared.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { shareAuditLog, stopSharedController } from "./controller/shared.ts";
 
-const needControlPlane = ["integration", "e2e", "faults", "last"].map(
+const needControlPlane = ["integration", "demand", "e2e", "faults", "last"].map(
   (folder) => join(import.meta.dirname, folder) + sep,
 );
 const ENDS_WITHIN = 10_000;

@@ -1,0 +1,70 @@
+/**
+ * Every custom resource of docs/demand.md, on the real API server: the values arrive with their types and nothing else
+ * changes, a rotation follows, and release leaves the object as it was, or the values in it.
+ */
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import { Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { harborTarget, newTeam, usualRules } from "../controller/team.ts";
+import { pem } from "./row.ts";
+import { rows } from "./rows.ts";
+import { live } from "./story.ts";
+
+const samples = join(import.meta.dirname, "..", "..", "samples");
+
+describe("of the custom resources that want values inline", () => {
+  before("their shapes are installed", async () => {
+    const folders = [join(import.meta.dirname, "crds"), ...(await foldersCalled("crd", samples))];
+    const files = folders.map((folder) => `--filename=${folder}`);
+    await controlPlane().kubectl("apply", "--server-side", "--force-conflicts", ...files);
+    await controlPlane().kubectl("wait", "--for=condition=Established", ...files);
+    const api = new Api(controlPlane());
+    for (const { apiVersion, kind } of rows.flatMap(({ targets }) => targets)) await published(api, apiVersion, kind);
+  });
+
+  for (const row of rows) it(`${row.number}. ${row.title}`, () => live(row));
+
+  it("8. webhook configurations decide what the API server lets in: no binding writes them, and it says so", async () => {
+    const team = await newTeam({ rules: usualRules });
+    const webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    const verbs = ["get", "list", "watch", "patch"];
+    const resources = ["validatingwebhookconfigurations"];
+    await team.grantInCluster([{ apiGroups: ["admissionregistration.k8s.io"], resources, verbs }]);
+    const { apiVersion, kind } = {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "ValidatingWebhookConfiguration",
+    };
+    const before = await team.api.create(webhooks, { apiVersion, kind, metadata: { name: "demand" } });
+    await team.secret("serving", { "ca.crt": pem() });
+    await team.harbor();
+    const from = { source: "serving", key: "ca.crt" };
+    await team.bind("ca", {
+      sources: [{ secret: { name: "serving" } }],
+      targets: [
+        { apiVersion, kind, name: "demand", fields: [{ path: 'metadata.annotations["example.com/ca"]', from }] },
+        harborTarget({ accesskey: { from } }),
+      ],
+    });
+    const { status } = await team.until("ca", "ForbiddenKind");
+    assert.equal(status.synced, "1/2");
+    assert.match(status.conditions[0].message, /ValidatingWebhookConfiguration .* can't be a target: it decides what/);
+    assert.deepEqual(await team.api.get(`${webhooks}/demand`), before);
+  });
+});
+
+async function foldersCalled(name: string, within: string): Promise<string[]> {
+  const found = await readdir(within, { withFileTypes: true, recursive: true });
+  return found.filter((each) => each.isDirectory() && each.name === name).map((each) => join(each.parentPath, name));
+}
+
+/** The API server publishes a kind's schema some time after it serves the kind. */
+function published(api: Api, apiVersion: string, kind: string): Promise<void> {
+  return eventually(async () => {
+    const address = (await api.get("/openapi/v3")).paths[`apis/${apiVersion}`]?.serverRelativeURL;
+    assert.ok(address, `${apiVersion} is not published yet`);
+    assert.match(JSON.stringify(await api.get(address)), new RegExp(`"kind":"${kind}"`));
+  }, 30_000);
+}

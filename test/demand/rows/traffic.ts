@@ -1,0 +1,58 @@
+/** Rows of what stands before a service. */
+import { randomInt } from "node:crypto";
+import { secretText } from "../../controller/hunted.ts";
+import type { Row } from "../row.ts";
+
+const middlewareRow: Row = {
+  number: 20,
+  title: "a Middleware of Traefik adds a token to each request",
+  values: () => ({ upstream: { token: secretText("token") } }),
+  targets: [
+    {
+      apiVersion: "traefik.io/v1alpha1",
+      kind: "Middleware",
+      plural: "middlewares",
+      name: "upstream",
+      object: { spec: { headers: { customRequestHeaders: { "X-Shop": "1" } } } },
+      entry: {
+        fields: [{ path: "spec.headers.customRequestHeaders.Authorization", template: "Bearer {{upstream.token}}" }],
+      },
+      arrives: ({ upstream }) => [
+        [["spec", "headers", "customRequestHeaders", "Authorization"], `Bearer ${upstream.token}`],
+      ],
+      operation: "Apply",
+    },
+  ],
+};
+
+const kongRow: Row = {
+  number: 21,
+  title: "a KongPlugin's configuration, which stands at the root and has no schema, takes text and numbers",
+  values: () => ({ redis: { password: secretText("password"), port: `${randomInt(6000, 7000)}` } }),
+  targets: [
+    {
+      apiVersion: "configuration.konghq.com/v1",
+      kind: "KongPlugin",
+      plural: "kongplugins",
+      name: "limit",
+      object: {
+        plugin: "rate-limiting",
+        config: { minute: 60, policy: "redis", redis: { host: "redis" } },
+        protocols: ["http", "https"],
+      },
+      entry: {
+        fields: [
+          { path: "config.redis.password", from: { source: "redis", key: "password" } },
+          { path: "config.redis.port", from: { source: "redis", key: "port" }, as: "integer" },
+        ],
+      },
+      arrives: ({ redis }) => [
+        [["config", "redis", "password"], redis.password],
+        [["config", "redis", "port"], Number(redis.port)],
+      ],
+      operation: "Apply",
+    },
+  ],
+};
+
+export const traffic: Row[] = [middlewareRow, kongRow];
