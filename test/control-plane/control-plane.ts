@@ -156,6 +156,18 @@ export class ControlPlane implements AsyncDisposable {
     return this.#process("etcd");
   }
 
+  /** Makes etcd forget every version but the last. */
+  async compact(): Promise<void> {
+    const ask = async (path: string, body: object) => {
+      const url = `http://127.0.0.1:${this.#place.ports.etcd}/v3/kv/${path}`;
+      const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+      if (!answer.ok) throw new Error(`etcd refused: ${await answer.text()}`);
+      return (await answer.json()) as { header: { revision: string } };
+    };
+    const { header } = await ask("range", { key: Buffer.from("/").toString("base64") });
+    await ask("compaction", { revision: header.revision, physical: true });
+  }
+
   get apiServer(): Program {
     return this.#process("kube-apiserver");
   }

@@ -166,14 +166,15 @@ export class Program {
     this.#command = command;
   }
 
-  /** Starts it, again after a kill, and waits until it is ready. */
-  async start(): Promise<void> {
-    const { name, file, args, isReady, readyWithin = 60_000, stopWithin = 5_000 } = this.#command;
+  /** Starts it, again after a kill, and waits until it is ready. With more arguments, those count this time. */
+  async start(...more: string[]): Promise<void> {
+    const { name, file, isReady, readyWithin = 60_000, stopWithin = 5_000 } = this.#command;
     this.#ended = undefined;
     this.#endExpected = true;
     this.#end = new Promise((resolve) => {
       this.#onEnd = resolve;
     });
+    const args = [...this.#command.args, ...more];
     const pid = await this.#keeper.order({ do: "start", name, file, args, log: this.logFile, stopWithin });
     if (this.howEnded() === undefined) this.pid = pid;
     const deadline = Date.now() + readyWithin;

@@ -10,13 +10,20 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/hunted.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/team.ts";
+import { newTeam, type Rule, usualRules } from "../controller/team.ts";
 import { TcpProxy } from "./proxy.ts";
 
 /** How long streams may be away after a fault is over: no pause between two tries is longer, where nobody answered. */
 export const BACK_WITHIN_MS = 6_000;
 /** How long forty changes may take, on a machine with much else to do: less than what a dead connection or request costs. */
 export const PROMPTLY_MS = 6_000;
+
+interface Options {
+  /** Added to the controller's command line. */
+  args?: string[];
+  /** What the bindings' account may do. */
+  rules?: Rule[];
+}
 
 export class Behind {
   readonly proxy: TcpProxy;
@@ -32,7 +39,7 @@ export class Behind {
   }
 
   /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
-  static async start(count: number, ...args: string[]): Promise<Behind> {
+  static async start(count: number, { args = [], rules = usualRules }: Options = {}): Promise<Behind> {
     await stopSharedController();
     const [proxy, [port = 0]] = await Promise.all([TcpProxy.start(controlPlane().url), freePorts(1)]);
     const door = {
@@ -41,7 +48,7 @@ export class Behind {
     };
     const controller = new ControllerProcess(door, "--health-port", String(port), ...args);
     await controller.start();
-    const fleet = new Fleet(await newTeam({ controller: false }), count);
+    const fleet = new Fleet(await newTeam({ controller: false, rules }), count);
     const behind = new Behind(proxy, controller, fleet, port);
     await fleet.launch();
     return behind;
@@ -79,12 +86,19 @@ export class Behind {
 
   /** Each target was written once since then, and by one request. */
   async writtenOnce(mark: number, before: ReadonlyMap<string, number>): Promise<void> {
-    const { names } = this.fleet;
-    const once = (counts: ReadonlyMap<string, number>) => names.filter((name) => counts.get(name) !== 1);
+    await this.changedOnce(before);
+    assert.deepEqual(this.#butOnce(await this.fleet.writesSince(mark)), []);
+  }
+
+  /** Each target has changed once since then. */
+  async changedOnce(before: ReadonlyMap<string, number>): Promise<void> {
     const after = await this.fleet.generations();
-    const changes = new Map(names.map((name) => [name, (after.get(name) ?? 0) - (before.get(name) ?? 0)]));
-    assert.deepEqual(once(changes), [], "not changed once");
-    assert.deepEqual(once(await this.fleet.writesSince(mark)), [], "not written once");
+    const changes = this.fleet.names.map((name) => [name, (after.get(name) ?? 0) - (before.get(name) ?? 0)] as const);
+    assert.deepEqual(this.#butOnce(new Map(changes)), []);
+  }
+
+  #butOnce(counts: ReadonlyMap<string, number>): string[] {
+    return this.fleet.names.filter((name) => counts.get(name) !== 1).map((name) => `${name}: ${counts.get(name) ?? 0}`);
   }
 
   /** No stream is stuck: all of them come back within seconds, it says so, and the next rotation comes at once. */

@@ -1,0 +1,101 @@
+/** An API server, or its etcd, that is killed, paused, or forgets: the controller goes on by itself where that ends. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { auditLog } from "../controller/shared.ts";
+import { Behind } from "./behind.ts";
+
+/** How long etcd is away: longer than a request may take. */
+const AWAY_MS = 20_000;
+
+describe("a controller whose API server", function () {
+  this.timeout("2m");
+  let behind: Behind;
+
+  before(async () => {
+    behind = await Behind.start(40);
+  });
+  after(() => behind.stop());
+
+  it("is killed and started again, hears of what changes right after", async () => {
+    const { apiServer } = controlPlane();
+    await apiServer.kill("SIGKILL");
+    await eventually(async () => assert.ok((await behind.streams("interrupted")) > 0));
+    await apiServer.start();
+    await behind.rotate();
+    await behind.isWell();
+  });
+
+  it("is killed in the middle of its work and started again, writes each target once", async () => {
+    const { apiServer } = controlPlane();
+    const { fleet } = behind;
+    const before = await fleet.generations();
+    await fleet.rotate();
+    await apiServer.kill("SIGKILL");
+    await apiServer.start();
+    await fleet.inStep();
+    // What was written as it died is not in the audit log.
+    await behind.changedOnce(before);
+    await behind.isWell();
+  });
+
+  it("has forgotten all that happened meanwhile, as etcd was compacted, finds out what is different", async () => {
+    const { proxy, fleet } = behind;
+    const { apiServer } = controlPlane();
+    const [expired, before] = [await behind.restarts("expired"), await fleet.generations()];
+    proxy.stall();
+    proxy.cut();
+    await fleet.rotate();
+    await controlPlane().compact();
+    await apiServer.kill();
+    await apiServer.start();
+    proxy.resume();
+    await fleet.inStep();
+    await behind.changedOnce(before);
+    assert.ok((await behind.restarts("expired")) > expired);
+    await behind.isWell();
+  });
+
+  it("has no etcd for a while, goes on when that is back", async () => {
+    const { etcd } = controlPlane();
+    await behind.rotate(async () => {
+      await etcd.kill("SIGSTOP");
+      await sleep(AWAY_MS).finally(() => etcd.kill("SIGCONT"));
+    }, 30_000);
+    await behind.isWell();
+  });
+});
+
+describe("a leader whose API server has no etcd for a while", function () {
+  this.timeout("2m");
+  let behind: Behind;
+  let successor: ControllerProcess;
+
+  before(async () => {
+    behind = await Behind.start(40, { args: ["--leader-elect"] });
+    successor = new ControllerProcess(controlPlane(), "--leader-elect");
+    await successor.start();
+  });
+  after(() => Promise.all([behind.stop(), successor.stop()]));
+
+  it("ends by itself and writes nothing more, and its successor finishes what it began", async () => {
+    const { etcd } = controlPlane();
+    const { fleet, controller } = behind;
+    const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+    const rotated = fleet.rotate();
+    await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
+    await etcd.kill("SIGSTOP");
+    try {
+      assert.equal(await controller.ended(), 1);
+    } finally {
+      await etcd.kill("SIGCONT");
+    }
+    assert.match(controller.output, /"msg":"lost the lease"/);
+    await rotated;
+    await fleet.inStep(30_000);
+    assert.match(successor.output, /"msg":"leading"/);
+    await behind.writtenOnce(mark, before);
+  });
+});
