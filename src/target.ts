@@ -1,9 +1,10 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
-import { type Decision, type Desired, decide, waitingIn } from "./apply/decide.ts";
+import { type Decision, type Desired, decide, recordedPaths, waitingIn } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
 import { attempt } from "./kube/refusal.ts";
-import { bindingKey, conflictsOf, onReleaseOf, type Target, type TargetStatus } from "./model/binding.ts";
+import { bindingKey, conflictsOf, modeOf, onReleaseOf, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
+import { FieldPath } from "./model/field-path.ts";
 import { sameJson } from "./model/json.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
@@ -45,12 +46,12 @@ export async function prepareTarget(
 ): Promise<Prepared> {
   const mode = onReleaseOf(run.binding, target);
   const named = { ...before, apiVersion: target.apiVersion, onRelease: mode };
-  const found = await attempt(examine(run, target, ref, sources, blocked));
+  const found = await attempt(examine(run, target, ref, before, sources, blocked));
   if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
   const { record, released, problem } = await releaseDropped(run, named, target, found);
   if (problem) return { record, problem };
   if (found instanceof Problem) return { record, problem: found };
-  const missing = missingOf(found.plan) ?? run.differ;
+  const missing = missingOf(found.plan) ?? (isDue(found.plan) ? run.differ : undefined);
   if (missing) return { record, problem: missing };
   const decided = await attempt(decideTarget(run, target, found, record, released));
   return decided instanceof Problem ? { record, problem: decided } : decided;
@@ -90,9 +91,10 @@ interface Examined {
 
 /** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
 async function examine(
-  { parts, identity, differ }: Run,
+  { parts, binding, identity, differ }: Run,
   target: Target,
   ref: ObjectRef | Problem,
+  record: TargetStatus,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Examined> {
@@ -100,13 +102,29 @@ async function examine(
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
   const schema = await parts.schemas.of(ref.resource);
-  const plan = planTarget(target.fields, sources, schema && schemaIn(schema.root, schema.resolve));
+  const read = () => attempt(readTarget(parts.client, identity, ref));
+  const seen = modeOf(binding, target) === "Once" ? await read() : undefined;
+  const kept = seen && (seen instanceof Problem ? [] : writtenOnce(target, record, seen));
+  const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
+  const planned = planTarget(due, sources, schema && schemaIn(schema.root, schema.resolve));
+  const plan: Plan = kept === undefined ? planned : { ...planned, kept };
   // Sources of different states remove nothing either.
-  if (differ?.reason === "SourcesDiffer") throw differ;
-  const live = await attempt(readTarget(parts.client, identity, ref));
+  if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;
+  const live = seen ?? (await read());
   if (live instanceof Problem) throw missingOf(plan) ?? live;
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
   return { ref, plan, live };
+}
+
+/** The fields that this very object holds by record. */
+function writtenOnce(target: Target, record: TargetStatus, live: KubeObject): FieldPath[] {
+  const named = pathsOf(target);
+  return recordedPaths(record, live).flatMap((path) => (named.has(path) ? [FieldPath.parse(path)] : []));
+}
+
+/** Whether there is anything to write, now or later. */
+function isDue({ fields, leftOut }: Plan): boolean {
+  return fields.length + leftOut.length > 0;
 }
 
 /** Releases what the target's fields name no more, and removes those whose value is missing where the binding says so. */
@@ -210,12 +228,19 @@ function held(record: TargetStatus, live: KubeObject, desired: Desired, { carrie
   const { acquiring: _, paths = [], ...rest } = record;
   const written = [...desired.plan.fields, ...carried].map(({ path }) => String(path));
   const waiting = waitingIn(desired).map(String);
-  const stays = paths.filter((path) => waiting.includes(path) && !written.includes(path));
-  return { ...rest, uid: live.metadata.uid, paths: [...written, ...stays] };
+  const ours = [...written, ...paths.filter((path) => waiting.includes(path))];
+  // In the order in which they came: status changes with what is ours, not with what stands there.
+  const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
+  return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)] };
 }
 
-function noteOf({ leftOut }: Plan): Pick<TargetOutcome, "note"> {
-  return leftOut.length === 0 ? {} : { note: `left out: ${leftOut.map(({ why }) => why.message).join("; ")}` };
+function noteOf({ fields, leftOut, kept }: Plan): Pick<TargetOutcome, "note"> {
+  const isWritten = fields.length + (kept?.length ?? 0) > 0;
+  const notes = [
+    ...(leftOut.length > 0 ? [`left out: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
+    ...(kept && isWritten ? ["written once, and left alone from then on (mode: Once)"] : []),
+  ];
+  return notes.length === 0 ? {} : { note: notes.join("; ") };
 }
 
 function withoutHoldings({ uid: _u, paths: _p, acquiring: _a, parents: _r, ...rest }: TargetStatus): TargetStatus {

@@ -27,7 +27,7 @@ export interface Decision {
   /** Objects that will come to be on the way to those paths. */
   parents: string[];
   /**
-   * Fields of ours whose value is missing now and which are to stay: an apply that left them out would remove them, so
+   * Fields of ours that are not written now, their value being missing, say, and which are to stay: an apply that left them out would remove them, so
    * it says again what stands there.
    */
   carried: PlannedField[];
@@ -45,9 +45,9 @@ export function recordedPaths(record: TargetStatus | undefined, live: KubeObject
   return record?.uid === live.metadata.uid ? (record.paths ?? []) : [];
 }
 
-/** The fields that are left out of the plan, and stay as they are. */
-export function waitingIn({ plan }: Desired): FieldPath[] {
-  return plan.leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : []));
+/** The fields of the binding that are not written now, and stay as they are. */
+export function waitingIn({ plan: { leftOut, kept = [] } }: Desired): FieldPath[] {
+  return [...leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
 }
 
 /** Throws Problem("Conflict") when a field not ours yet is another's, and the binding does not say to take it. */

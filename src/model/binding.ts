@@ -36,6 +36,8 @@ export const conflictsOf = (binding: SecretBinding, target: Target) =>
 export const onReleaseOf = (binding: SecretBinding, target: Target) =>
   target.onRelease ?? binding.spec.defaults.onRelease;
 
+export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
+
 /** What becomes of the fields that need what is missing in the source of that name. */
 export function missingPolicyOf({ spec }: SecretBinding, name: string): MissingPolicy {
   const source = spec.sources.find((each) => sourceName(each) === name);

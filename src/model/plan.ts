@@ -23,4 +23,6 @@ export interface LeftOut {
 export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly leftOut: readonly LeftOut[];
+  /** Of a target that is written once: the fields that were. Nobody asks what stands there now. */
+  readonly kept?: readonly FieldPath[];
 }

@@ -36,6 +36,10 @@ export interface SecretBinding {
        * What becomes of a written field when the binding, the target or the field is removed from here. Retain leaves the value and gives up its ownership; Remove takes the value out again.
        */
       onRelease: "Retain" | "Remove";
+      /**
+       * Continuous keeps the fields of a target as the sources say. Once writes each of them once to each object, and then leaves it alone, whatever becomes of the sources or the field.
+       */
+      mode: "Continuous" | "Once";
     };
     /**
      * Where values are read, by name.
@@ -142,6 +146,10 @@ export interface SecretBinding {
        * The target's namespace, the binding's own unless given. Not for cluster-scoped kinds.
        */
       namespace?: string;
+      /**
+       * Overrides spec.defaults.mode for this target.
+       */
+      mode?: "Continuous" | "Once";
       /**
        * Overrides spec.defaults.conflicts for this target.
        */
