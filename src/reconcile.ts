@@ -23,11 +23,13 @@ import type { WorkResult } from "./queue/work-queue.ts";
 import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { readSource } from "./resolve/sources.ts";
+import { olderClaims, yieldToOlder } from "./rivals.ts";
 import { type Prepared, prepareTarget, syncTarget } from "./target.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
-import { recordFor, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
+import { pathsOf, recordFor, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
 import { SECRET_BINDINGS } from "./watch/bindings.ts";
+import type { Named } from "./watch/claims.ts";
 
 const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
@@ -64,7 +66,8 @@ export class Reconciler {
 
     const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
     const references = await resolveReferences(binding, discovery);
-    const view = viewOf(streams, key, binding, identity, references);
+    bindings.resolved(key, namedIn(references));
+    const view = viewOf(streams, key, binding, identity, references, (ref) => olderClaims(this.#parts, binding, ref));
     if (view.pending) return DONE;
     if (goneReleased && this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
     this.#settled.delete(key);
@@ -79,7 +82,11 @@ export class Reconciler {
     const named = references.targets.map((each) => ({ ...each, record: recordFor(binding, each.target, each.ref) }));
     const left = await releaseUnnamed(run, new Set(named.map(({ record }) => record)));
     const prepared = await Promise.all(
-      named.map((each) => prepareTarget(run, each, sources, account ?? view.problemOf(each.ref))),
+      named.map(async (each) => {
+        const blocked = account ?? view.problemOf(each.ref);
+        const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
+        return yielded ?? prepareTarget(run, each, sources, blocked);
+      }),
     );
     const records = [...prepared, ...left].map(({ record }) => record);
     const held = await this.#withFinalizer(binding, records);
@@ -192,6 +199,11 @@ export class Reconciler {
 /** Before a path is written for the first time, status says so: a crash in between leaves nothing unrecorded. */
 function acquires(prepared: readonly Prepared[]): boolean {
   return prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0);
+}
+
+/** The objects that a binding's targets are, with what it names there. */
+function namedIn({ targets }: References): Named[] {
+  return targets.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }]));
 }
 
 /** Each source is read once, so that all targets take their values from the same state of it. */

@@ -29,6 +29,7 @@ export function viewOf(
   binding: SecretBinding,
   identity: Identity,
   references: References,
+  rivalsAt: (ref: ObjectRef) => unknown,
 ): View {
   const { serviceAccount, sources, targets } = references;
   const isRef = (ref: ObjectRef | Problem): ref is ObjectRef => !(ref instanceof Problem);
@@ -53,6 +54,8 @@ export function viewOf(
     // The stream goes on asking, and calls when it may.
     return look.error.status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
   };
+  // As they are now: one who comes later calls again.
+  const rivals = targetRefs.map((ref) => JSON.stringify(rivalsAt(ref)));
   const targetOf = new Map(targets.map(({ target, ref }) => [ref, target]));
   const textOf = (ref: ObjectRef, look: (ReflectorState & { version?: Version }) | undefined, written?: Version) =>
     look?.phase === "failed" ? "failed" : versionText(written ?? look?.version, ref, targetOf.get(ref));
@@ -64,7 +67,11 @@ export function viewOf(
     inputs: [binding.metadata.generation, ...sourceRefs.map((ref) => textOf(ref, looks.get(ref)))].join(),
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     fingerprint: (now, written) =>
-      [now.metadata.resourceVersion, ...[...looks].map(([ref, look]) => textOf(ref, look, written.get(ref)))].join(),
+      [
+        now.metadata.resourceVersion,
+        ...[...looks].map(([ref, look]) => textOf(ref, look, written.get(ref))),
+        ...rivals,
+      ].join(),
   };
 }
 

@@ -4,8 +4,9 @@ import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
 import { bindingKey, type SecretBinding, type StoredBinding } from "../model/binding.ts";
-import type { Resource } from "../model/kube-object.ts";
+import type { ObjectRef, Resource } from "../model/kube-object.ts";
 import { asRecorded } from "../model/status-records.ts";
+import { type Claim, Claims, type Named } from "./claims.ts";
 import { Reflector, type RestartReason, type StreamState } from "./reflector.ts";
 
 export const SECRET_BINDINGS: Resource = {
@@ -23,7 +24,10 @@ interface Kept {
 }
 
 export interface BindingStoreEvents {
-  /** A binding is new or changed; as a resync, called for every binding when the stream is in step. */
+  /**
+   * A binding is new or changed, or another one whose objects are its own too; as a resync, called for every binding when
+   * the stream is in step.
+   */
   changed(key: string, cause: "change" | "resync"): void;
   /** A binding is gone, also if another of its name is there; this is how it last was. */
   gone(key: string, binding: SecretBinding): void;
@@ -34,10 +38,13 @@ export interface BindingStoreEvents {
 
 export class BindingStore {
   readonly #reflector: Reflector<Kept>;
+  readonly #events: BindingStoreEvents;
+  readonly #claims = new Claims();
   /** What the server answered to writes of ours that the watch has not brought yet. */
   readonly #written = new Map<string, StoredBinding>();
 
   constructor(transport: Transport, events: BindingStoreEvents) {
+    this.#events = events;
     const source = new ListWatch(transport, CONTROLLER, { resource: SECRET_BINDINGS, form: "whole" });
     this.#reflector = new Reflector<Kept>(source, {
       keep: (object) => ({
@@ -49,10 +56,13 @@ export class BindingStore {
         const isAnother = before?.binding.metadata.uid !== after?.binding.metadata.uid;
         if (before !== undefined && isAnother) events.gone(key, asRecorded(before.binding));
         if (after !== undefined) events.changed(key, "change");
+        if (before !== undefined && isAnother) this.#tell(this.#claims.remove(key));
+        if (after !== undefined) this.#tell(this.#claims.put(after.binding));
       },
       stateChanged: (state) => {
         if (state.phase === "failed") events.failed(state.error);
         if (state.phase !== "synced") return;
+        for (const { binding } of this.#reflector.values()) this.#claims.put(binding);
         for (const { binding } of this.#reflector.values()) events.changed(bindingKey(binding), "resync");
       },
       restarted: (reason) => events.restarted(SECRET_BINDINGS, reason),
@@ -78,6 +88,16 @@ export class BindingStore {
     return asRecorded(binding);
   }
 
+  /** What bindings name, and hold, of an object. */
+  claimsOn(ref: ObjectRef): Claim[] {
+    return this.#claims.at(ref);
+  }
+
+  /** Takes the objects that the targets of a binding are, for those who share one. */
+  resolved(key: string, named: readonly Named[]): void {
+    this.#tell(this.#claims.resolved(key, named));
+  }
+
   get state(): StreamState {
     return this.#reflector.stateOf(SECRET_BINDINGS);
   }
@@ -88,6 +108,10 @@ export class BindingStore {
 
   stop(): Promise<void> {
     return this.#reflector.stop();
+  }
+
+  #tell(concerned: ReadonlySet<string>): void {
+    for (const key of concerned) this.#events.changed(key, "change");
   }
 }
 

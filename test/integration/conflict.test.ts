@@ -111,7 +111,8 @@ describe("a field that another manager holds", () => {
       targets: [harborTarget({ accesskey: { from: { source: "other", key: "accessKeyID" } } })],
     });
     const { status } = await team.until("second", "Conflict");
-    assert.ok(status.conditions[0].message.includes(`"${team.manager("harbor-s3")}"`), status.conditions[0].message);
+    const { message } = status.conditions[0];
+    assert.ok(message.includes(`for the SecretBinding ${team.namespace}/harbor-s3`), message);
     assert.equal((await team.s3()).accesskey, accessKey);
     await team.until("harbor-s3", "Synced");
   });

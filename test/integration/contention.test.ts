@@ -90,30 +90,6 @@ describe("a field that somebody keeps changing back", () => {
   });
 });
 
-describe("two bindings that both force one field", () => {
-  it("have no war: both say Contended, each names the other", async () => {
-    const team = await newTeam();
-    const mark = await auditLog().mark();
-    await team.boundHarbor({ conflicts: "Force" });
-    await team.secret("other", { accessKeyID: secretText("other") });
-    const from = { source: "other", key: "accessKeyID" };
-    await team.bind("second", {
-      sources: [{ secret: { name: "other" } }],
-      targets: [harborTarget({ accesskey: { from } }, { conflicts: "Force" })],
-    });
-    for (const [one, other] of [
-      ["harbor-s3", "second"],
-      ["second", "harbor-s3"],
-    ] as const) {
-      const { message } = contended(await team.until(one, "Contended"));
-      assert.ok(message.includes(team.manager(other)), message);
-    }
-    await pause(WATCHED_MS);
-    const writes = await patchesSince(mark, team);
-    assert.ok(writes <= 14, `${writes} writes`);
-  });
-});
-
 describe("bindings that feed each other", () => {
   it("come to rest instead of writing for ever", async () => {
     const team = await newTeam({

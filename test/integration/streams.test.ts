@@ -56,7 +56,8 @@ describe("streams:", () => {
     await withSecrets(team, "one", "two", "three");
     await team.bind("first", specOf("one", "two"));
     await team.until("first", "Synced");
-    await team.bind("second", { ...specOf("three"), defaults: { conflicts: "Force" } });
+    await team.harbor("other");
+    await team.bind("second", { ...specOf("three"), targets: [{ ...specOf("three").targets[0], name: "other" }] });
     await team.until("second", "Synced");
     const secrets = (await watchesFor(team, mark)).filter(({ resource }) => resource === "secrets");
     assert.deepEqual(

@@ -12,7 +12,9 @@ const KEY = "registry/harbor-s3";
 
 function binding(resourceVersion: string, uid = "u1"): KubeObject & SecretBinding {
   const metadata = { name: "harbor-s3", namespace: "registry", uid, resourceVersion };
-  return { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata } as KubeObject & SecretBinding;
+  const spec = { serviceAccountName: "inlay", sources: [], targets: [] };
+  return { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata, spec } as unknown as KubeObject &
+    SecretBinding;
 }
 
 describe("the store of bindings", () => {
@@ -71,6 +73,24 @@ describe("the store of bindings", () => {
     await clock.pass(4_000);
     assert.ok(told.includes("failed 403"));
     assert.equal(told.at(-1), `gone ${KEY} 1`);
+  });
+
+  it("tells of those who name an object when another comes, changes or goes that names it too", async () => {
+    const target = { apiVersion: "v1", kind: "ConfigMap", name: "a", fields: [{ path: "data.a" }] };
+    const at = (name: string, version: string, fields = target.fields) => {
+      const { metadata, spec, ...kind } = binding(version, `uid-${name}`);
+      return { ...kind, metadata: { ...metadata, name }, spec: { ...spec, targets: [{ ...target, fields }] } };
+    };
+    await started(at("first", "1") as KubeObject & SecretBinding);
+    told.splice(0);
+    const second = (type: string, version: string, path = "data.a") =>
+      send(type, at("second", version, [{ path }]) as KubeObject & SecretBinding);
+    await second("ADDED", "11");
+    await second("MODIFIED", "12");
+    await second("MODIFIED", "13", "data.b");
+    await second("DELETED", "14");
+    const [first, other] = ["changed registry/first", "changed registry/second"];
+    assert.deepEqual(told, [other, first, other, other, first, "gone registry/second 13", first]);
   });
 
   it("holds our own write until the watch has caught up with it", async () => {

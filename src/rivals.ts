@@ -1,0 +1,97 @@
+/**
+ * Who was first: a target of a binding comes in, and out goes whether an older binding names one of its paths there.
+ * Then nothing is written of it, whatever `conflicts` says, and what stands in the way of the older one is given up.
+ */
+import { isStatus } from "./kube/api-error.ts";
+import { serviceAccountIdentity } from "./kube/identity.ts";
+import { attempt } from "./kube/refusal.ts";
+import { bindingKey, conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { FieldPath } from "./model/field-path.ts";
+import type { ObjectRef } from "./model/kube-object.ts";
+import { mayOverlap } from "./model/path-overlap.ts";
+import { Problem } from "./model/problem.ts";
+import type { Parts, Run } from "./parts.ts";
+import type { Named, Prepared } from "./target.ts";
+import { pathsOf, releasePaths } from "./undo.ts";
+import type { Claim } from "./watch/claims.ts";
+
+/** What older bindings claim on an object, the oldest first. */
+export function olderClaims({ bindings }: Parts, binding: SecretBinding, ref: ObjectRef): Claim[] {
+  const own = ageOf(bindingKey(binding), binding.metadata.creationTimestamp ?? "");
+  return bindings
+    .claimsOn(ref)
+    .map((claim) => ({ claim, age: ageOf(claim.key, claim.createdAt) }))
+    .filter(({ age }) => age < own)
+    .sort((a, b) => (a.age < b.age ? -1 : 1))
+    .map(({ claim }) => claim);
+}
+
+/** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
+const ageOf = (key: string, createdAt: string) => `${createdAt} ${key.replace("/", " ")}`;
+
+/** What becomes of a target that an older binding is at; undefined if there is none, or their paths don't touch. */
+export async function yieldToOlder(run: Run, { target, ref, record }: Named): Promise<Prepared | undefined> {
+  if (ref instanceof Problem) return undefined;
+  const lost = await attempt(lostTo(run, target, ref, record));
+  if (lost instanceof Problem) return { record, problem: lost };
+  if (lost === undefined) return undefined;
+  const held = [...(record.paths ?? []), ...(record.acquiring ?? [])];
+  const keep = new Set(held.filter((path) => !lost.paths.has(path)));
+  const released = await releasePaths(run, record, "Retain", keep);
+  if (released.problem) return { record: released.record, problem: released.problem };
+  const message = `${lost.path} is for the SecretBinding ${lost.to}, which was there first; nothing was written. Take the field out of one of the two`;
+  // It is looked at again when the other one changes.
+  const reason = conflictsOf(run.binding, target) === "Force" ? "Contended" : "Conflict";
+  return { record: released.record, problem: new Problem(reason, message, "event") };
+}
+
+interface Lost {
+  /** The first path that the target names and may not have, and whose it is. */
+  path: string;
+  to: string;
+  /** All that touches what is older bindings', recorded or named. */
+  paths: ReadonlySet<string>;
+}
+
+async function lostTo(
+  { parts, binding }: Run,
+  target: Target,
+  ref: ObjectRef,
+  record: TargetStatus,
+): Promise<Lost | undefined> {
+  const named = pathsOf(target);
+  const ours = parsed(new Set([...named, ...(record.paths ?? []), ...(record.acquiring ?? [])]));
+  const paths = new Set<string>();
+  let first: Pick<Lost, "path" | "to"> | undefined;
+  for (const claim of olderClaims(parts, binding, ref)) {
+    const theirs = parsed(claim.paths);
+    const touched = ours.filter((path) => theirs.some((other) => mayOverlap(path, other))).map(String);
+    const contested = touched.find((path) => named.has(path));
+    if (contested === undefined || !(claim.held || (await mayWrite(parts, claim, ref)))) continue;
+    for (const path of touched) paths.add(path);
+    first ??= { path: contested, to: claim.key };
+  }
+  return first && { ...first, paths };
+}
+
+/** One that only names an object, and has no rights there, keeps nobody from it. */
+async function mayWrite({ client }: Parts, { key, account }: Claim, ref: ObjectRef): Promise<boolean> {
+  const identity = serviceAccountIdentity(key.slice(0, key.indexOf("/")), account);
+  try {
+    return await client.may(identity, "patch", ref.resource, ref.namespace, ref.name);
+  } catch (error) {
+    if (isStatus(error, 403)) return false;
+    throw error;
+  }
+}
+
+function parsed(paths: Iterable<string>): FieldPath[] {
+  return [...paths].flatMap((path) => {
+    try {
+      return [FieldPath.parse(path)];
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return [];
+    }
+  });
+}

@@ -1,0 +1,120 @@
+/**
+ * What each binding names of which object, and what it holds there by record, comes in; who is at an object goes out, and
+ * whom it concerns when that changes. A binding names what its spec says, exactly once its targets were resolved.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { bindingKey, type StoredBinding, type TargetStatus } from "../model/binding.ts";
+import { type ObjectRef, parseApiVersion } from "../model/kube-object.ts";
+import { expand } from "../model/status-records.ts";
+
+/** What a binding names, or holds, of one object. */
+export interface Claim {
+  /** The binding's. */
+  key: string;
+  account: string;
+  createdAt: string;
+  paths: readonly string[];
+  /** Written by record, or about to be; so its account may. Else it is only named. */
+  held: boolean;
+  /** The account was found to have no rights there. It may have them by now. */
+  refused: boolean;
+}
+
+/** An object that a binding was found to be about, and the paths that it names there. */
+export interface Named {
+  ref: ObjectRef;
+  paths: readonly string[];
+}
+
+/** Reasons that tell of rights that are missing: what was to be acquired then has not been written. */
+const REFUSED = ["Forbidden", "ImpersonationForbidden", "ServiceAccountNotFound"];
+
+export class Claims {
+  readonly #byObject = new Map<string, Map<string, Claim[]>>();
+  readonly #bindings = new Map<string, { binding: StoredBinding; objects: readonly string[] }>();
+  /** What was resolved last. */
+  readonly #resolved = new Map<string, { uid: string; generation: number | undefined; named: readonly Named[] }>();
+
+  /** All claims on an object. */
+  at(ref: ObjectRef): Claim[] {
+    return [...(this.#byObject.get(keyOf(ref))?.values() ?? [])].flat();
+  }
+
+  /** Takes what a binding says and records now. Returns the other bindings whom that concerns. */
+  put(binding: StoredBinding): Set<string> {
+    return this.#index(bindingKey(binding), binding);
+  }
+
+  /** Takes the objects that the targets of a binding are. Returns the other bindings whom that concerns. */
+  resolved(key: string, named: readonly Named[]): Set<string> {
+    const binding = this.#bindings.get(key)?.binding;
+    if (binding === undefined) return new Set();
+    const { uid, generation } = binding.metadata;
+    this.#resolved.set(key, { uid, generation, named });
+    return this.#index(key, binding);
+  }
+
+  remove(key: string): Set<string> {
+    this.#resolved.delete(key);
+    return this.#index(key, undefined);
+  }
+
+  #index(key: string, binding: StoredBinding | undefined): Set<string> {
+    const after = binding === undefined ? new Map<string, Claim[]>() : this.#claimsOf(key, binding);
+    const before = this.#bindings.get(key)?.objects ?? [];
+    if (binding === undefined) this.#bindings.delete(key);
+    else this.#bindings.set(key, { binding, objects: [...after.keys()] });
+    const concerned = new Set<string>();
+    for (const object of new Set([...before, ...after.keys()])) {
+      const there = this.#byObject.get(object) ?? new Map<string, Claim[]>();
+      const now = after.get(object);
+      if (isDeepStrictEqual(there.get(key), now)) continue;
+      if (now === undefined) there.delete(key);
+      else there.set(key, now);
+      if (there.size === 0) this.#byObject.delete(object);
+      else this.#byObject.set(object, there);
+      for (const other of there.keys()) if (other !== key) concerned.add(other);
+    }
+    return concerned;
+  }
+
+  #claimsOf(key: string, binding: StoredBinding): Map<string, Claim[]> {
+    const { metadata, spec, status } = binding;
+    const claims = new Map<string, Claim[]>();
+    const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
+    const refused = new Set<string>();
+    const add = (object: string, paths: readonly string[], held: boolean) => {
+      const claim = { ...who, paths, held, refused: refused.has(object) };
+      if (paths.length > 0) claims.set(object, [...(claims.get(object) ?? []), claim]);
+    };
+    for (const record of expand(status?.targets ?? [])) {
+      if (REFUSED.includes(record.reason)) refused.add(recordKey(record));
+      add(recordKey(record), heldPaths(record), true);
+    }
+    // Who writes nothing keeps what is his, and no more.
+    if (spec.suspend || metadata.deletionTimestamp !== undefined) return claims;
+    const resolved = this.#resolved.get(key);
+    if (resolved?.uid === metadata.uid && resolved.generation === metadata.generation) {
+      for (const { ref, paths } of resolved.named) add(keyOf(ref), paths, false);
+      return claims;
+    }
+    for (const { apiVersion, kind, name, namespace = metadata.namespace, fields } of spec.targets) {
+      const paths = fields.map(({ path }) => path);
+      add(objectKey(parseApiVersion(apiVersion).group, kind, namespace, name), paths, false);
+    }
+    return claims;
+  }
+}
+
+function heldPaths({ reason, paths = [], acquiring = [] }: TargetStatus): string[] {
+  return REFUSED.includes(reason) ? paths : [...paths, ...acquiring];
+}
+
+/** Versions of a group are one object. */
+const objectKey = (group: string, kind: string, namespace: string | undefined, name: string) =>
+  [group, kind, namespace ?? "", name].join("|");
+
+const keyOf = ({ resource, namespace, name }: ObjectRef) => objectKey(resource.group, resource.kind, namespace, name);
+
+const recordKey = ({ apiVersion, kind, namespace, name }: TargetStatus) =>
+  objectKey(parseApiVersion(apiVersion).group, kind, namespace, name);

@@ -1,0 +1,229 @@
+/** Several bindings at one path: the oldest has it, the others say so, and the next takes over when it goes. */
+import assert from "node:assert/strict";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { fieldsOf, harborTarget, newTeam, pause, s3Fields, type Team, usualRules } from "../controller/team.ts";
+
+/** A binding of one key of a Secret of its own to a field of HarborCluster `harbor`. */
+async function bindTo(team: Team, name: string, field: string, more: object = {}): Promise<string> {
+  const value = secretText(name);
+  await team.secret(name, { value });
+  await team.bind(name, specTo(name, field, more));
+  return value;
+}
+
+function specTo(name: string, field: string, more: object = {}): object {
+  const target = harborTarget({ [field]: { from: { source: name, key: "value" } } }, more);
+  return { sources: [{ secret: { name } }], targets: [target] };
+}
+
+/** The creation of objects is told apart by the second. */
+const nextSecond = () => pause(1_001 - (Date.now() % 1_000));
+
+async function says(team: Team, name: string, reason: string): Promise<string> {
+  const [{ message }] = (await team.until(name, reason)).status.conditions;
+  return message;
+}
+
+/** How often the target was patched for a team since a mark. */
+async function patches(team: Team, mark: number): Promise<number> {
+  return (await requestsFor(team, mark)).filter(
+    ({ verb, resource, code }) => verb === "patch" && resource === "goharbor.io/harborclusters" && code === 200,
+  ).length;
+}
+
+describe("of two bindings at one path", () => {
+  it("the older writes it; the younger says whose it is, and writes nothing of that target", async () => {
+    const team = await newTeam();
+    await team.harbor();
+    const first = await bindTo(team, "zz-first", "accesskey");
+    await team.until("zz-first", "Synced");
+    await nextSecond();
+    await team.secret("second", { value: secretText("second") });
+    const from = { source: "second", key: "value" };
+    const targets = [harborTarget({ accesskey: { from }, regionendpoint: { from } })];
+    await team.bind("second", { sources: [{ secret: { name: "second" } }], targets });
+    const message = await says(team, "second", "Conflict");
+    assert.match(message, /^HarborCluster \S+\/harbor: spec\.storage\.spec\.s3\.accesskey is for/);
+    assert.ok(message.includes(`SecretBinding ${team.namespace}/zz-first`), message);
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, regionendpoint], [first, undefined]);
+  });
+
+  it("made in one second, the first by name has it", async () => {
+    const team = await newTeam();
+    const values = new Map<string, string>();
+    for (const name of ["b", "a", "c"]) {
+      values.set(name, secretText(name));
+      await team.secret(name, { value: values.get(name) as string });
+    }
+    await nextSecond();
+    await Promise.all(["b", "a", "c"].map((name) => team.bind(name, specTo(name, "accesskey"))));
+    await team.harbor();
+    await team.until("a", "Synced");
+    for (const name of ["b", "c"]) assert.match(await says(team, name, "Conflict"), /\/a, which was there first/);
+    await eventually(async () => assert.equal((await team.s3()).accesskey, values.get("a")));
+  });
+
+  it("the younger keeps out, also while the older one waits for its source", async () => {
+    const team = await newTeam();
+    await team.harbor();
+    await team.bind("older", specTo("older", "accesskey"));
+    await nextSecond();
+    await bindTo(team, "younger", "accesskey");
+    await says(team, "younger", "Conflict");
+    const late = secretText("late");
+    await team.secret("older", { value: late });
+    await team.until("older", "Synced");
+    assert.equal((await team.s3()).accesskey, late);
+  });
+
+  it("the younger takes over at once when the older is deleted, and so does the third", async () => {
+    const team = await newTeam();
+    await team.harbor();
+    const values: string[] = [];
+    for (const name of ["one", "two", "three"]) {
+      values.push(await bindTo(team, name, "accesskey"));
+      await team.until(name, values.length === 1 ? "Synced" : "Conflict");
+      await nextSecond();
+    }
+    await team.unbind("one");
+    await team.until("two", "Synced", 2_000);
+    assert.equal((await team.s3()).accesskey, values[1]);
+    assert.match(await says(team, "three", "Conflict"), /\/two, which was there first/);
+    await team.api.delete(team.bindingPath("two"));
+    await team.until("three", "Synced", 2_000);
+    assert.equal((await team.s3()).accesskey, values[2]);
+    const harbor = await team.api.get(team.harborPath());
+    assert.equal(fieldsOf(harbor, team.manager("two")), undefined);
+  });
+
+  it("the younger gives up what it holds when the older is edited to name it, and keeps its other fields", async () => {
+    const team = await newTeam();
+    await team.harbor();
+    const older = await bindTo(team, "older", "regionendpoint");
+    await nextSecond();
+    const value = secretText("younger");
+    await team.secret("younger", { value });
+    const from = { source: "younger", key: "value" };
+    await team.bind("younger", {
+      sources: [{ secret: { name: "younger" } }],
+      targets: [
+        {
+          ...harborTarget({}),
+          fields: [
+            { path: "spec.storage.spec.s3.accesskey", from },
+            { path: "metadata.annotations.younger", template: "here" },
+          ],
+        },
+      ],
+    });
+    await team.until("younger", "Synced");
+    await team.rebind("older", specTo("older", "accesskey"));
+    await team.until("older", "Synced");
+    await says(team, "younger", "Conflict");
+    assert.equal((await team.s3()).accesskey, older);
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("older")), s3Fields("accesskey"));
+    assert.deepEqual(fieldsOf(harbor, team.manager("younger")), {
+      "f:metadata": { "f:annotations": { "f:younger": {} } },
+    });
+    await team.rebind("older", specTo("older", "regionendpoint"));
+    await team.until("younger", "Synced");
+    assert.equal((await team.s3()).accesskey, value);
+  });
+
+  it("the younger is in nobody's way after a restart, whatever comes first", async () => {
+    const team = await newTeam();
+    await team.harbor();
+    const older = await bindTo(team, "b-older", "accesskey");
+    await nextSecond();
+    await bindTo(team, "a-younger", "accesskey");
+    await team.until("b-older", "Synced");
+    await says(team, "a-younger", "Conflict");
+    for (const touched of ["a-younger", "b-older"]) {
+      await team.controller.stop();
+      const mark = await auditLog().mark();
+      await team.controller.start();
+      await team.api.merge(team.bindingPath(touched), { metadata: { annotations: { touched } } });
+      await pause(1_000);
+      assert.equal(await patches(team, mark), 0);
+      assert.equal((await team.s3()).accesskey, older);
+    }
+  });
+
+  it("they have no war when both force it", async () => {
+    const team = await newTeam();
+    await team.harbor();
+    const force = { conflicts: "Force" };
+    const first = await bindTo(team, "first", "accesskey", force);
+    await nextSecond();
+    const mark = await auditLog().mark();
+    await bindTo(team, "second", "accesskey", force);
+    assert.match(await says(team, "second", "Contended"), /accesskey is for .*\/first, which was there first/);
+    await team.until("first", "Synced");
+    await pause(3_000);
+    assert.ok((await patches(team, mark)) <= 1);
+    assert.equal((await team.s3()).accesskey, first);
+  });
+
+  it("one that may not write there keeps nobody from it", async () => {
+    const [owner, stranger] = [await newTeam(), await newTeam()];
+    await owner.harbor();
+    const there = { namespace: owner.namespace };
+    await bindTo(stranger, "squatter", "accesskey", there);
+    await stranger.until("squatter", "Forbidden");
+    await nextSecond();
+    const value = await bindTo(owner, "late", "accesskey");
+    await owner.until("late", "Synced");
+    assert.equal((await owner.s3()).accesskey, value);
+    await stranger.grant(usualRules, { namespace: owner.namespace, role: "stranger" });
+    assert.match(await says(owner, "late", "Conflict"), new RegExp(`SecretBinding ${stranger.namespace}/squatter`));
+    await stranger.until("squatter", "Synced");
+  });
+
+  it("they go on side by side where their paths don't touch, and one that contains the other touches it", async () => {
+    const kind: Kind = {
+      group: "first.example.com",
+      kind: "Holder",
+      plural: "holders",
+      scope: "Cluster",
+      spec: {
+        type: "object",
+        properties: {
+          inner: { type: "object", additionalProperties: { type: "string" } },
+          other: { type: "string" },
+        },
+      },
+    };
+    const team = await newTeam();
+    await installKind(team.api, kind);
+    await createObject(team.api, kind, "holder", {});
+    await team.grantInCluster([mayWrite(kind)]);
+    await team.secret("bucket", { value: "1", other: "2" });
+    const bind = (name: string, path: string, field: object) =>
+      team.bind(name, {
+        sources: [{ secret: { name: "bucket" } }],
+        targets: [{ apiVersion: `${kind.group}/v1`, kind: kind.kind, name: "holder", fields: [{ path, ...field }] }],
+      });
+    const from = { from: { source: "bucket", key: "value" } };
+    await bind("one", "spec.inner.a", from);
+    await nextSecond();
+    await bind("two", "spec.other", from);
+    await bind("beside", "spec.inner.c", from);
+    await nextSecond();
+    await bind("whole", "spec.inner", { template: '{"b": "x"}', as: "json" });
+    await team.until("one", "Synced");
+    await team.until("two", "Synced");
+    assert.match(
+      await says(team, "whole", "Conflict"),
+      /^Holder holder: spec\.inner is for .*\/one, which was there first/,
+    );
+    await team.until("beside", "Synced");
+    const { spec } = await team.api.get(objectPath(kind, undefined, "holder"));
+    assert.deepEqual(spec, { inner: { a: "1", c: "1" }, other: "1" });
+  });
+});
