@@ -2,7 +2,7 @@
  * Where to connect comes in, a connection goes out that ends when its peer says nothing any more. Everything on it then
  * fails at once and is begun anew elsewhere: a watch that waits for changes can't tell by itself that none will come.
  */
-import type { TLSSocket } from "node:tls";
+import { createSecureContext, type TLSSocket } from "node:tls";
 import { buildConnector } from "undici";
 import type { Credentials } from "./credentials.ts";
 
@@ -13,8 +13,11 @@ const LOOK_EVERY_MS = 2_000;
 const SILENT_LOOKS = 5;
 const CONNECT_WITHIN_MS = 5_000;
 
-export function connector(tls: Credentials["tls"]): buildConnector.connector {
-  const connect = buildConnector({ ...tls, allowH2: true, timeout: CONNECT_WITHIN_MS });
+export function connector({ servername, ...material }: Credentials["tls"]): buildConnector.connector {
+  // Made once: while a server is away, every try would read the certificates again, in memory that is slow to come back.
+  const secureContext = createSecureContext(material);
+  const named = servername === undefined ? {} : { servername };
+  const connect = buildConnector({ secureContext, ...named, allowH2: true, timeout: CONNECT_WITHIN_MS });
   return (options, callback) =>
     connect(options, (...result) => {
       const socket = result[1] as TLSSocket | null | undefined;
