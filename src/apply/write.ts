@@ -9,6 +9,7 @@ import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts"
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { conflict, type Decision, type Desired } from "./decide.ts";
+import { immutableProblem } from "./immutable.ts";
 import { giveUp, onlyTo } from "./release.ts";
 
 /** The target as a binding's account sees it. Throws Problem. */
@@ -56,7 +57,8 @@ export async function writeTarget(
     // So it is answered when an object was made anew under the name, too.
     if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
       return "stale";
-    throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
+    const paths = plan.fields.map(({ path }) => path);
+    throw immutableProblem(error, paths) ?? refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
 }
 

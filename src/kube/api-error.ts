@@ -3,6 +3,14 @@
  * status code, reason, the paths and managers of conflicts. The server's message, which quotes values, is dropped here.
  */
 import type { JsonObject } from "../model/kube-object.ts";
+import { SecretValue } from "../model/secret-value.ts";
+
+/** How the API server and the authors of CRDs say that a field keeps its value, beside the value itself. */
+const IMMUTABLE =
+  /\bimmutable\b|\boldSelf\b|may not change once set|(?:can ?not|can't|must not|may not) be (?:changed|modified|updated)|updates to .* are forbidden/i;
+const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+/** What a server-side apply is answered, with 500, when a value is not of its field's type. */
+const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 
 export interface FieldManagerConflict {
   manager: string;
@@ -17,6 +25,10 @@ export class ApiError extends Error {
   /** `NotFound`, `Conflict`, `Invalid`, …; for status 0 the client's own code. */
   readonly reason: string;
   readonly conflicts: readonly FieldManagerConflict[];
+  /** The fields that were refused because they can't be changed any more. Sealed: keys of maps stand in them. */
+  readonly immutable: SecretValue<readonly string[]>;
+  /** A value is not of the type that the API server has for its field. */
+  readonly isMisread: boolean;
   /** The resource and name that the server's refusal speaks of: not the requested ones when impersonation is refused. */
   readonly subject: { resource: string; name: string };
   readonly retryAfterSeconds: number | undefined;
@@ -26,12 +38,19 @@ export class ApiError extends Error {
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
+    const message = (body as { message?: unknown } | undefined)?.message;
+    this.isMisread = status === 500 && typeof message === "string" && MISREAD.test(message);
     const details = ((body as JsonObject | undefined)?.["details"] ?? {}) as {
       kind?: string;
       name?: string;
       causes?: { reason?: string; message?: string; field?: string }[];
     };
     this.subject = { resource: details.kind ?? "", name: details.name ?? "" };
+    this.immutable = new SecretValue(
+      (details.causes ?? []).flatMap(({ message: why = "", field = "" }) =>
+        status === 422 && IMMUTABLE.test(why.replaceAll(QUOTED, "")) ? [field] : [],
+      ),
+    );
     this.conflicts = (details.causes ?? [])
       .filter((cause) => cause.reason === "FieldManagerConflict")
       .map((cause) => ({

@@ -28,6 +28,12 @@ export function refusal(error: unknown, use: Use, verb: string): Problem {
   if (error.status === 403) return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
   if (error.status === 404 && error.reason !== "NotFound")
     return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
+  if (error.isMisread) {
+    return new Problem(
+      "TypeMismatch",
+      `the API server can't read a value that the binding gives for ${describe(ref)} as its field has it; correct the value, or say by as what it is`,
+    );
+  }
   if (error.status === 0 || error.status === 401 || error.status === 429 || error.status >= 500) {
     return new Problem(
       "Unavailable",

@@ -33,6 +33,7 @@ export const healingOf = {
   Forbidden: "soon",
   ImpersonationForbidden: "soon",
   Rejected: "late",
+  Immutable: "late",
   ReleaseBlocked: "edit",
   ReleaseAbandoned: "edit",
   Unavailable: "soon",

@@ -219,12 +219,17 @@ describe("a binding with bad input", () => {
           },
           level: { type: "string", enum: ["low", "high"] },
           short: { type: "string", maxLength: 3 },
+          address: { type: "string", format: "email" },
+          open: { type: "string", pattern: "^x+$" },
         },
       },
     };
 
-    for (const [rule, field, right, reason] of [
+    const long = "x".repeat(70_000);
+    for (const [rule, field, right, reason, around = ""] of [
       ["a pattern", "pin", "1234", "InvalidValue"],
+      ["a pattern that is left to the server, the value being long,", "open", long, "Rejected", long],
+      ["a format that is left to the server", "address", "a@example.com", "Rejected"],
       ["a CEL rule whose message quotes it", "code", "open sesame", "Rejected"],
       ["an enum", "level", "low", "InvalidValue"],
       ["a length", "short", "abc", "InvalidValue"],
@@ -235,7 +240,7 @@ describe("a binding with bad input", () => {
         await createObject(team.api, lock, "lock", {}, team.namespace);
         const value = await prepare(team);
         const wrong = secretText("wrong");
-        await team.secret("bucket", { pin: wrong });
+        await team.secret("bucket", { pin: around + wrong });
         const target = {
           apiVersion: apiVersionOf(lock),
           kind: lock.kind,
@@ -253,6 +258,24 @@ describe("a binding with bad input", () => {
         assert.equal((await team.api.get(objectPath(lock, team.namespace, "lock"))).spec[field], right);
       });
     }
+  });
+
+  it("whose value the API server can't read, which it tells with 500, says TypeMismatch and goes on with a right one", async () => {
+    const quotas = { apiGroups: [""], resources: ["resourcequotas"], verbs: ["get", "list", "watch", "patch"] };
+    const team = await newTeam({ rules: [...usualRules, quotas] });
+    const value = await prepare(team);
+    await team.api.create(team.path("v1", "resourcequotas"), { metadata: { name: "quota" }, spec: {} });
+    await team.secret("bucket", { pods: secretText("pods") });
+    const fields = [{ path: "spec.hard.pods", from: { source: "bucket", key: "pods" } }];
+    await team.bind("harbor-s3", specOf({ apiVersion: "v1", kind: "ResourceQuota", name: "quota", fields }, good));
+    const status = await untilOneIsBad(team, "TypeMismatch");
+    assert.match(status.targets[0].message, /can't read a value that the binding gives for ResourceQuota \S+\/quota/);
+    assert.doesNotMatch(status.targets[0].message, /convert|quantities/);
+    assert.equal((await team.s3("other")).accesskey, value);
+    await team.secret("bucket", { pods: "10" });
+    await team.until("harbor-s3", "Synced");
+    const quota = await team.api.get(`${team.path("v1", "resourcequotas")}/quota`);
+    assert.equal(quota.spec.hard.pods, "10");
   });
 
   it("that was good before leaves what it wrote", async () => {

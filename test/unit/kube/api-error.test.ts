@@ -28,6 +28,7 @@ describe("an API error", () => {
         group: MARKER,
         causes: [
           { reason: "FieldValueInvalid", message: `Invalid value: "${MARKER}"`, field: `spec["${MARKER}"]` },
+          { reason: "FieldValueInvalid", message: `"${MARKER}": field is immutable`, field: `data["${MARKER}"]` },
           { reason: "FieldManagerConflict", message: `conflict with "kubectl" using ${MARKER}`, field: ".spec.a" },
         ],
       },
@@ -47,6 +48,17 @@ describe("an API error", () => {
       }
     }
     assert.deepEqual([broken.reason, odd.reason], ["Error", "Error"]);
+  });
+
+  it("tells a value that the server could not read from a server that failed", () => {
+    for (const [message, isMisread] of [
+      [`failed to create typed patch object (/one; v1, Kind=Service): .spec.l: expected list, got &{${MARKER}}`, true],
+      ["failed to convert new object (/d; /v1, Kind=ResourceQuota) to proper version: unable to", true],
+      ["etcdserver: leader changed", false],
+    ] as const) {
+      assert.equal(answered(500, { message }).isMisread, isMisread, message);
+      assert.equal(answered(503, { message }).isMisread, false);
+    }
   });
 
   it("names the managers and paths of a conflict", () => {

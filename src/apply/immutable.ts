@@ -1,0 +1,32 @@
+/** A refused write and the paths that it was for come in; if they can't be changed any more, the Problem that says so goes out. */
+import { ApiError } from "../kube/api-error.ts";
+import type { FieldPath } from "../model/field-path.ts";
+import { Problem } from "../model/problem.ts";
+
+/** Names paths of ours only: in the server's spelling, keys of the object stand too. */
+export function immutableProblem(error: unknown, paths: readonly FieldPath[]): Problem | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const refused = error.immutable.reveal().map((field) => keysOf(field));
+  if (refused.length === 0) return undefined;
+  const meant = paths.filter((path) => {
+    const ours = leadingKeys(path);
+    return refused.some((theirs) => isPrefix(theirs, ours) || isPrefix(ours, theirs));
+  });
+  const named = (meant.length > 0 ? meant : paths).join(", ");
+  return new Problem(
+    "Immutable",
+    `${named} can't be changed on an object that is there, by the rules of its kind; delete the object so that it is made anew with the value, or set mode: Once on the target so that what was written stays`,
+  );
+}
+
+/** `spec.ports[0].name` leads through the fields spec and ports. */
+const keysOf = (field: string): string[] => (/^[^[]*/.exec(field) as RegExpExecArray)[0].split(".");
+
+function leadingKeys({ segments }: FieldPath): string[] {
+  const end = segments.findIndex(({ kind }) => kind !== "key");
+  return segments
+    .slice(0, end < 0 ? segments.length : end)
+    .map((segment) => (segment.kind === "key" ? segment.key : ""));
+}
+
+const isPrefix = (some: readonly string[], all: readonly string[]) => some.every((key, place) => all[place] === key);
