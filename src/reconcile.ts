@@ -196,9 +196,12 @@ export class Reconciler {
   }
 }
 
-/** Before a path is written for the first time, status says so: a crash in between leaves nothing unrecorded. */
+/** Before a path is written or an object made for the first time, status says so: a crash leaves nothing unrecorded. */
 function acquires(prepared: readonly Prepared[]): boolean {
-  return prepared.some((each) => "decision" in each && each.decision.write && each.decision.acquires.length > 0);
+  return prepared.some((each) => {
+    if ("whole" in each) return each.isNew;
+    return "decision" in each && each.decision.write && each.decision.acquires.length > 0;
+  });
 }
 
 /** The objects that a binding's targets are, with what it names there. */

@@ -15,29 +15,36 @@ import type { Named, Prepared } from "./target.ts";
 import { pathsOf, releasePaths } from "./undo.ts";
 import type { Claim } from "./watch/claims.ts";
 
-/** What older bindings claim on an object, the oldest first. */
+/** What older bindings claim on an object, the oldest first. Who made the object is the oldest there. */
 export function olderClaims({ bindings }: Parts, binding: SecretBinding, ref: ObjectRef): Claim[] {
-  const own = ageOf(bindingKey(binding), binding.metadata.creationTimestamp ?? "");
-  return bindings
-    .claimsOn(ref)
-    .map((claim) => ({ claim, age: ageOf(claim.key, claim.createdAt) }))
+  const claims = bindings.claimsOn(ref);
+  const key = bindingKey(binding);
+  const made = claims.some((claim) => claim.key === key && claim.made);
+  const own = ageOf({ key, createdAt: binding.metadata.creationTimestamp ?? "", made });
+  return claims
+    .map((claim) => ({ claim, age: ageOf(claim) }))
     .filter(({ age }) => age < own)
     .sort((a, b) => (a.age < b.age ? -1 : 1))
     .map(({ claim }) => claim);
 }
 
 /** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
-const ageOf = (key: string, createdAt: string) => `${createdAt} ${key.replace("/", " ")}`;
+const ageOf = ({ key, createdAt, made }: Pick<Claim, "key" | "createdAt" | "made">) =>
+  `${made ? "" : createdAt} ${key.replace("/", " ")}`;
 
 /** What becomes of a target that an older binding is at; undefined if there is none, or their paths don't touch. */
 export async function yieldToOlder(run: Run, { target, ref, record }: Named): Promise<Prepared | undefined> {
   if (ref instanceof Problem) return undefined;
+  // It may have made the object, and not come to say so: its label tells.
+  if (record.created && record.uid === undefined) return undefined;
   const lost = await attempt(lostTo(run, target, ref, record));
   if (lost instanceof Problem) return { record, problem: lost };
   if (lost === undefined) return undefined;
   const held = [...(record.paths ?? []), ...(record.acquiring ?? [])];
   const keep = new Set(held.filter((path) => !lost.paths.has(path)));
-  const released = await releasePaths(run, record, "Retain", keep);
+  const released: { record: TargetStatus; problem?: Problem } = record.created
+    ? { record }
+    : await releasePaths(run, record, "Retain", keep);
   if (released.problem) return { record: released.record, problem: released.problem };
   const message = `${lost.path} is for the SecretBinding ${lost.to}, which was there first; nothing was written. Take the field out of one of the two`;
   // It is looked at again when the other one changes.

@@ -1,23 +1,38 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
 import { type Decision, type Desired, decide, recordedPaths, waitingIn } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
+import { isMadeOnce, MADE_ONCE, prepareWhole, type ReadyWhole, syncWhole } from "./creation.ts";
+import { contended } from "./fight.ts";
 import { attempt } from "./kube/refusal.ts";
-import { bindingKey, conflictsOf, modeOf, onReleaseOf, type Target, type TargetStatus } from "./model/binding.ts";
+import {
+  bindingKey,
+  conflictsOf,
+  manifestOf,
+  modeOf,
+  onReleaseOf,
+  type Target,
+  type TargetStatus,
+} from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
 import { sameJson } from "./model/json.ts";
-import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
+import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
+import { assertManifest } from "./model/manifest.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
 import type { Run } from "./parts.ts";
-import { checkFields, missingOf, planTarget } from "./transform/plan.ts";
-import { checkAgainstSchema, schemaIn } from "./transform/schema-check.ts";
-import { pathsOf, releasePaths } from "./undo.ts";
+import { checkFields, missingOf, noteOf, planTarget } from "./transform/plan.ts";
+import { checkAgainstSchema, checkManifest, schemaIn } from "./transform/schema-check.ts";
+import { pathsOf, releasePaths, withoutHoldings } from "./undo.ts";
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
-export type Prepared = Ready | { record: TargetStatus; problem: Problem };
+export type Prepared =
+  | Ready
+  | ReadyWhole
+  | { record: TargetStatus; problem: Problem }
+  | { record: TargetStatus; note: string };
 
 interface Ready {
   record: TargetStatus;
@@ -44,10 +59,13 @@ export async function prepareTarget(
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Prepared> {
-  const mode = onReleaseOf(run.binding, target);
-  const named = { ...before, apiVersion: target.apiVersion, onRelease: mode };
+  const isMade = target.create !== undefined;
+  const onRelease = onReleaseOf(run.binding, target, isMade && before.created === true);
+  const named = { ...before, apiVersion: target.apiVersion, onRelease };
+  if (isMade && isMadeOnce(run.binding, target, before)) return { record: named, note: MADE_ONCE };
   const found = await attempt(examine(run, target, ref, before, sources, blocked));
-  if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
+  if (found instanceof Problem && (isMade || isMistake(found))) return { record: named, problem: found };
+  if (isMade && !(found instanceof Problem)) return prepareWhole(run, target, found, named);
   const { record, released, problem } = await releaseDropped(run, named, target, found);
   if (problem) return { record, problem };
   if (found instanceof Problem) return { record, problem: found };
@@ -86,7 +104,8 @@ async function decideOn(
 interface Examined {
   ref: ObjectRef;
   plan: Plan;
-  live: KubeObject;
+  /** Undefined for one that the binding makes, which may not be there. */
+  live: KubeObject | undefined;
 }
 
 /** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
@@ -99,20 +118,22 @@ async function examine(
   blocked: Problem | undefined,
 ): Promise<Examined> {
   checkFields(target.fields, sources.keys());
+  if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
   const schema = await parts.schemas.of(ref.resource);
   const read = () => attempt(readTarget(parts.client, identity, ref));
-  const seen = modeOf(binding, target) === "Once" ? await read() : undefined;
+  const seen = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = seen && (seen instanceof Problem ? [] : writtenOnce(target, record, seen));
   const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
   const planned = planTarget(due, sources, schema && schemaIn(schema.root, schema.resolve));
   const plan: Plan = kept === undefined ? planned : { ...planned, kept };
   // Sources of different states remove nothing either.
   if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;
-  const live = seen ?? (await read());
+  const live = target.create ? undefined : (seen ?? (await read()));
   if (live instanceof Problem) throw missingOf(plan) ?? live;
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
+  if (schema && target.create) checkManifest(manifestOf(target), schema.root, schema.resolve);
   return { ref, plan, live };
 }
 
@@ -149,20 +170,24 @@ function isMistake({ healing, reason }: Problem): boolean {
   return healing === "edit" || reason === "UnknownField" || reason === "TypeMismatch";
 }
 
+const FIGHT =
+  "changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding";
 /** How often a write is decided anew within one run because somebody else wrote the target at the same time. */
 const TRIES = 5;
 
 /** Writes what was prepared, unless it stands there already or somebody keeps changing it back. */
 export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): Promise<TargetOutcome> {
   if ("problem" in prepared) return { record: prepared.record, problem: prepared.problem };
+  if ("note" in prepared) return prepared;
+  if ("whole" in prepared) return syncWhole(run, prepared);
   const { parts, binding } = run;
   const { ref, live, desired, decision } = prepared;
   const record = held(prepared.record, live, desired, decision);
   const note = noteOf(desired.plan);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
-  if (!decision.write) return { record, ...note, ...contended(run, fight) };
+  if (!decision.write) return { record, ...note, ...contended(run, fight, FIGHT) };
   const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy, run.sourceUids);
-  if (wait > 0) return { record: prepared.record, ...contended(run, fight), againMs: wait };
+  if (wait > 0) return { record: prepared.record, ...contended(run, fight, FIGHT), againMs: wait };
   try {
     const answer = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
     if (answer === "stale") return syncTarget(run, await decideAgain(run, prepared, tries - 1), tries - 1);
@@ -171,7 +196,7 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
     parts.propagation.wrote(bindingKey(binding));
     // The server spells the value in its own way, and it stood there already.
     if (resourceVersion === live.metadata.resourceVersion)
-      return { record, ...note, written, ...contended(run, fight) };
+      return { record, ...note, written, ...contended(run, fight, FIGHT) };
     parts.contention.wrote(fight, run.inputs, live.metadata.uid, run.sourceUids);
     const paths = desired.plan.fields.map(({ path }) => String(path));
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
@@ -182,7 +207,7 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
       action: "Sync",
       note: `wrote ${paths.join(", ")} of ${where}`,
     });
-    return { record, ...note, written, ...contended(run, fight) };
+    return { record, ...note, written, ...contended(run, fight, FIGHT) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return { record: prepared.record, problem: error };
@@ -197,18 +222,6 @@ async function decideAgain(run: Run, prepared: Ready, tries: number): Promise<Pr
   const again = await attempt(decideOn(run, ref, desired, record));
   if (again instanceof Problem) return { record, problem: again };
   return sameJson(again.record, record) ? again : { record, problem: changing };
-}
-
-/** A fight that is not over is said so even while our value stands. */
-function contended({ parts }: Run, fight: string): Pick<TargetOutcome, "problem" | "againMs"> {
-  const state = parts.contention.stateOf(fight);
-  if (state === undefined) return {};
-  const what =
-    state.by === undefined
-      ? "what this binding writes comes back to it as a new value, through another binding or as its own source; it is written more and more rarely. Break the circle"
-      : `${state.by} keeps changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding`;
-  const problem = new Problem("Contended", what);
-  return { problem, againMs: state.remainingMs };
 }
 
 /** The record with what is about to be acquired. */
@@ -232,19 +245,6 @@ function held(record: TargetStatus, live: KubeObject, desired: Desired, { carrie
   // In the order in which they came: status changes with what is ours, not with what stands there.
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
   return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)] };
-}
-
-function noteOf({ fields, leftOut, kept }: Plan): Pick<TargetOutcome, "note"> {
-  const isWritten = fields.length + (kept?.length ?? 0) > 0;
-  const notes = [
-    ...(leftOut.length > 0 ? [`left out: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
-    ...(kept && isWritten ? ["written once, and left alone from then on (mode: Once)"] : []),
-  ];
-  return notes.length === 0 ? {} : { note: notes.join("; ") };
-}
-
-function withoutHoldings({ uid: _u, paths: _p, acquiring: _a, parents: _r, ...rest }: TargetStatus): TargetStatus {
-  return rest;
 }
 
 function listed<K extends string>(key: K, values: readonly string[]): { [key in K]?: string[] } {

@@ -2,10 +2,12 @@
  * What status records as ours comes in; what the spec names no more is taken out of the targets again, or given up. The
  * other half of target.ts: nothing that was ever written is left without a way back.
  */
+import { releaseObject } from "./apply/create.ts";
+import type { Maker } from "./apply/manifest.ts";
 import { type Released, release } from "./apply/release.ts";
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "./kube/identity.ts";
-import { accountNotFound, attempt } from "./kube/refusal.ts";
+import { accountNotFound, attempt, verbsFor } from "./kube/refusal.ts";
 import { bindingKey, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
@@ -66,7 +68,7 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding, since
 /** The spec goes before the record: it may have been changed and not been acted upon since. */
 export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Retain" | "Remove" {
   const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
-  return target ? onReleaseOf(binding, target) : (record.onRelease ?? "Retain");
+  return target ? onReleaseOf(binding, target, record.created === true) : (record.onRelease ?? "Retain");
 }
 
 /** A deleted account is not acted as, although the API server would let us. */
@@ -87,7 +89,10 @@ function inNamespace({ apiVersion, kind, name, namespace }: Target, record: Targ
   return { apiVersion, kind, name, ...(where !== undefined && { namespace: where }) };
 }
 
-/** Releases the paths of one record but those to keep. The record comes back as it is then. */
+/**
+ * Releases the paths of one record but those to keep. The record comes back as it is then. An object that the binding
+ * made is released as a whole, and stays if any of its paths does.
+ */
 export async function releasePaths(
   run: Run,
   record: TargetStatus,
@@ -95,9 +100,14 @@ export async function releasePaths(
   keep: ReadonlySet<string>,
 ): Promise<{ record: TargetStatus; released: boolean; problem?: Problem }> {
   const paths = [...(record.paths ?? []), ...(record.acquiring ?? [])].filter((path) => !keep.has(path));
-  if (paths.length === 0) return { record, released: false };
-  const problem = run.account ?? (await attempt(releaseThem(run, record, mode, paths)));
-  if (problem === undefined) return { record: withoutPaths(record, new Set(paths)), released: true };
+  if (paths.length === 0 && !record.created) return { record, released: false };
+  const work = () =>
+    record.created ? releaseMade(run, record, keep.size > 0 ? "Retain" : mode) : releaseThem(run, record, mode, paths);
+  const problem = run.account ?? (await attempt(work()));
+  if (problem === undefined) {
+    const left = record.created ? withoutHoldings(record) : withoutPaths(record, new Set(paths));
+    return { record: left, released: true };
+  }
   // Its CRD was deleted since the kind was discovered: the next try finds out, and that there is nothing to release.
   if (problem.reason === "KindNotFound") run.parts.discovery.forget(record.apiVersion);
   return { record, released: false, problem };
@@ -122,6 +132,25 @@ async function releaseThem(
     isRequired: (path) => schema !== undefined && isRequired(path, schema.root, schema.resolve),
   });
   tell(run, ref, released);
+}
+
+async function releaseMade(run: Run, record: TargetStatus, mode: "Retain" | "Remove"): Promise<undefined> {
+  const { client, discovery } = run.parts;
+  const ref = await resolveRecorded(record, discovery);
+  if (ref === undefined) return;
+  const access = { client, identity: run.identity, ref, verbs: verbsFor(true, mode) };
+  const ending = await releaseObject(access, makerOf(run.binding), record, mode);
+  if (ending === "gone") return;
+  const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
+  const [reason, note] =
+    ending === "deleted" ? ["Removed", `deleted ${where}`] : ["Retained", `left ${where} as it is, and gave it up`];
+  run.parts.events.record(run.binding, { type: "Normal", reason, action: "Release", note });
+  run.parts.log.info({ binding: bindingKey(run.binding), target: where }, reason);
+}
+
+/** What says of an object that the binding made it. */
+export function makerOf(binding: SecretBinding): Maker {
+  return { uid: binding.metadata.uid, fieldManager: fieldManagerOf(binding) };
 }
 
 /** One event for each thing that became of values: gone, left by wish, left because they must. */
@@ -151,6 +180,12 @@ function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetSt
     ...(leftPaths.length > 0 && { paths: leftPaths }),
     ...(leftAcquiring.length > 0 && { acquiring: leftAcquiring }),
   };
+}
+
+/** The record of a target in which nothing is ours. */
+export function withoutHoldings(record: TargetStatus): TargetStatus {
+  const { uid: _u, paths: _p, acquiring: _a, parents: _r, created: _c, manifest: _m, ...rest } = record;
+  return rest;
 }
 
 /** The canonical paths of a target's fields; one that can't be parsed was never written. */

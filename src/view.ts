@@ -1,7 +1,7 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
 import { CONTROLLER, type Identity } from "./kube/identity.ts";
-import { accountNotFound, accountRefusal, READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
-import type { SecretBinding, Target } from "./model/binding.ts";
+import { accountNotFound, accountRefusal, READ_VERBS, refusal, verbsFor } from "./kube/refusal.ts";
+import { onReleaseOf, type SecretBinding, type Target } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { References } from "./resolve/references.ts";
@@ -46,7 +46,8 @@ export function viewOf(
     if (ref instanceof Problem) return ref;
     const look = looks.get(ref);
     if (look?.phase !== "failed") return undefined;
-    const verbs = targetRefs.includes(ref) ? WRITE_VERBS : READ_VERBS;
+    const target = targetOf.get(ref);
+    const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
     const problem =
       ref === serviceAccount
         ? accountRefusal(look.error, identity, ref)
@@ -77,13 +78,15 @@ export function viewOf(
 
 /**
  * Where a kind has a status subresource, its generation grows with each change outside metadata and status, so a target
- * whose status alone changed need not be read again. Other kinds have no generation to go by.
+ * whose status alone changed need not be read again. Other kinds have no generation to go by, and of an object that the
+ * binding made its metadata counts too.
  */
 function versionText(version: Version | undefined, { resource }: ObjectRef, target: Target | undefined): string {
   if (version === undefined) return "none";
   const byGeneration =
     resource.hasStatus &&
     version.generation !== undefined &&
+    target?.create === undefined &&
     target?.fields.every(({ path }) => !path.startsWith("metadata") && !path.startsWith("["));
   return `${version.uid}/${byGeneration ? `g${version.generation}` : version.resourceVersion}`;
 }

@@ -87,7 +87,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
 }
 
 /** Whether the value stands there. Beside what is ours of an object, defaults and fields of others may stand. */
-function stands({ path, value }: PlannedField, live: KubeObject, manager: string): boolean {
+export function stands({ path, value }: PlannedField, live: KubeObject, manager: string): boolean {
   const wanted = value.reveal();
   if (sameJson(path.get(live), wanted)) return true;
   return typeof wanted === "object" && sameJson(heldPart(live, manager, path), wanted);

@@ -29,6 +29,8 @@ export class ApiError extends Error {
   readonly immutable: SecretValue<readonly string[]>;
   /** A value is not of the type that the API server has for its field. */
   readonly isMisread: boolean;
+  /** Nothing is made in a namespace that is being deleted. */
+  readonly namespaceEnds: boolean;
   /** The resource and name that the server's refusal speaks of: not the requested ones when impersonation is refused. */
   readonly subject: { resource: string; name: string };
   readonly retryAfterSeconds: number | undefined;
@@ -51,6 +53,7 @@ export class ApiError extends Error {
         status === 422 && IMMUTABLE.test(why.replaceAll(QUOTED, "")) ? [field] : [],
       ),
     );
+    this.namespaceEnds = (details.causes ?? []).some(({ reason: why }) => why === "NamespaceTerminating");
     this.conflicts = (details.causes ?? [])
       .filter((cause) => cause.reason === "FieldManagerConflict")
       .map((cause) => ({

@@ -19,7 +19,7 @@ export interface Writes {
   /** Whether a write may be sent at this moment. */
   mayWrite(): boolean;
   /** How a write ended: `accepted`, or why not. */
-  wrote(verb: "apply" | "patch" | "update" | "create", outcome: string): void;
+  wrote(verb: "apply" | "patch" | "update" | "create" | "delete", outcome: string): void;
 }
 
 /** The URL of a collection, or of one object in it. */
@@ -61,14 +61,13 @@ export class Client {
       force: String(options.force),
       fieldValidation: "Strict",
     });
-    const metadata = { ...(leaves["metadata"] as JsonObject | undefined), name, uid, ...(namespace && { namespace }) };
     return this.#write<KubeObject>("apply", {
       method: "PATCH",
       path: `${pathOf(resource, namespace, name)}?${query}`,
       identity,
       contentType: "application/apply-patch+yaml",
       accept: METADATA_ONLY,
-      body: stringifyJson({ ...leaves, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }),
+      body: stringifyJson(named(ref, leaves, { uid })),
     });
   }
 
@@ -130,6 +129,36 @@ export class Client {
     });
   }
 
+  /** Makes the object that `ref` names, of what is below its apiVersion, kind and name. Never touches one that is there. */
+  make(identity: Identity, ref: ObjectRef, below: JsonObject, fieldManager: string): Promise<KubeObject> {
+    const { resource, namespace } = ref;
+    const query = new URLSearchParams({ fieldManager, fieldValidation: "Strict" });
+    return this.#write<KubeObject>("create", {
+      method: "POST",
+      path: `${pathOf(resource, namespace)}?${query}`,
+      identity,
+      accept: METADATA_ONLY,
+      body: stringifyJson(named(ref, below)),
+    });
+  }
+
+  /** Deletes an object, and what the garbage collector finds to be its own after that: the very version that was read. */
+  async delete(identity: Identity, { resource, namespace, name }: ObjectRef, { metadata }: KubeObject): Promise<void> {
+    const { uid, resourceVersion } = metadata;
+    await this.#write("delete", {
+      method: "DELETE",
+      path: pathOf(resource, namespace, name),
+      identity,
+      accept: METADATA_ONLY,
+      body: stringifyJson({
+        apiVersion: "v1",
+        kind: "DeleteOptions",
+        preconditions: { uid, resourceVersion },
+        propagationPolicy: "Background",
+      }),
+    });
+  }
+
   /**
    * Whether `identity` may do `verb` on a kind, by a SelfSubjectAccessReview: in every namespace unless one is given,
    * on every name unless one is given.
@@ -166,6 +195,12 @@ export class Client {
       throw error;
     }
   }
+}
+
+/** The object that `ref` names, with what is below apiVersion, kind and name. */
+function named({ resource, namespace, name }: ObjectRef, below: JsonObject, more: JsonObject = {}): JsonObject {
+  const metadata = { ...(below["metadata"] as JsonObject | undefined), name, ...more, ...(namespace && { namespace }) };
+  return { ...below, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
 }
 
 const OUTCOMES: Record<number, string> = {

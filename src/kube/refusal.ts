@@ -16,6 +16,13 @@ const OPEN_ACCOUNT = "inlay";
 
 export const READ_VERBS = ["get", "list", "watch"];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
+const MAKE_VERBS = [...WRITE_VERBS, "create"];
+const OWN_VERBS = [...MAKE_VERBS, "delete"];
+
+/** What an account needs to do to a target: one that its binding makes, and deletes when that is released, or any other. */
+export function verbsFor(isMade: boolean, onRelease: "Retain" | "Remove"): readonly string[] {
+  return !isMade ? WRITE_VERBS : onRelease === "Remove" ? OWN_VERBS : MAKE_VERBS;
+}
 
 /**
  * Says why `error` stopped a `verb`. Everything but an ApiError is thrown on as it is. A 404 of the object itself is
@@ -106,7 +113,8 @@ export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectR
 
 /**
  * Names the commands that make the very Role which is missing. The role is called after all that makes it another's, so
- * that nobody's commands fail because somebody ran his; and a name in a binding is its author's, so it is quoted.
+ * that nobody's commands fail because somebody ran his; and a name in a binding is its author's, so it is quoted. RBAC
+ * knows no names where something is made, so that takes a Role of its own.
  */
 function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   const { resource, namespace, name } = ref;
@@ -118,13 +126,27 @@ function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
     return new Problem("Forbidden", `${refused}; see deploy/manifests for the rights it needs`);
   const [, , accountNamespace, account] = identity.split(":");
   const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
-  const use = verbs.includes("patch") ? "writes" : "reads";
-  const roleName = shellWord(`${accountNamespace}-${account}-${use}-${plural}-${name}`);
-  return new Problem(
-    "Forbidden",
-    `${refused}; allow it with: kubectl create ${role} ${roleName}${scope} --verb=${verbs.join(",")} --resource=${plural} --resource-name=${shellWord(name)}` +
-      ` && kubectl create ${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`,
-  );
+  const allow = (uses: string, what: string) => {
+    const roleName = shellWord(`${accountNamespace}-${account}-${uses}`);
+    return (
+      `kubectl create ${role} ${roleName}${scope} ${what}` +
+      ` && kubectl create ${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`
+    );
+  };
+  const onName = verbs.filter((each) => each !== "create");
+  const use = onName.includes("delete") ? "owns" : onName.includes("patch") ? "writes" : "reads";
+  const commands = [
+    ...(verb === "create"
+      ? []
+      : [
+          allow(
+            `${use}-${plural}-${name}`,
+            `--verb=${onName.join(",")} --resource=${plural} --resource-name=${shellWord(name)}`,
+          ),
+        ]),
+    ...(verbs.includes("create") ? [allow(`makes-${plural}`, `--verb=create --resource=${plural}`)] : []),
+  ];
+  return new Problem("Forbidden", `${refused}; allow it with: ${commands.join(" && ")}`);
 }
 
 const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -1,4 +1,5 @@
 /** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
+import type { JsonObject } from "./kube-object.ts";
 import type { MissingPolicy } from "./problem.ts";
 import type { SecretBinding as StoredBinding } from "./secret-binding.ts";
 
@@ -33,8 +34,12 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
 export const conflictsOf = (binding: SecretBinding, target: Target) =>
   target.conflicts ?? binding.spec.defaults.conflicts;
 
-export const onReleaseOf = (binding: SecretBinding, target: Target) =>
-  target.onRelease ?? binding.spec.defaults.onRelease;
+/** What a target with create says the object is to be, but for the values of its fields. */
+export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;
+
+/** An object that the binding made goes with it unless it says otherwise; in one that others made its values stay. */
+export const onReleaseOf = (binding: SecretBinding, target: Target, isMade = target.create !== undefined) =>
+  target.onRelease ?? binding.spec.defaults.onRelease ?? (isMade ? "Remove" : "Retain");
 
 export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
 

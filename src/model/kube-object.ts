@@ -25,6 +25,7 @@ export interface ObjectMeta {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   finalizers?: string[];
+  ownerReferences?: { uid: string }[];
   managedFields?: ManagedFieldsEntry[];
 }
 

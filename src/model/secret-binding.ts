@@ -33,9 +33,9 @@ export interface SecretBinding {
        */
       conflicts: "Fail" | "Force";
       /**
-       * What becomes of a written field when the binding, the target or the field is removed from here. Retain leaves the value and gives up its ownership; Remove takes the value out again.
+       * What becomes of a written field when the binding, the target or the field is removed from here, and of an object that a target with create made. Retain leaves it and gives up its ownership; Remove takes the value out again, and deletes the object. Unless given, Remove for targets with create and Retain for all others.
        */
-      onRelease: "Retain" | "Remove";
+      onRelease?: "Retain" | "Remove";
       /**
        * Continuous keeps the fields of a target as the sources say. Once writes each of them once to each object, and then leaves it alone, whatever becomes of the sources or the field.
        */
@@ -130,7 +130,7 @@ export interface SecretBinding {
         }
     )[];
     /**
-     * The objects to write into. They must exist; a binding never creates one by accident.
+     * The objects to write into. They must exist, unless create says how to make them.
      *
      * @minItems 1
      * @maxItems 64
@@ -159,9 +159,31 @@ export interface SecretBinding {
        */
       onRelease?: "Retain" | "Remove";
       /**
-       * What to write, all of it in one request.
+       * Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched.
+       */
+      create?: {
+        /**
+         * The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it.
+         */
+        manifest: {
+          apiVersion?: string;
+          kind?: string;
+          status?: {};
+          metadata?: {
+            name?: string;
+            namespace?: string;
+            labels?: {
+              [k: string]: string;
+            };
+            annotations?: {
+              [k: string]: string;
+            };
+          };
+        };
+      };
+      /**
+       * What to write, all of it in one request. Without create there is at least one.
        *
-       * @minItems 1
        * @maxItems 64
        *
        * Items: One field. Exactly one of from and template.
@@ -235,7 +257,7 @@ export interface SecretBinding {
           namespace?: string;
           name: string;
           /**
-           * The uid of the object that paths, acquiring and parents speak of.
+           * The uid of the object that created, paths, acquiring and parents speak of.
            */
           uid?: string;
           objects?: never;
@@ -248,6 +270,14 @@ export interface SecretBinding {
            * What becomes of paths when this target is no longer named.
            */
           onRelease?: "Retain" | "Remove";
+          /**
+           * This binding made the object, or was about to; whether it did is told by the uid, or by the object's label inlay.dev/created-by.
+           */
+          created?: boolean;
+          /**
+           * A digest of the manifest that was applied last, with the paths of the fields in it.
+           */
+          manifest?: string;
           /**
            * The fields that this binding holds. Never a value.
            */
@@ -267,7 +297,7 @@ export interface SecretBinding {
           namespace?: string;
           name?: never;
           /**
-           * The uid of the object that paths, acquiring and parents speak of.
+           * The uid of the object that created, paths, acquiring and parents speak of.
            */
           uid?: string;
           /**
@@ -283,6 +313,14 @@ export interface SecretBinding {
            * What becomes of paths when this target is no longer named.
            */
           onRelease?: "Retain" | "Remove";
+          /**
+           * This binding made the object, or was about to; whether it did is told by the uid, or by the object's label inlay.dev/created-by.
+           */
+          created?: boolean;
+          /**
+           * A digest of the manifest that was applied last, with the paths of the fields in it.
+           */
+          manifest?: string;
           /**
            * The fields that this binding holds. Never a value.
            */

@@ -72,7 +72,7 @@ export function newRecord(binding: SecretBinding, target: Target, ref: ObjectRef
     ...(namespace !== undefined && { namespace }),
     name: target.name,
     reason: "Pending",
-    onRelease: onReleaseOf(binding, target),
+    onRelease: onReleaseOf(binding, target, false),
   };
 }
 

@@ -55,6 +55,16 @@ export function missingOf({ leftOut }: Plan): MissingValue | undefined {
   return leftOut.find(({ why }) => !why.policy.optional)?.why;
 }
 
+/** What is to be known although all is well. */
+export function noteOf({ fields, leftOut, kept }: Plan): { note?: string } {
+  const isWritten = fields.length + (kept?.length ?? 0) > 0;
+  const notes = [
+    ...(leftOut.length > 0 ? [`left out: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
+    ...(kept && isWritten ? ["written once, and left alone from then on (mode: Once)"] : []),
+  ];
+  return notes.length === 0 ? {} : { note: notes.join("; ") };
+}
+
 /**
  * Finds what is wrong with a target's fields by themselves. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate,
  * or InvalidBinding (overlapping paths, a source that the binding doesn't have).

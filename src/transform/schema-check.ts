@@ -3,7 +3,7 @@
  * with, but without the value that its answer would quote. Pure.
  */
 import { FieldPath, type Segment } from "../model/field-path.ts";
-import type { JsonValue } from "../model/kube-object.ts";
+import type { JsonObject, JsonValue } from "../model/kube-object.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../model/openapi.ts";
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
@@ -23,6 +23,15 @@ const ANYTHING: OpenApiSchema = {};
 export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const walk = new Walk(root, resolveRef);
   for (const field of plan.fields) walk.check(field);
+}
+
+/**
+ * The same for the manifest of an object that a binding makes, but for its metadata. What stands in it stands in the
+ * binding for all to read, so messages name every place.
+ */
+export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolveRef: ResolveRef): void {
+  const { metadata: _, ...rest } = manifest;
+  new Walk(root, resolveRef).checkOpen(rest);
 }
 
 /** Whether the object that holds the path's leaf can't be without it. A schema that knows no such path demands nothing. */
@@ -110,17 +119,27 @@ class Walk {
     );
   }
 
-  #checkWithin(schema: OpenApiSchema, value: JsonValue): void {
+  checkOpen(object: JsonObject): void {
+    this.#checkWithin(this.resolve(this.#root), object, "");
+  }
+
+  /** `at` says where the value stands, if messages may tell. */
+  #checkWithin(schema: OpenApiSchema, value: JsonValue, at?: string): void {
     if (typeof value !== "object" || value === null) return;
     const children: [Segment, JsonValue][] = Array.isArray(value)
       ? value.map((child, index) => [{ kind: "index", index }, child])
       : Object.entries(value).map(([key, child]) => [{ kind: "key", key }, child]);
     for (const [segment, child] of children) {
-      const schemaBelow = this.#step(schema, segment, "", "");
-      assertType(schemaBelow, child, "");
+      const where = at === undefined ? undefined : below(at, segment);
+      const schemaBelow = this.#step(schema, segment, where ?? "", at || this.#kind);
+      // The API server takes null for what is not there.
+      if (child === null && where !== undefined) continue;
+      assertType(schemaBelow, child, where ?? "", where === undefined);
       const broken = brokenRule(schemaBelow, child);
-      if (broken !== undefined) throw new Problem("InvalidValue", broken);
-      this.#checkWithin(schemaBelow, child);
+      if (broken !== undefined) {
+        throw new Problem("InvalidValue", where === undefined ? broken : `${where}: the value ${broken}`);
+      }
+      this.#checkWithin(schemaBelow, child, where);
     }
   }
 
@@ -215,7 +234,14 @@ export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
   return types.length === 0 || types.includes(actual) || (actual === "integer" && types.includes("number"));
 }
 
-function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string): void {
+/** What stands at a path, below which a key or a place comes; a manifest may have keys that no path can name. */
+function below(at: string, segment: Segment): string {
+  if (segment.kind === "index") return `${at}[${segment.index}]`;
+  if (!/^[\w-]+$/.test(segment.key)) return `${at}[${JSON.stringify(segment.key)}]`;
+  return at === "" ? segment.key : `${at}.${segment.key}`;
+}
+
+function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string, isField = true): void {
   if (fits(schema, value)) return;
   const types = typesOf(schema);
   const [wanted] = types;
@@ -229,7 +255,7 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
         : "";
   throw new Problem(
     "TypeMismatch",
-    `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${hint}`,
+    `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`,
   );
 }
 

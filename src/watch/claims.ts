@@ -18,6 +18,8 @@ export interface Claim {
   held: boolean;
   /** The account was found to have no rights there. It may have them by now. */
   refused: boolean;
+  /** The binding made the object, by record. */
+  made: boolean;
 }
 
 /** An object that a binding was found to be about, and the paths that it names there. */
@@ -83,12 +85,14 @@ export class Claims {
     const claims = new Map<string, Claim[]>();
     const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
     const refused = new Set<string>();
+    const made = new Set<string>();
     const add = (object: string, paths: readonly string[], held: boolean) => {
-      const claim = { ...who, paths, held, refused: refused.has(object) };
+      const claim = { ...who, paths, held, refused: refused.has(object), made: made.has(object) };
       if (paths.length > 0) claims.set(object, [...(claims.get(object) ?? []), claim]);
     };
     for (const record of expand(status?.targets ?? [])) {
       if (REFUSED.includes(record.reason)) refused.add(recordKey(record));
+      if (record.created && record.uid !== undefined) made.add(recordKey(record));
       add(recordKey(record), heldPaths(record), true);
     }
     // Who writes nothing keeps what is his, and no more.

@@ -37,7 +37,7 @@ describe("the schema of SecretBinding", () => {
   it("fills in the account, what a target does about conflicts and on release, and a source about what is missing", async () => {
     const { spec } = await accepted(binding());
     assert.equal(spec.serviceAccountName, "inlay");
-    assert.deepEqual(spec.defaults, { conflicts: "Fail", mode: "Continuous", onMissing: "Wait", onRelease: "Retain" });
+    assert.deepEqual(spec.defaults, { conflicts: "Fail", mode: "Continuous", onMissing: "Wait" });
   });
 
   it("fills in the default that was not given beside one that was", async () => {
@@ -48,6 +48,26 @@ describe("the schema of SecretBinding", () => {
   it("takes an object for one of the namespace unless it is said to be the cluster's", async () => {
     const { spec } = await accepted(binding({ sources: [bucket, service] }));
     assert.equal(spec.sources[1].object.scope, "Namespaced");
+  });
+
+  it("takes a target without fields if it has create, with a manifest as it stands", async () => {
+    const manifest = { metadata: { labels: { a: "b" } }, data: { host: "x", "a.b/c": [{ any: { thing: 1 } }] } };
+    const made = { apiVersion: "v1", kind: "ConfigMap", name: "place", create: { manifest } };
+    const { spec } = await accepted(binding({ targets: [made] }));
+    assert.deepEqual(spec.targets, [{ ...made, fields: [] }]);
+    const { create: _, ...ordinary } = made;
+    await refused(binding({ targets: [ordinary] }), /a target without create has at least one field/);
+  });
+
+  it("refuses a manifest that says what is the target's to say", async () => {
+    const withManifest = (manifest: object) => binding({ targets: [{ ...target, create: { manifest } }] });
+    for (const manifest of [{ apiVersion: "v1" }, { kind: "Secret" }, { status: {} }]) {
+      await refused(withManifest(manifest), /a manifest has no apiVersion, kind and status/);
+    }
+    for (const metadata of [{ name: "x" }, { namespace: "x" }]) {
+      await refused(withManifest({ metadata }), /name and namespace of the object stand in the target/);
+    }
+    await refused(binding({ targets: [{ ...target, create: {} }] }), /manifest: Required value/);
   });
 
   it("ignores a status that comes with a new binding", async () => {

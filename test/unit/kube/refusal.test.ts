@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
-import { READ_VERBS, refusal, type Use, WRITE_VERBS } from "../../../src/kube/refusal.ts";
+import { READ_VERBS, refusal, type Use, verbsFor, WRITE_VERBS } from "../../../src/kube/refusal.ts";
 import type { Resource } from "../../../src/model/kube-object.ts";
 import { Problem } from "../../../src/model/problem.ts";
 
@@ -167,5 +167,20 @@ describe("an account that is not open to Inlay", () => {
       const problem = refusal(answer(403, "Forbidden", details), { ...secret, identity: deployer }, "get");
       assert.equal(problem.reason, "Forbidden");
     }
+  });
+
+  it("names a Role of its own for what is to be made, since RBAC knows no names there", () => {
+    const forbidden = answer(403, "Forbidden", { kind: "harborclusters", name: "harbor" });
+    const made: Use = { ...harbor, verbs: verbsFor(true, "Remove") };
+    const makes =
+      "kubectl create role registry-inlay-makes-harborclusters.goharbor.io -n web --verb=create --resource=harborclusters.goharbor.io" +
+      " && kubectl create rolebinding registry-inlay-makes-harborclusters.goharbor.io -n web" +
+      " --role=registry-inlay-makes-harborclusters.goharbor.io --serviceaccount=registry:inlay";
+    assert.ok(refusal(forbidden, made, "create").message.endsWith(`allow it with: ${makes}`));
+    const { message } = refusal(forbidden, made, "watch");
+    assert.match(message, /--verb=get,list,watch,patch,delete .*--resource-name=harbor /);
+    assert.ok(message.endsWith(` && ${makes}`));
+    assert.ok(message.length < 1024);
+    assert.doesNotMatch(refusal(forbidden, { ...harbor, verbs: verbsFor(true, "Retain") }, "watch").message, /delete/);
   });
 });

@@ -1,11 +1,11 @@
 /** Which paths and values a published schema lets through. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonValue } from "../../../src/model/kube-object.ts";
+import type { JsonObject, JsonValue } from "../../../src/model/kube-object.ts";
 import type { OpenApiSchema } from "../../../src/model/openapi.ts";
 import type { Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
-import { checkAgainstSchema, isRequired } from "../../../src/transform/schema-check.ts";
+import { checkAgainstSchema, checkManifest, isRequired } from "../../../src/transform/schema-check.ts";
 
 const SECRET = "hunter2-s3cr3t";
 const ref = (name: string): OpenApiSchema => ({ $ref: `#/components/schemas/${name}` });
@@ -198,5 +198,18 @@ describe("the check against the published schema", () => {
     for (const path of ["data", "spec.on", "spec.s3.accesskey", "spec.json.a", "metadata.labels.a"]) {
       assert.ok(!required(path), path);
     }
+  });
+
+  it("names every place of a manifest, and leaves its metadata and what is null to the API server", () => {
+    const check = (manifest: JsonObject) => () =>
+      checkManifest(manifest, root, (name) => schemas[name.slice("#/components/schemas/".length)]);
+    check({ metadata: { labels: { a: "b" } }, spec: { s3: { bucket: "b", accesskey: null }, count: 1 } })();
+    const broken: [JsonObject, RegExp][] = [
+      [{ spec: { s3: { buckt: "b" } } }, /^spec\.s3\.buckt: HarborCluster has no such field; did you mean bucket\?/],
+      [{ sepc: {} }, /^sepc: HarborCluster has no such field; did you mean spec\?/],
+      [{ spec: { count: "two" } }, /^spec\.count: the field is an integer, the value is a string$/],
+      [{ data: { "a.b": 1 } }, /^data\["a\.b"\]: the field is a string, the value is an integer$/],
+    ];
+    for (const [manifest, message] of broken) assert.throws(check(manifest), { name: "Problem", message });
   });
 });

@@ -1,0 +1,161 @@
+/**
+ * An object that a binding makes comes in as a whole; one request makes it, puts it right, deletes it, or gives it up.
+ * What stands there under its name and was made by others is never written.
+ */
+import { ApiError, isStatus } from "../kube/api-error.ts";
+import type { Client, JsonPatchOperation } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+import { refusal } from "../kube/refusal.ts";
+import type { TargetStatus } from "../model/binding.ts";
+import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
+import { CREATED_BY } from "../model/manifest.ts";
+import { Problem } from "../model/problem.ts";
+import { entriesOf, isMadeBy, isOf, type Maker, merged, type Whole } from "./manifest.ts";
+import { onlyTo } from "./release.ts";
+
+/** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
+export interface Access {
+  client: Client;
+  identity: Identity;
+  ref: ObjectRef;
+  verbs: readonly string[];
+}
+
+/** Undefined when there is no such object. Throws Problem. */
+export async function findObject({ client, identity, ref, verbs }: Access): Promise<KubeObject | undefined> {
+  try {
+    return await client.get(identity, ref);
+  } catch (error) {
+    if (isStatus(error, 404) && error.reason === "NotFound") return undefined;
+    throw refusal(error, { identity, ref, verbs }, "get");
+  }
+}
+
+/** Makes the object by a request that touches none that is there; `stale` if one is. Throws Problem. */
+export async function makeObject(
+  { client, identity, ref, verbs }: Access,
+  whole: Whole,
+): Promise<KubeObject | "stale"> {
+  try {
+    return await client.make(identity, ref, whole.object, whole.maker.fieldManager);
+  } catch (error) {
+    if (isStatus(error, 409)) return "stale";
+    throw noNamespace(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
+  }
+}
+
+/**
+ * Puts an object that the binding made right, as a whole: what is in it no more goes. Only in the version that was read;
+ * `stale` when it changed in between. Throws Problem.
+ */
+export async function correctObject(
+  { client, identity, ref, verbs }: Access,
+  whole: Whole,
+  live: KubeObject,
+): Promise<KubeObject | "stale"> {
+  const { fieldManager } = whole.maker;
+  try {
+    const asApplied = toApplied(live, fieldManager);
+    const { uid, resourceVersion } = (
+      asApplied.length > 0
+        ? await client.jsonPatch(identity, ref, [onlyTo(live), ...asApplied], CONTROLLER_MANAGER)
+        : live
+    ).metadata;
+    const leaves = { ...whole.object, metadata: { ...(whole.object["metadata"] as JsonObject), resourceVersion } };
+    return await client.apply(identity, ref, uid, leaves, { fieldManager, force: true });
+  } catch (error) {
+    if (isStatus(error, 409) || isStatus(error, 404)) return "stale";
+    throw refusal(error, { identity, ref, verbs }, "patch");
+  }
+}
+
+export type Ending = "deleted" | "retained" | "gone";
+
+const TRIES = 5;
+
+/** Deletes what the binding made, or takes its marks off it. An object of others is left alone. Throws Problem. */
+export async function releaseObject(
+  access: Access,
+  maker: Maker,
+  record: TargetStatus,
+  mode: "Retain" | "Remove",
+): Promise<Ending> {
+  const { client, identity, ref, verbs } = access;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const live = await findObject(access);
+    if (live === undefined || !isMadeBy(maker.uid, live, record)) return "gone";
+    if (mode === "Remove" && live.metadata.deletionTimestamp !== undefined) return "gone";
+    try {
+      if (mode === "Remove") {
+        await client.delete(identity, ref, live);
+        return "deleted";
+      }
+      const marks = withoutMarks(live, maker);
+      if (marks.length > 0) await client.jsonPatch(identity, ref, [onlyTo(live), ...marks], CONTROLLER_MANAGER);
+      return "retained";
+    } catch (error) {
+      if (isStatus(error, 404) || isStatus(error, 409)) continue;
+      // A patch of what is gone meanwhile is answered with 422 before versions are compared.
+      const isStale = async () =>
+        (await findObject(access))?.metadata.resourceVersion !== live.metadata.resourceVersion;
+      if (isStatus(error, 422) && (await isStale())) continue;
+      throw refusal(error, { identity, ref, verbs }, mode === "Remove" ? "delete" : "patch");
+    }
+  }
+  throw new Problem("Unavailable", "the object changes faster than it can be released; it is tried again");
+}
+
+/**
+ * What was posted stands in managedFields as an update, and an update keeps alive what later applies leave out. So it
+ * becomes an apply, before the first one.
+ */
+export function toApplied(live: KubeObject, manager: string): JsonPatchOperation[] {
+  const entries = live.metadata.managedFields ?? [];
+  const own = [...entries.keys()].filter((index) => isOf(manager, entries[index] as object));
+  const [first, ...more] = own;
+  if (first === undefined || own.every((index) => entries[index]?.operation === "Apply")) return [];
+  const path = (index: number) => `/metadata/managedFields/${index}`;
+  return [
+    { op: "replace", path: `${path(first)}/operation`, value: "Apply" },
+    { op: "replace", path: `${path(first)}/fieldsV1`, value: merged(entriesOf(manager, entries)) },
+    ...more.reverse().map((index): JsonPatchOperation => ({ op: "remove", path: path(index) })),
+  ];
+}
+
+/**
+ * Takes off what says that the binding made the object: label, owner, and all of its names in managedFields. A list of
+ * those that is empty is not heeded; one of an empty entry clears it.
+ */
+export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Maker): JsonPatchOperation[] {
+  const { labels = {}, ownerReferences = [], managedFields = [] } = metadata;
+  const remove = (path: string): JsonPatchOperation => ({ op: "remove", path });
+  const places = (list: readonly object[], isOurs: (index: number) => boolean, path: string) =>
+    [...list.keys()]
+      .filter(isOurs)
+      .reverse()
+      .map((index) => remove(`${path}/${index}`));
+  const names = places(
+    managedFields,
+    (index) => isOf(fieldManager, managedFields[index] as object),
+    "/metadata/managedFields",
+  );
+  const isAll = names.length > 0 && names.length === managedFields.length;
+  return [
+    ...(labels[CREATED_BY] === uid ? [remove(`/metadata/labels/${CREATED_BY.replaceAll("/", "~1")}`)] : []),
+    ...places(ownerReferences, (index) => ownerReferences[index]?.uid === uid, "/metadata/ownerReferences"),
+    ...(isAll ? [{ op: "replace", path: "/metadata/managedFields", value: [{}] } as const] : names),
+  ];
+}
+
+/** Why nothing can be made in a namespace, if it is that. Nothing tells when one of that name comes, so it is tried again. */
+function noNamespace(error: unknown, { resource, namespace, name }: ObjectRef): Problem | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const what = `${resource.kind} ${name} is made there once there is one`;
+  if (error.status === 404 && error.subject.resource === "namespaces") {
+    return new Problem("TargetNotFound", `there is no namespace ${namespace}; ${what}`, "soon");
+  }
+  if (error.namespaceEnds)
+    return new Problem("TargetNotFound", `namespace ${namespace} is being deleted; ${what}`, "late");
+  return undefined;
+}

@@ -1,0 +1,187 @@
+/**
+ * A manifest and the values of fields come in; the object that they make goes out, and whether the one that stands there
+ * is it still. Pure.
+ */
+import { createHash } from "node:crypto";
+import type { TargetStatus } from "../model/binding.ts";
+import type { FieldPath } from "../model/field-path.ts";
+import { sameJson, stringifyJson } from "../model/json.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
+import { CREATED_BY, isObject } from "../model/manifest.ts";
+import type { PlannedField } from "../model/plan.ts";
+import { Problem } from "../model/problem.ts";
+import { stands } from "./decide.ts";
+import { otherHolders } from "./ownership.ts";
+
+/** The binding that an object is made by. */
+export interface Maker {
+  uid: string;
+  fieldManager: string;
+  /** What lets the garbage collector delete the object with the binding, where it may. */
+  owner?: { apiVersion: string; kind: string; name: string };
+}
+
+/** All that a binding wants of an object that it makes. */
+export interface Whole {
+  /** Without apiVersion, kind, name and namespace. */
+  object: JsonObject;
+  fields: readonly PlannedField[];
+  /** Changes with everything in the object but the values of fields. */
+  digest: string;
+  maker: Maker;
+}
+
+/** Throws Problem("InvalidBinding") where a field goes through a place that the manifest has as a text, number or list. */
+export function composeWhole(manifest: JsonObject, fields: readonly PlannedField[], maker: Maker): Whole {
+  const object = structuredClone(manifest);
+  for (const { path, value } of fields) put(object, path, value.reveal());
+  const metadata = (object["metadata"] ?? {}) as JsonObject;
+  const { uid, owner } = maker;
+  object["metadata"] = {
+    ...metadata,
+    labels: { ...(metadata["labels"] as JsonObject | undefined), [CREATED_BY]: uid },
+    ...(owner && { ownerReferences: [{ ...owner, uid, controller: false, blockOwnerDeletion: false }] }),
+  };
+  const known = [manifest, uid, owner ?? null, fields.map(({ path }) => String(path)).sort()];
+  const digest = createHash("sha256").update(stringifyJson(known)).digest("hex").slice(0, 16);
+  return { object, fields, digest, maker };
+}
+
+/** Whether the binding made this very object. Whoever copies the label to another of that name says that it is ours. */
+export function isMadeBy(uid: string, live: KubeObject, record: TargetStatus): boolean {
+  return live.metadata.labels?.[CREATED_BY] === uid || (record.created === true && record.uid === live.metadata.uid);
+}
+
+/**
+ * Whether to write, and who took what differs. What was applied last is in the record, and nobody can change or remove
+ * any of it without taking it from us in managedFields: so a value that the server spells in its own way, or a default
+ * beside ours, is no difference. Values of fields are compared too.
+ */
+export function decideWhole(
+  whole: Whole,
+  live: KubeObject,
+  record: TargetStatus,
+): { write: boolean; takenBy: string[] } {
+  const { fieldManager } = whole.maker;
+  const entries = live.metadata.managedFields ?? [];
+  const [ours, others] = [entriesOf(fieldManager, entries), entries.filter((entry) => !isOf(fieldManager, entry))];
+  const trees = others.map(({ fieldsV1 }) => fieldsV1 ?? {});
+  const lost = ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours), trees, [])];
+  const changed = whole.fields.filter((field) => !stands(field, live, fieldManager)).map(({ path }) => path);
+  const isOther = record.uid !== live.metadata.uid || record.manifest !== whole.digest;
+  const takers = others.filter(({ fieldsV1 = {} }) => lost.some((keys) => keys.length > 0 && at(fieldsV1, keys)));
+  return {
+    write: isOther || lost.length > 0 || changed.length > 0,
+    takenBy: [
+      ...new Set([
+        ...takers.map(({ manager }) => manager ?? "unknown"),
+        ...changed.flatMap((path) => otherHolders(live, fieldManager, path)),
+      ]),
+    ],
+  };
+}
+
+/** Everything under a manager's name, by whatever operation: what was posted stands there as an update. */
+export function entriesOf(manager: string, entries: readonly ManagedFieldsEntry[]): JsonObject[] {
+  return entries.filter((entry) => isOf(manager, entry)).map(({ fieldsV1 }) => fieldsV1 ?? {});
+}
+
+export function isOf(manager: string, entry: ManagedFieldsEntry): boolean {
+  return entry.manager === manager && !entry.subresource;
+}
+
+/** What is in any of some sets of fields. */
+export function merged(trees: readonly JsonObject[]): JsonObject {
+  const all: JsonObject = {};
+  for (const tree of trees) {
+    for (const [key, below] of Object.entries(tree)) {
+      all[key] = merged([...(isObject(all[key]) ? [all[key]] : []), below as JsonObject]);
+    }
+  }
+  return all;
+}
+
+/** The keys, as fieldsV1 writes them, to what is wanted and not ours. `live`, `ours` and `others` are what stands there. */
+function* lostIn(
+  wanted: JsonValue,
+  live: unknown,
+  ours: JsonObject | undefined,
+  others: readonly JsonObject[],
+  keys: readonly string[],
+): Generator<readonly string[]> {
+  if (wanted === null) return;
+  if (ours === undefined) {
+    yield keys;
+    return;
+  }
+  if (typeof wanted !== "object") return;
+  const below = (key: string) => others.flatMap((tree) => (isObject(tree[key]) ? [tree[key]] : []));
+  // A leaf is ours with all that is in it; so looks an object, too, of which others took everything.
+  if (isLeaf(ours) && others.every(isLeaf)) {
+    if (!covers(live, wanted)) yield keys;
+  } else if (Array.isArray(wanted)) {
+    for (const element of wanted) {
+      const key = Object.keys(ours).find((each) => isElement(each, element)) ?? elementKeyOf(others, element);
+      const found = Array.isArray(live) ? live.find((each) => key !== undefined && isElement(key, each)) : undefined;
+      yield* key === undefined
+        ? [keys]
+        : lostIn(element, found, ours[key] as JsonObject | undefined, below(key), [...keys, key]);
+    }
+  } else {
+    for (const [name, child] of Object.entries(wanted)) {
+      const key = `f:${name}`;
+      const found = isObject(live) && Object.hasOwn(live, name) ? live[name] : undefined;
+      yield* lostIn(child, found, ours[key] as JsonObject | undefined, below(key), [...keys, key]);
+    }
+  }
+}
+
+const isLeaf = (tree: JsonObject) => Object.keys(tree).every((key) => key === ".");
+
+function elementKeyOf(trees: readonly JsonObject[], element: JsonValue): string | undefined {
+  return trees.flatMap((tree) => Object.keys(tree)).find((key) => isElement(key, element));
+}
+
+/** Whether a key of fieldsV1 means that element. One that is not written out has the default. */
+function isElement(key: string, element: unknown): boolean {
+  if (key.startsWith("v:")) return sameJson(JSON.parse(key.slice(2)), element);
+  if (!key.startsWith("k:") || !isObject(element)) return false;
+  const names = Object.entries(JSON.parse(key.slice(2)) as JsonObject);
+  return names.every(([name, value]) => !Object.hasOwn(element, name) || sameJson(element[name], value));
+}
+
+/** Whether all that is wanted is there, of whatever value. */
+function covers(live: unknown, wanted: JsonValue): boolean {
+  if (wanted === null) return true;
+  if (Array.isArray(wanted)) {
+    if (!Array.isArray(live)) return wanted.length === 0 && live === undefined;
+    return live.length === wanted.length && wanted.every((element, index) => covers(live[index], element));
+  }
+  if (typeof wanted !== "object") return live !== undefined;
+  return Object.entries(wanted).every(([name, child]) =>
+    covers(isObject(live) && Object.hasOwn(live, name) ? live[name] : undefined, child),
+  );
+}
+
+function at(tree: JsonObject, keys: readonly string[]): boolean {
+  let node: JsonValue | undefined = tree;
+  for (const key of keys) node = isObject(node) ? node[key] : undefined;
+  return node !== undefined;
+}
+
+function put(object: JsonObject, path: FieldPath, value: JsonValue): void {
+  let here = object;
+  for (let depth = 1; depth < path.segments.length; depth++) {
+    const segment = path.segments[depth - 1];
+    if (segment?.kind !== "key") throw new TypeError(`${path} goes into a list`);
+    const next = Object.hasOwn(here, segment.key) ? here[segment.key] : undefined;
+    if (next !== undefined && next !== null && !isObject(next)) {
+      throw new Problem("InvalidBinding", `${path} can't be put into the manifest, which has no object above it`);
+    }
+    here[segment.key] = next ?? {};
+    here = here[segment.key] as JsonObject;
+  }
+  const last = path.segments.at(-1);
+  if (last?.kind !== "key") throw new TypeError(`${path} goes into a list`);
+  here[last.key] = value;
+}

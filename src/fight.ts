@@ -1,0 +1,15 @@
+/** What somebody else does to a target comes in; what to say of it, and when to look again, goes out. */
+import type { TargetOutcome } from "./model/outcome.ts";
+import { Problem } from "./model/problem.ts";
+import type { Run } from "./parts.ts";
+
+/** A fight that is not over is said so even while our value stands. `what` says what it is about. */
+export function contended({ parts }: Run, fight: string, what: string): Pick<TargetOutcome, "problem" | "againMs"> {
+  const state = parts.contention.stateOf(fight);
+  if (state === undefined) return {};
+  const message =
+    state.by === undefined
+      ? "what this binding writes comes back to it as a new value, through another binding or as its own source; it is written more and more rarely. Break the circle"
+      : `${state.by} keeps ${what}`;
+  return { problem: new Problem("Contended", message), againMs: state.remainingMs };
+}

@@ -1,0 +1,229 @@
+/** What an object that a binding makes is to be, and whether one is that. */
+import assert from "node:assert/strict";
+import { toApplied, withoutMarks } from "../../../src/apply/create.ts";
+import { composeWhole, decideWhole, isMadeBy, type Maker } from "../../../src/apply/manifest.ts";
+import type { TargetStatus } from "../../../src/model/binding.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
+import type { PlannedField } from "../../../src/model/plan.ts";
+import { SecretValue } from "../../../src/model/secret-value.ts";
+import { entry, liveObject, OURS } from "./managed.ts";
+
+const LABEL = "inlay.dev/created-by";
+const maker: Maker = { uid: "binding-1", fieldManager: OURS };
+const owner = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", name: "harbor" };
+const field = (path: string, value: JsonValue = "v"): PlannedField => ({
+  path: FieldPath.parse(path),
+  value: new SecretValue(value),
+  fromSecret: true,
+});
+const record = (more: Partial<TargetStatus> = {}): TargetStatus => ({
+  apiVersion: "v1",
+  kind: "Thing",
+  name: "thing",
+  reason: "Synced",
+  created: true,
+  uid: "uid-1",
+  ...more,
+});
+
+describe("the whole of an object", () => {
+  it("is its manifest, the values over it, and whose it is", () => {
+    const manifest = { metadata: { labels: { a: "b" }, annotations: { c: "d" } }, spec: { x: 1, y: { z: "old" } } };
+    const { object } = composeWhole(manifest, [field("spec.y.z", "new"), field("data.k", 7)], { ...maker, owner });
+    assert.deepEqual(object, {
+      metadata: {
+        labels: { a: "b", [LABEL]: "binding-1" },
+        annotations: { c: "d" },
+        ownerReferences: [{ ...owner, uid: "binding-1", controller: false, blockOwnerDeletion: false }],
+      },
+      spec: { x: 1, y: { z: "new" } },
+      data: { k: 7 },
+    });
+    assert.equal(manifest.spec.y.z, "old");
+  });
+
+  it("is none where a field goes through a text of the manifest", () => {
+    const compose = () => composeWhole({ spec: { y: "text" } }, [field("spec.y.z")], maker);
+    assert.throws(compose, { reason: "InvalidBinding", message: /spec\.y\.z/ });
+  });
+
+  it("has a digest of everything but the values", () => {
+    const digest = (manifest: JsonObject, paths: string[], by = maker, value = "v") =>
+      composeWhole(
+        manifest,
+        paths.map((path) => field(path, value)),
+        by,
+      ).digest;
+    const first = digest({ a: 1 }, ["x", "y"]);
+    assert.equal(digest({ a: 1 }, ["y", "x"], maker, "other"), first);
+    const others = [
+      digest({ a: 2 }, ["x", "y"]),
+      digest({ a: 1 }, ["x"]),
+      digest({ a: 1 }, ["x", "y"], { ...maker, owner }),
+    ];
+    assert.ok(!others.includes(first));
+  });
+});
+
+describe("an object is a binding's own", () => {
+  const live = (labels: Record<string, string>): KubeObject => {
+    const object = liveObject({});
+    return { ...object, metadata: { ...object.metadata, labels } };
+  };
+  it("by its label, whatever the record says", () => {
+    assert.ok(isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), record({ uid: "other" })));
+  });
+  it("by the record of its uid, without a label", () => {
+    assert.ok(isMadeBy("binding-1", live({}), record()));
+  });
+  it("and else not", () => {
+    assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-2" }), record({ uid: "other" })));
+    assert.ok(!isMadeBy("binding-1", live({}), { ...record(), created: false }));
+  });
+});
+
+describe("an object that a binding made is written", () => {
+  const manifest = {
+    spec: {
+      host: "h",
+      tags: ["a", "b"],
+      ports: [{ port: 80, note: "x" }],
+      set: ["s"],
+      limits: { cpu: "1000m" },
+      empty: {},
+      nothing: null,
+      rules: [{ key: "x" }],
+    },
+  };
+  const spec = {
+    host: "h",
+    tags: ["a", "b"],
+    ports: [{ port: 80, protocol: "TCP", note: "x" }],
+    set: ["s"],
+    limits: { cpu: "1" },
+    rules: [{ key: "x", operator: "Equal" }],
+    token: "v",
+  };
+  const port = 'k:{"port":80,"protocol":"TCP"}';
+  const tree = (): { "f:metadata": JsonObject; "f:spec": Record<string, JsonObject> } => ({
+    "f:metadata": { "f:labels": { [`f:${LABEL}`]: {} } },
+    "f:spec": {
+      "f:host": {},
+      "f:tags": {},
+      "f:ports": { [port]: { ".": {}, "f:port": {}, "f:note": {} } },
+      "f:set": { 'v:"s"': {} },
+      "f:limits": { "f:cpu": {} },
+      "f:empty": {},
+      "f:rules": {},
+      "f:token": {},
+    },
+  });
+  const whole = composeWhole(manifest, [field("spec.token")], maker);
+  const current = record({ manifest: whole.digest });
+  const decideOn = (
+    fieldsV1: JsonObject,
+    others: ManagedFieldsEntry[] = [],
+    live: object = spec,
+    said: TargetStatus = current,
+    operation: "Apply" | "Update" = "Apply",
+  ) => {
+    const object = liveObject({ spec: live as JsonObject }, [...others, entry(OURS, [], { fieldsV1, operation })]);
+    return decideWhole(whole, object, said);
+  };
+
+  it("not while all of it stands there, with the defaults and spellings of the server", () => {
+    for (const operation of ["Apply", "Update"] as const) {
+      assert.deepEqual(decideOn(tree(), [], spec, current, operation), { write: false, takenBy: [] });
+    }
+  });
+
+  it("when the manifest changed, or the object is another", () => {
+    assert.ok(decideOn(tree(), [], spec, record({ manifest: "other" })).write);
+    assert.ok(decideOn(tree(), [], spec, record({ manifest: whole.digest, uid: "other" })).write);
+  });
+
+  it("when a value of a field is another", () => {
+    assert.ok(decideOn(tree(), [], { ...spec, token: "other" }).write);
+  });
+
+  it("when it stands under our name no more at all", () => {
+    assert.ok(decideWhole(whole, liveObject({ spec }, [entry("platform", ["spec.host"])]), current).write);
+  });
+
+  const taken: Record<string, [change: (spec: Record<string, JsonObject>) => void, theirs: JsonObject, live?: object]> =
+    {
+      "a value": [(own) => delete own["f:host"], { "f:host": {} }],
+      "a list": [(own) => delete own["f:tags"], { "f:tags": {} }],
+      "a value in an element": [
+        (own) => delete (own["f:ports"] as Record<string, JsonObject>)[port]?.["f:note"],
+        { "f:ports": { [port]: { "f:note": {} } } },
+      ],
+      "an element of a set": [(own) => delete own["f:set"]?.['v:"s"'], { "f:set": { 'v:"s"': {} } }],
+      "everything in an object": [(own) => delete own["f:limits"]?.["f:cpu"], { "f:limits": { "f:cpu": {} } }],
+    };
+  for (const [what, [change, theirs]] of Object.entries(taken)) {
+    it(`when somebody took ${what}, and it is known who`, () => {
+      const ours = tree();
+      change(ours["f:spec"]);
+      const others = [
+        entry("kubectl-edit", [], { operation: "Update", fieldsV1: { "f:spec": theirs } }),
+        entry("idle", ["spec.z"]),
+      ];
+      assert.deepEqual(decideOn(ours, others), { write: true, takenBy: ["kubectl-edit"] });
+    });
+  }
+
+  it("when somebody removed a value, an element, or all that an object had", () => {
+    const { host: _h, ...hostless } = spec;
+    const [value, element, content] = [tree(), tree(), tree()];
+    delete value["f:spec"]["f:host"];
+    delete element["f:spec"]["f:ports"]?.[port];
+    delete content["f:spec"]["f:limits"]?.["f:cpu"];
+    assert.ok(decideOn(value, [], hostless).write);
+    assert.ok(decideOn(element, [], { ...spec, ports: [] }).write);
+    assert.ok(decideOn(content, [], { ...spec, limits: {} }).write);
+  });
+});
+
+describe("what was posted", () => {
+  it("becomes an apply with all that stood there under either operation", () => {
+    const object = liveObject({}, [
+      entry(OURS, ["spec.a"], { operation: "Update" }),
+      entry("kubectl", ["spec.b"], { operation: "Update" }),
+      entry(OURS, ["spec.c"]),
+    ]);
+    assert.deepEqual(toApplied(object, OURS), [
+      { op: "replace", path: "/metadata/managedFields/0/operation", value: "Apply" },
+      { op: "replace", path: "/metadata/managedFields/0/fieldsV1", value: { "f:spec": { "f:a": {}, "f:c": {} } } },
+      { op: "remove", path: "/metadata/managedFields/2" },
+    ]);
+    assert.deepEqual(toApplied(liveObject({}, [entry(OURS, ["spec.c"])]), OURS), []);
+    assert.deepEqual(toApplied(liveObject({}, [entry("kubectl", ["spec.c"])]), OURS), []);
+  });
+});
+
+describe("an object that is given up", () => {
+  it("loses label, owner and names, and nothing of others", () => {
+    const { metadata } = liveObject({}, [
+      entry("kubectl", ["spec.b"]),
+      entry(OURS, ["spec.a"], { operation: "Update" }),
+    ]);
+    const owners = [{ uid: "theirs" }, { uid: "binding-1" }];
+    const live = {
+      ...liveObject({}),
+      metadata: { ...metadata, labels: { [LABEL]: "binding-1" }, ownerReferences: owners },
+    };
+    assert.deepEqual(withoutMarks(live, maker), [
+      { op: "remove", path: "/metadata/labels/inlay.dev~1created-by" },
+      { op: "remove", path: "/metadata/ownerReferences/1" },
+      { op: "remove", path: "/metadata/managedFields/1" },
+    ]);
+  });
+
+  it("has its managedFields cleared when they are all ours, and another binding's label left", () => {
+    const { metadata } = liveObject({}, [entry(OURS, ["spec.a"])]);
+    const live = { ...liveObject({}), metadata: { ...metadata, labels: { [LABEL]: "binding-2" } } };
+    assert.deepEqual(withoutMarks(live, maker), [{ op: "replace", path: "/metadata/managedFields", value: [{}] }]);
+  });
+});
