@@ -1,4 +1,5 @@
 /** The helpers of templates, by name: what each takes, and what it makes of it. Every argument is of its kind already. */
+import { createHash } from "node:crypto";
 import { stringify } from "yaml";
 import { stringifyJson } from "../model/json.ts";
 import { parsePointer, pointAt } from "../model/json-pointer.ts";
@@ -6,20 +7,24 @@ import type { JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { Budget } from "./budget.ts";
 import { sizeOf } from "./budget.ts";
+import { INI_QUOTES, toIni, toJsonText, toShell, toXml } from "./escape.ts";
+import { pemBundle } from "./pem.ts";
 import { textOf } from "./read.ts";
 
 /**
  * `value`: anything. `document`: the same, but a text is parsed. `text`: a text, or a number or boolean as one. `bytes`: a key's bytes as they are, or a text's.
  * `list`: a list. `word`: a text that stands in the template, not empty. `any`: one that may be. `count`: a whole number
- * that stands there, at most 64. `pointer`: a JSON pointer that stands there.
+ * that stands there, at most 64. `pointer`: a JSON pointer that stands there. `quote`: a quote of ini files.
  */
-export type Kind = "value" | "document" | "text" | "bytes" | "list" | "word" | "any" | "count" | "pointer";
+export type Kind = "value" | "document" | "text" | "bytes" | "list" | "word" | "any" | "count" | "pointer" | "quote";
 
 /** What a helper may use beside its arguments. */
 export interface Call {
   budget: Budget;
   /** The template, line and column, for messages. */
   subject: string;
+  /** A value of a Secret may be in the arguments. */
+  fromSecret: boolean;
   /** What to throw when there is nothing at a place. */
   missing(what: string): Problem;
 }
@@ -28,6 +33,8 @@ export interface Helper {
   /** How it is written. */
   usage: string;
   takes: readonly Kind[];
+  /** Whether any number of the last may stand there, but none. */
+  repeats?: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: the arguments are of the kinds that `takes` lists
   make(args: any[], call: Call): JsonValue;
 }
@@ -61,6 +68,12 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     split: { usage: 'split source.key ","', takes: ["text", "word"], make: split },
     join: { usage: 'join (split source.key ",") " "', takes: ["list", "any"], make: join },
     indent: { usage: "indent source.key 4", takes: ["text", "count"], make: indent },
+    jsontext: ofText("jsontext source.key", (text, { budget }) => charged(toJsonText(text), budget)),
+    xml: ofText("xml source.key", (text, { budget, subject }) => charged(toXml(text, subject), budget)),
+    shell: ofText("shell source.key", (text, { budget, subject }) => charged(toShell(text, subject), budget)),
+    ini: { usage: `ini source.key "'"`, takes: ["text", "quote"], make: ini },
+    sha256sum: ofText("sha256sum source.key", sha256sum),
+    pembundle: { usage: "pembundle source.key other.key", takes: ["text"], repeats: true, make: pembundle },
     json: { usage: "json source.key", takes: ["value"], make: ([value], call) => written(value, call, stringifyJson) },
     yaml: { usage: "yaml (parse source.key)", takes: ["value"], make: ([value], call) => written(value, call, toYaml) },
     parse: { usage: "parse source.key", takes: ["document"], make: ([value]) => value },
@@ -76,12 +89,14 @@ export function literalRule(kind: Kind, value: unknown): string | undefined {
     const isCount = typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_SPACES;
     return isCount ? undefined : `a whole number from 0 to ${MAX_SPACES}`;
   }
+  if (kind === "quote")
+    return INI_QUOTES.some((each) => each === value) ? undefined : `one of ${INI_QUOTES.join(" ")} in quotes`;
   if (kind === "any") return typeof value === "string" ? undefined : "a text in quotes";
   if (kind === "word") return typeof value === "string" && value !== "" ? undefined : "a text in quotes, not empty";
   return typeof value === "string" ? undefined : "a JSON pointer in quotes";
 }
 
-export const isLiteral = (kind: Kind): boolean => ["word", "any", "count", "pointer"].includes(kind);
+export const isLiteral = (kind: Kind): boolean => ["word", "any", "count", "pointer", "quote"].includes(kind);
 
 function ofBytes(usage: string, encoding: "base64" | "base64url"): Helper {
   return {
@@ -102,6 +117,32 @@ function decode(text: string, { subject }: Call): JsonValue {
     throw new Problem("InvalidValue", `${subject}: the text is not base64`);
   }
   return textOf(Buffer.from(body, "base64url"), `${subject}: what the base64 holds`);
+}
+
+/** What came out may be longer than what went in. */
+function charged(text: string, budget: Budget): string {
+  budget.work(text.length);
+  return text;
+}
+
+function ini([text, quote]: [string, string], { budget, subject }: Call): JsonValue {
+  budget.work(text.length);
+  return toIni(text, quote, subject);
+}
+
+/** A hash without a key lets anybody who reads it try what the value might be. */
+function sha256sum(text: string, { fromSecret, subject }: Call): JsonValue {
+  if (!fromSecret) return createHash("sha256").update(text).digest("hex");
+  throw new Problem(
+    "InvalidTemplate",
+    `${subject}: sha256sum takes no value of a Secret, since whoever reads the hash can try values until one fits; hash what a ConfigMap or an object holds`,
+  );
+}
+
+function pembundle(texts: string[], { budget, subject }: Call): JsonValue {
+  // Certificates are read, not only copied.
+  budget.work(texts.reduce((sum, text) => sum + text.length * 4, 0));
+  return pemBundle(texts, subject);
 }
 
 function replace([text, from, to]: [string, string, string], { budget }: Call): JsonValue {

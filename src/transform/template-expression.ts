@@ -12,6 +12,7 @@ import { type Helper, helpers, isLiteral, type Kind, literalRule } from "./helpe
 import {
   bytesOf,
   documentOf,
+  isOfSecret,
   isTrue,
   isTruthy,
   mayStandIn,
@@ -94,14 +95,16 @@ export class Expressions {
     const helper = isPath(path) && path.parts.length === 1 && path.parts[0] === name ? helpers.get(name) : undefined;
     if (helper === undefined) throw refuse(node, `${name} is no helper`);
     const first = this.slots.length;
-    if (params.length !== helper.takes.length) {
-      throw refuse(node, `${name} takes ${helper.takes.length} of ${params.length} given; write {{${helper.usage}}}`);
+    const { length } = helper.takes;
+    if (params.length < length || (params.length > length && !helper.repeats)) {
+      const count = helper.repeats ? `${length} or more` : length;
+      throw refuse(node, `${name} takes ${count} of ${params.length} given; write {{${helper.usage}}}`);
     }
-    const args = helper.takes.map((kind, n) =>
-      this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1),
-    );
+    const kinds = params.map((_, n) => helper.takes[Math.min(n, length - 1)] as Kind);
+    const args = kinds.map((kind, n) => this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1));
     const subject = `template ${positionOf(node)}`;
-    const slot = this.slots[first];
+    const used = this.slots.slice(first);
+    const [slot] = used;
     return {
       evaluate: (frame) => {
         frame.budget.step();
@@ -109,7 +112,7 @@ export class Expressions {
         const missing = (what: string) => missingIn(slot, frame.sources, what, subject);
         return helper.make(
           args.map((evaluate) => evaluate(frame)),
-          { budget: frame.budget, subject, missing },
+          { budget: frame.budget, subject, missing, fromSecret: used.some((each) => isOfSecret(each, frame.sources)) },
         );
       },
     };

@@ -33,6 +33,12 @@ export function sourceOf(slot: Slot, sources: Sources): LiveSource {
   return source;
 }
 
+/** Whether the slot's source is a Secret that is there. */
+export function isOfSecret(slot: Slot, sources: Sources): boolean {
+  const source = sourceOf(slot, sources);
+  return source.kind === "data" && source.isSecret;
+}
+
 /** The value: a key's text, or what a field holds. Throws MissingValue and Problem("NotUtf8"). */
 export function readSlot(slot: Slot, sources: Sources): JsonValue {
   const source = present(sourceOf(slot, sources));

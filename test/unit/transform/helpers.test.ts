@@ -1,5 +1,6 @@
 /** What each helper of templates makes, what it takes, and that no template costs more than it may. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import type { MissingPolicy, Problem } from "../../../src/model/problem.ts";
 import type { LiveSource } from "../../../src/model/source-value.ts";
@@ -61,6 +62,12 @@ describe("a helper", () => {
     ['{{join o.spec.ports "-"}}', "80-http"],
     ['{{json (split "a" ",")}}', '["a"]'],
     ["{{indent s.lines 2}}", "  a\n\n  b\n"],
+    ['<a b="{{xml "<\'&"}}"/>', '<a b="&lt;&apos;&amp;"/>'],
+    ['{"a": "{{jsontext s.lines}}"}', '{"a": "a\\n\\nb\\n"}'],
+    ['{{shell "it\'s"}}', "'it'\\''s'"],
+    [`{{ini s.user "'"}} {{ini "a#b" "'"}} {{ini "a#b" '"""'}}`, `ann 'a#b' """a#b"""`],
+    ["{{sha256sum 'a'}}", "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"],
+    ["{{sha256sum (json o.spec.ports)}}", "ae4b56c085104542ded4fb9eade43e23973b46405edf98bfd1f39b20ad9fed4b"],
     ["{{json s.key}}", `"${SECRET}"`],
     ["{{json o.spec.nested}}", '{"a":[{"b":null}]}'],
     ["{{json o.spec.big}}", "4611686018427387904"],
@@ -118,6 +125,9 @@ describe("a helper", () => {
     ["{{indent s.user 1.5}}", "a whole number from 0 to 64"],
     ["{{pointer s.info 'spec'}}", "is no JSON pointer"],
     ["{{pointer s.info s.user}}", "a JSON pointer in quotes"],
+    ["{{ini s.user}}", "ini takes 2 of 1 given"],
+    ["{{ini s.user '*'}}", "here stands one of"],
+    ["{{pembundle}}", "pembundle takes 1 or more of 0 given"],
     ["{{base64 true}}", "only the path of a value"],
     ["{{base64 null}}", "only the path of a value"],
     ["{{base64 @root.s.user}}", "is no path of a value"],
@@ -137,6 +147,23 @@ describe("a helper", () => {
 
   it("may not share its name with a source", () => {
     for (const name of helpers.keys()) fails(`{{${name}.key}}`, "InvalidBinding", "give the source another name");
+  });
+
+  it("hashes nothing of a Secret, however it comes there", () => {
+    const map = secret({ a: "b" }, { isSecret: false });
+    const from = new Map([...sources, ["c", map]]);
+    const hash = createHash("sha256").update("b").digest("hex");
+    assert.equal(render("{{sha256sum c.a}}", from), hash);
+    assert.equal(render("{{#if s.key}}{{sha256sum c.a}}{{/if}}{{s.user}}", from), `${hash}ann`);
+    for (const text of [
+      "{{sha256sum s.key}}",
+      "a{{sha256sum (trim s.key)}}",
+      "{{sha256sum (default c.a s.key)}}",
+      "{{base64 (sha256sum (pointer s.info '/spec/name'))}}",
+      "{{#if (sha256sum s.key)}}{{/if}}",
+    ]) {
+      fails(text, "InvalidTemplate", "sha256sum takes no value of a Secret", from);
+    }
   });
 
   it("says what it can't read, and quotes nothing of it", () => {
@@ -180,6 +207,8 @@ describe("a template's cost", () => {
   it("is bounded in what a helper makes, before it is made", () => {
     inTime(`{{replace s.k "a" "${"b".repeat(1000)}"}}`);
     inTime("{{indent s.lines 64}}");
+    inTime("{{xml (xml (xml (xml (xml s.lines))))}}");
+    inTime("{{pembundle s.k s.k s.k}}");
     inTime('{{json (split s.k "a")}}');
     inTime(`{{join (split s.k "a") "${"b".repeat(1000)}"}}`);
     let nested = "s.k";

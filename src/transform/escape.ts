@@ -1,0 +1,46 @@
+/** A text comes in, and so written that it stays what it is within another language goes out, or a Problem if none can. */
+import { stringifyJson } from "../model/json.ts";
+import { Problem } from "../model/problem.ts";
+
+const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;" };
+/** All that XML 1.0 has a place for. */
+const XML = /^[\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
+const CONTROL = /(?!\t)\p{Cc}/u;
+/** Means nothing to any reader of ini files. */
+const PLAIN = /^[^\s#;'"`\\](?:[^#;'"`\\]*[^\s#;'"`\\])?$/;
+
+export const INI_QUOTES = ["'", '"', "`", '"""'];
+
+/** For text and attributes. Blanks that a reader of XML would change are written by number. */
+export function toXml(text: string, subject: string): string {
+  if (!XML.test(text)) throw new Problem("InvalidValue", `${subject}: the text has a character that XML can't hold`);
+  return text.replace(/[&<>"'\t\n\r]/g, (each) => entities[each] ?? `&#${each.charCodeAt(0)};`);
+}
+
+/** For within the quotes of a JSON text. */
+export const toJsonText = (text: string): string => stringifyJson(text).slice(1, -1);
+
+/** One word of a POSIX shell. */
+export function toShell(text: string, subject: string): string {
+  if (text.includes("\0")) throw new Problem("InvalidValue", `${subject}: the text has a NUL, which no shell takes`);
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** As it is where that means the same to every reader, else in the quotes that the reader knows. */
+export function toIni(text: string, quote: string, subject: string): string {
+  if (CONTROL.test(text)) {
+    throw new Problem(
+      "InvalidValue",
+      `${subject}: the text has a line break or control character, which a value of an ini file can't`,
+    );
+  }
+  if (PLAIN.test(text)) return text;
+  const isEscape = quote === '"' && text.includes("\\");
+  if (isEscape || `${text}${quote.slice(1)}`.includes(quote)) {
+    throw new Problem(
+      "InvalidValue",
+      `${subject}: the text can't stand between ${quote}: it has ${isEscape ? "a backslash" : "them"} in it`,
+    );
+  }
+  return `${quote}${text}${quote}`;
+}

@@ -1,0 +1,46 @@
+/** Texts that hold certificates in PEM come in, one bundle of them goes out, or a Problem that quotes nothing of them. */
+import { X509Certificate } from "node:crypto";
+import { Problem } from "../model/problem.ts";
+
+const BLOCK = /-----BEGIN ([A-Z0-9 ]*)-----([A-Za-z0-9+/=\s]*)-----END \1-----/g;
+const COLUMNS = /.{1,64}/g;
+
+/**
+ * Each certificate once, in the order in which they come, in lines of 64 characters. What stands between blocks is comment.
+ * An empty text adds nothing. Throws Problem("InvalidValue") for a text without a certificate, for one with anything else
+ * in PEM, such as a private key, and for a bundle of none.
+ */
+export function pemBundle(texts: readonly string[], subject: string): string {
+  const certificates = new Set(texts.filter((text) => text !== "").flatMap((text) => certificatesOf(text, subject)));
+  if (certificates.size === 0) throw wrong(subject, "there is no certificate in any of them");
+  return [...certificates].map((body) => `-----BEGIN CERTIFICATE-----\n${body}-----END CERTIFICATE-----\n`).join("");
+}
+
+function certificatesOf(text: string, subject: string): string[] {
+  const blocks = [...text.matchAll(BLOCK)];
+  if (blocks.some(([, label]) => label !== "CERTIFICATE")) {
+    throw wrong(
+      subject,
+      "there is something else than certificates in PEM, such as a private key; it takes certificates alone",
+    );
+  }
+  if (/-----(?:BEGIN|END)/.test(text.replace(BLOCK, "")))
+    throw wrong(subject, "a PEM block is not whole, or holds more than base64");
+  if (blocks.length === 0) throw wrong(subject, "one of the texts has no certificate in PEM");
+  return blocks.map(([, , body = ""]) => normalized(body, subject));
+}
+
+function normalized(body: string, subject: string): string {
+  const der = Buffer.from(body, "base64");
+  let raw: Buffer;
+  try {
+    ({ raw } = new X509Certificate(der));
+  } catch {
+    // What it says goes wrong may quote what it read.
+    throw wrong(subject, "a PEM block holds no X.509 certificate");
+  }
+  if (!raw.equals(der)) throw wrong(subject, "a PEM block holds more than one X.509 certificate");
+  return raw.toString("base64").replace(COLUMNS, "$&\n");
+}
+
+const wrong = (subject: string, what: string) => new Problem("InvalidValue", `${subject}: ${what}`);

@@ -1,0 +1,107 @@
+/** That a text stays what it is within XML, JSON, a shell's command and an ini file, or is refused and not quoted. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import type { Problem } from "../../../src/model/problem.ts";
+import { INI_QUOTES, toIni, toJsonText, toShell, toXml } from "../../../src/transform/escape.ts";
+
+const anyText = fc.oneof(
+  fc.string({ unit: "grapheme" }),
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: "binary-ascii" }),
+);
+
+function refused(act: () => unknown, advice: string): void {
+  assert.throws(act, (problem: Problem) => {
+    assert.equal(problem.reason, "InvalidValue");
+    assert.ok(problem.message.startsWith("here: ") && problem.message.includes(advice), problem.message);
+    assert.ok(!problem.message.includes("hunter2"), problem.message);
+    return true;
+  });
+}
+
+describe("a text for XML", () => {
+  const xml = (text: string) => toXml(text, "here");
+  const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+  /** As a reader of XML has it, who makes one line break of each kind and blanks of them in attributes. */
+  const read = (text: string) =>
+    text
+      .replace(/\r\n?|[\n\t]/g, " ")
+      .replace(/&(?:#(\d+)|(\w+));/g, (_, code, name) =>
+        code ? String.fromCharCode(Number(code)) : (entities[name] ?? "?"),
+      );
+
+  it("is read as it was, as text and as an attribute", () => {
+    assert.equal(xml(`<a b="c">&'d'\r\n\t</a>`), "&lt;a b=&quot;c&quot;&gt;&amp;&apos;d&apos;&#13;&#10;&#9;&lt;/a&gt;");
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), (text) => {
+        assert.equal(read(xml(text)), text);
+        assert.ok(!/[<>"']/.test(xml(text)));
+      }),
+    );
+  });
+
+  it("is refused where it has what XML has no place for", () => {
+    for (const bad of ["\0", "\x0b", "\x1f", "\ufffe", "\uffff", "\ud800", "\udc00a"])
+      refused(() => xml(`hunter2${bad}`), "XML can't hold");
+    for (const good of ["\x7f", "\ufffd", "\ud7ff", "\ue000", "\u{10ffff}", "𝄞"]) assert.equal(xml(good), good);
+  });
+});
+
+describe("a text for JSON", () => {
+  it("is read as it was between quotes, among other text", () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        assert.equal(JSON.parse(`"<${toJsonText(text)}>"`), `<${text}>`);
+      }),
+    );
+  });
+});
+
+describe("a word for a shell", () => {
+  it("is the one that the shell hands on", () => {
+    const texts = fc.sample(anyText, 200).map((text) => text.replaceAll("\0", "").toWellFormed());
+    const words = ["it's", "'", "''", "$(id) `id` \\", "a\nb", "", "-n", "*", ...texts];
+    const out = execFileSync("sh", ["-c", `printf '%s\\0' ${words.map((word) => toShell(word, "here")).join(" ")}`]);
+    assert.deepEqual(out.toString().split("\0").slice(0, -1), words);
+  });
+
+  it("is refused with a NUL", () => refused(() => toShell("hunter2\0", "here"), "NUL"));
+});
+
+describe("a value for an ini file", () => {
+  const ini = (text: string, quote = "'") => toIni(text, quote, "here");
+
+  it("stands as it is where no reader takes it for anything else, else in the quotes that are asked for", () => {
+    for (const plain of ["a", "a b", "p@ss=w0rd!", "100%", "[x]", "é:/$"]) assert.equal(ini(plain), plain);
+    for (const special of ["", " a", "a ", "a#b", "a;b", '"a"', "a`b", "a\\", "\ta"])
+      assert.equal(ini(special), `'${special}'`);
+    assert.equal(ini("it's#1", "`"), "`it's#1`");
+    assert.equal(ini("it's#1", '"'), `"it's#1"`);
+    assert.equal(ini('a"b#', '"""'), '"""a"b#"""');
+  });
+
+  it("is refused where the quotes can't hold it, and with line breaks", () => {
+    refused(() => ini("hunter2's#"), "can't stand between ': it has them in it");
+    refused(() => ini('hunter2"#', '"'), "it has them");
+    refused(() => ini("hunter2\\", '"'), "it has a backslash");
+    refused(() => ini('#hunter2"', '"""'), "it has them");
+    for (const bad of ["\n", "\r", "\0", "\x7f", "\u0085"])
+      refused(() => ini(`hunter2${bad}a`), "line break or control character");
+  });
+
+  it("ends where it ends, whatever the text", () => {
+    fc.assert(
+      fc.property(anyText, fc.constantFrom(...INI_QUOTES), (text, quote) => {
+        try {
+          const made = ini(text, quote);
+          assert.ok(!/[\r\n]/.test(made));
+          if (made !== text) assert.equal(made.indexOf(quote, quote.length), made.length - quote.length);
+          else assert.ok(!/[#;]|^\s|\s$/.test(made));
+        } catch (error) {
+          assert.equal((error as Problem).reason, "InvalidValue", String(error));
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,68 @@
+/** What a bundle of certificates takes, and that a private key never gets into one. */
+import assert from "node:assert/strict";
+import type { Problem } from "../../../src/model/problem.ts";
+import { pemBundle } from "../../../src/transform/pem.ts";
+import { makeCertificate } from "../kube/server.ts";
+
+const bundle = (...texts: string[]) => pemBundle(texts, "here");
+
+function refused(texts: string[], advice: string): void {
+  assert.throws(
+    () => bundle(...texts),
+    (problem: Problem) => {
+      assert.equal(problem.reason, "InvalidValue");
+      assert.ok(problem.message.startsWith("here: ") && problem.message.includes(advice), problem.message);
+      const bodies = texts.flatMap((text) => text.match(/[A-Za-z0-9+/=]{20,}/g) ?? []);
+      assert.ok(bodies.every((body) => !`${problem.stack}${problem.cause}`.includes(body)));
+      return true;
+    },
+  );
+}
+
+describe("a bundle of certificates", () => {
+  let [one, two, three, key] = ["", "", "", ""];
+  before(async () => {
+    const made = await Promise.all([makeCertificate(), makeCertificate(), makeCertificate()]);
+    [one = "", two = "", three = ""] = made.map(({ cert }) => cert.toString());
+    key = made[0]?.key.toString() ?? "";
+  });
+  const bodyOf = (pem: string) => pem.split("\n").slice(1, -2).join("");
+
+  it("holds each certificate once, in the order in which they come", () => {
+    assert.equal(bundle(one), one);
+    assert.equal(bundle(two, one), two + one);
+    assert.equal(bundle(one + two, two + three, one), one + two + three);
+    assert.equal(bundle(one, ""), one);
+  });
+
+  it("is written in one way, however its parts are: line ends, long lines, comments around", () => {
+    const wide = `# Issuer: test\n-----BEGIN CERTIFICATE-----\n${bodyOf(two)}\n-----END CERTIFICATE-----`;
+    assert.equal(bundle(one.replaceAll("\n", "\r\n"), wide, `subject=test\n${three}\n\n`), one + two + three);
+    assert.equal(bundle(one.replaceAll("\n", "\r\n"), one), one);
+    const since = performance.now();
+    assert.equal(bundle((one + two).repeat(300)), one + two);
+    assert.ok(performance.now() - since < 5_000);
+  });
+
+  it("takes no private key, and nothing else in PEM", () => {
+    refused([one, key], "something else than certificates in PEM, such as a private key");
+    refused([one + key], "such as a private key");
+    const encrypted = key.replaceAll("PRIVATE", "EC PRIVATE").replace("-----\n", "-----\nProc-Type: 4,ENCRYPTED\n\n");
+    refused([one + encrypted], "a PEM block is not whole");
+    refused([key.replaceAll("PRIVATE KEY", "CERTIFICATE")], "holds no X.509 certificate");
+  });
+
+  it("takes nothing that is no certificate, nor half of one", () => {
+    refused(["hunter2-s3cr3t-and-more-of-it"], "one of the texts has no certificate");
+    refused([one, " "], "one of the texts has no certificate");
+    refused(["", ""], "no certificate in any of them");
+    refused([one.replace(/-----END.*/, "")], "a PEM block is not whole");
+    refused([one.slice(40)], "a PEM block is not whole");
+    refused([one.replace("M", "*")], "a PEM block is not whole");
+    const both = Buffer.concat([bodyOf(one), bodyOf(two)].map((body) => Buffer.from(body, "base64"))).toString(
+      "base64",
+    );
+    refused([`-----BEGIN CERTIFICATE-----\n${both}\n-----END CERTIFICATE-----\n`], "more than one X.509 certificate");
+    refused([one.replace(bodyOf(one).slice(0, 64), bodyOf(one).slice(8, 64))], "holds no X.509 certificate");
+  });
+});
