@@ -35,8 +35,8 @@ export interface Target {
   entry: { fields: object[]; create?: { manifest: object }; mode?: "Once" };
   /** What stands where, for values. Nothing else of the object may differ. */
   arrives: (values: AnyObject) => [Place, unknown][];
-  /** How managedFields say that it was written. */
-  operation: "Apply" | "Update";
+  /** How managedFields say that fields of an object that was there are written: `Update` is a patch. */
+  operation?: "Apply" | "Update";
   /** Where a value stays, whatever the release says, since the object is not valid without it. */
   required?: Place[];
   /** The API server would take the object without the value: its kind has no schema. */

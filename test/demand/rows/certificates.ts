@@ -1,4 +1,5 @@
 /** Rows of certificates, and of those who give them out. */
+import { secretText } from "../../controller/hunted.ts";
 import { base64, pem, type Row } from "../row.ts";
 
 const issuer = {
@@ -8,6 +9,60 @@ const issuer = {
   scope: "Cluster",
 } as const;
 const server = "https://acme.example.com/directory";
+
+const accountRow: Row = {
+  number: 4,
+  title: "a ClusterIssuer is made with the id of the key that its CA gave to the account",
+  values: () => ({ eab: { kid: secretText("kid") } }),
+  targets: [
+    {
+      ...issuer,
+      name: "with-account",
+      entry: {
+        fields: [{ path: "spec.acme.externalAccountBinding.keyID", from: { source: "eab", key: "kid" } }],
+        create: {
+          manifest: {
+            spec: {
+              acme: {
+                server,
+                privateKeySecretRef: { name: "acme-account" },
+                externalAccountBinding: { keySecretRef: { name: "eab", key: "hmac" }, keyAlgorithm: "HS256" },
+              },
+            },
+          },
+        },
+      },
+      arrives: ({ eab }) => [[["spec", "acme", "externalAccountBinding", "keyID"], eab.kid]],
+    },
+  ],
+};
+
+const appRoleRow: Row = {
+  number: 5,
+  title: "a ClusterIssuer is made with the role id by which it logs in to Vault",
+  values: () => ({ approle: { "role-id": secretText("role") } }),
+  targets: [
+    {
+      ...issuer,
+      name: "with-approle",
+      entry: {
+        fields: [{ path: "spec.vault.auth.appRole.roleId", from: { source: "approle", key: "role-id" } }],
+        create: {
+          manifest: {
+            spec: {
+              vault: {
+                server: "https://vault.example.com",
+                path: "pki/sign/example-com",
+                auth: { appRole: { path: "approle", secretRef: { name: "approle", key: "secret-id" } } },
+              },
+            },
+          },
+        },
+      },
+      arrives: ({ approle }) => [[["spec", "vault", "auth", "appRole", "roleId"], approle["role-id"]]],
+    },
+  ],
+};
 
 const acmeCaRow: Row = {
   number: 6,
@@ -68,4 +123,4 @@ const routeRow: Row = {
   ],
 };
 
-export const certificates: Row[] = [acmeCaRow, extensionRow, routeRow];
+export const certificates: Row[] = [accountRow, appRoleRow, acmeCaRow, extensionRow, routeRow];

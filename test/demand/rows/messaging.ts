@@ -2,6 +2,28 @@
 import { secretText } from "../../controller/hunted.ts";
 import type { Row } from "../row.ts";
 
+const sinkRow: Row = {
+  number: 12,
+  title: "a KafkaSink is made with a list of servers out of one text",
+  values: () => {
+    const servers = Array.from({ length: 3 }, () => `${secretText("broker")}:9092`);
+    return { kafka: { "bootstrap.servers": servers.join(",") } };
+  },
+  targets: [
+    {
+      apiVersion: "eventing.knative.dev/v1alpha1",
+      kind: "KafkaSink",
+      plural: "kafkasinks",
+      name: "orders",
+      entry: {
+        fields: [{ path: "spec.bootstrapServers", template: '{{split kafka.[bootstrap.servers] ","}}' }],
+        create: { manifest: { spec: { topic: "orders", numPartitions: 3, replicationFactor: 1 } } },
+      },
+      arrives: ({ kafka }) => [[["spec", "bootstrapServers"], kafka["bootstrap.servers"].split(",")]],
+    },
+  ],
+};
+
 const rabbitRow: Row = {
   number: 17,
   title: "a RabbitmqCluster's configuration is a text of many lines with values in it",
@@ -40,4 +62,4 @@ const rabbitRow: Row = {
   ],
 };
 
-export const messaging: Row[] = [rabbitRow];
+export const messaging: Row[] = [sinkRow, rabbitRow];

@@ -1,6 +1,64 @@
 /** Rows of buckets and databases. */
 import { secretText } from "../../controller/hunted.ts";
-import type { Row } from "../row.ts";
+import { bucketInfo, type Row } from "../row.ts";
+
+const objectStore = { apiVersion: "barmancloud.cnpg.io/v1", kind: "ObjectStore", plural: "objectstores" };
+
+const objectStoreRow: Row = {
+  number: 2,
+  title: "an ObjectStore of CloudNativePG is made from COSI's JSON, and from a bucket claim",
+  configMaps: ["claim"],
+  values: () => ({
+    cosi: { BucketInfo: bucketInfo(secretText("bucket"), `https://${secretText("s3")}.example.com`, "made-up") },
+    claim: { BUCKET_NAME: secretText("claimed"), BUCKET_HOST: secretText("host"), BUCKET_PORT: "443" },
+  }),
+  targets: [
+    {
+      ...objectStore,
+      name: "from-cosi",
+      entry: {
+        fields: [
+          {
+            path: "spec.configuration.destinationPath",
+            template: 's3://{{pointer cosi.BucketInfo "/spec/bucketName"}}/shop',
+          },
+          {
+            path: "spec.configuration.endpointURL",
+            from: { source: "cosi", key: "BucketInfo", pointer: "/spec/secretS3/endpoint" },
+          },
+        ],
+        create: {
+          manifest: { spec: { configuration: { wal: { compression: "gzip" } }, retentionPolicy: "30d" } },
+        },
+      },
+      arrives: ({ cosi }) => {
+        const { spec } = JSON.parse(cosi.BucketInfo);
+        return [
+          [["spec", "configuration", "destinationPath"], `s3://${spec.bucketName}/shop`],
+          [["spec", "configuration", "endpointURL"], spec.secretS3.endpoint],
+        ];
+      },
+    },
+    {
+      ...objectStore,
+      name: "from-claim",
+      entry: {
+        fields: [
+          { path: "spec.configuration.destinationPath", template: "s3://{{claim.BUCKET_NAME}}/shop" },
+          {
+            path: "spec.configuration.endpointURL",
+            template: "https://{{claim.BUCKET_HOST}}:{{claim.BUCKET_PORT}}",
+          },
+        ],
+        create: { manifest: { spec: { configuration: { s3Credentials: { inheritFromIAMRole: true } } } } },
+      },
+      arrives: ({ claim }) => [
+        [["spec", "configuration", "destinationPath"], `s3://${claim.BUCKET_NAME}/shop`],
+        [["spec", "configuration", "endpointURL"], `https://${claim.BUCKET_HOST}:443`],
+      ],
+    },
+  ],
+};
 
 const cloneRow: Row = {
   number: 10,
@@ -48,4 +106,4 @@ const cloneRow: Row = {
   ],
 };
 
-export const storage: Row[] = [cloneRow];
+export const storage: Row[] = [objectStoreRow, cloneRow];
