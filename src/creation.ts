@@ -3,9 +3,11 @@
  * whole goes out. It is made when all values are there, put right when it differs, and made again when it is gone. An
  * object that the binding did not make is never touched.
  */
-import { type Access, correctObject, findObject, makeObject } from "./apply/create.ts";
+import { type Access, correctObject, findObject, makeObject, noNamespace } from "./apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "./apply/manifest.ts";
 import { contended } from "./fight.ts";
+import { isStatus } from "./kube/api-error.ts";
+import { CONTROLLER } from "./kube/identity.ts";
 import { attempt, verbsFor } from "./kube/refusal.ts";
 import {
   bindingKey,
@@ -30,6 +32,7 @@ import type { Plan, PlannedField } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import { SecretValue } from "./model/secret-value.ts";
 import type { Run } from "./parts.ts";
+import { NAMESPACES } from "./resolve/references.ts";
 import { missingOf, noteOf } from "./transform/plan.ts";
 import { makerOf, withoutHoldings } from "./undo.ts";
 
@@ -75,6 +78,17 @@ export async function prepareWhole(
 ): Promise<ReadyWhole | Failed> {
   const wanted = { target, ref, plan, missing: missingOf(plan) ?? run.differ };
   return await decided(run, wanted, record);
+}
+
+/** Where there is no namespace there are no rights in it, and nobody can grant any. */
+export async function withoutNamespace({ parts }: Run, ref: ObjectRef | Problem, problem: Problem): Promise<Problem> {
+  if (problem.reason !== "Forbidden" || ref instanceof Problem || ref.namespace === undefined) return problem;
+  try {
+    await parts.client.get(CONTROLLER, { resource: NAMESPACES, name: ref.namespace });
+    return problem;
+  } catch (error) {
+    return isStatus(error, 404) ? noNamespace(ref, problem.healing) : problem;
+  }
 }
 
 /** What to do with the object as it is now. Nothing of one that others made is recorded as ours. */

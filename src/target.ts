@@ -1,7 +1,7 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
 import { type Decision, type Desired, decide, recordedPaths, waitingIn } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
-import { isMadeOnce, MADE_ONCE, prepareWhole, type ReadyWhole, syncWhole } from "./creation.ts";
+import { isMadeOnce, MADE_ONCE, prepareWhole, type ReadyWhole, syncWhole, withoutNamespace } from "./creation.ts";
 import { contended } from "./fight.ts";
 import { attempt } from "./kube/refusal.ts";
 import {
@@ -64,7 +64,8 @@ export async function prepareTarget(
   const named = { ...before, apiVersion: target.apiVersion, onRelease };
   if (isMade && isMadeOnce(run.binding, target, before)) return { record: named, note: MADE_ONCE };
   const found = await attempt(examine(run, target, ref, before, sources, blocked));
-  if (found instanceof Problem && (isMade || isMistake(found))) return { record: named, problem: found };
+  if (isMade && found instanceof Problem) return { record: named, problem: await withoutNamespace(run, ref, found) };
+  if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
   if (isMade && !(found instanceof Problem)) return prepareWhole(run, target, found, named);
   const { record, released, problem } = await releaseDropped(run, named, target, found);
   if (problem) return { record, problem };

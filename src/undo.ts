@@ -104,7 +104,7 @@ export async function releasePaths(
   const work = () =>
     record.created ? releaseMade(run, record, keep.size > 0 ? "Retain" : mode) : releaseThem(run, record, mode, paths);
   const problem = run.account ?? (await attempt(work()));
-  if (problem === undefined) {
+  if (problem === undefined || (await wentWithNamespace(run, record, problem))) {
     const left = record.created ? withoutHoldings(record) : withoutPaths(record, new Set(paths));
     return { record: left, released: true };
   }
@@ -199,6 +199,11 @@ export function pathsOf(target: Target): Set<string> {
     }
   }
   return paths;
+}
+
+/** The rights in a namespace that is being deleted may have gone before the object, or with it. */
+async function wentWithNamespace({ parts }: Run, { namespace }: TargetStatus, { reason }: Problem): Promise<boolean> {
+  return reason === "Forbidden" && namespace !== undefined && (await attempt(isTerminating(parts, namespace))) === true;
 }
 
 /** With its namespace, an object goes anyway, and the account and its rights may have gone before it. */

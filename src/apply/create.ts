@@ -10,8 +10,9 @@ import type { TargetStatus } from "../model/binding.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { CREATED_BY } from "../model/manifest.ts";
-import { Problem } from "../model/problem.ts";
-import { entriesOf, isMadeBy, isOf, type Maker, merged, type Whole } from "./manifest.ts";
+import { type Healing, Problem } from "../model/problem.ts";
+import { immutableProblem } from "./immutable.ts";
+import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
 import { onlyTo } from "./release.ts";
 
 /** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
@@ -41,7 +42,7 @@ export async function makeObject(
     return await client.make(identity, ref, whole.object, whole.maker.fieldManager);
   } catch (error) {
     if (isStatus(error, 409)) return "stale";
-    throw noNamespace(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
+    throw placeless(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
   }
 }
 
@@ -66,7 +67,7 @@ export async function correctObject(
     return await client.apply(identity, ref, uid, leaves, { fieldManager, force: true });
   } catch (error) {
     if (isStatus(error, 409) || isStatus(error, 404)) return "stale";
-    throw refusal(error, { identity, ref, verbs }, "patch");
+    throw immutableProblem(error, pathsIn(whole.object)) ?? refusal(error, { identity, ref, verbs }, "patch");
   }
 }
 
@@ -148,14 +149,16 @@ export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Ma
   ];
 }
 
-/** Why nothing can be made in a namespace, if it is that. Nothing tells when one of that name comes, so it is tried again. */
-function noNamespace(error: unknown, { resource, namespace, name }: ObjectRef): Problem | undefined {
+/** Why nothing can be made where it should be, if that is its namespace. Nothing tells when one of that name comes. */
+function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  const what = `${resource.kind} ${name} is made there once there is one`;
-  if (error.status === 404 && error.subject.resource === "namespaces") {
-    return new Problem("TargetNotFound", `there is no namespace ${namespace}; ${what}`, "soon");
-  }
-  if (error.namespaceEnds)
-    return new Problem("TargetNotFound", `namespace ${namespace} is being deleted; ${what}`, "late");
-  return undefined;
+  if (error.status === 404 && error.subject.resource === "namespaces") return noNamespace(ref, "soon");
+  if (!error.namespaceEnds) return undefined;
+  const message = `namespace ${ref.namespace} is being deleted; nothing can be made in it`;
+  return new Problem("TargetNotFound", message, "late");
+}
+
+export function noNamespace({ resource, namespace, name }: ObjectRef, healing: Healing): Problem {
+  const message = `there is no namespace ${namespace}; ${resource.kind} ${name} is made in it once there is`;
+  return new Problem("TargetNotFound", message, healing);
 }

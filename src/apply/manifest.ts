@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../model/binding.ts";
-import type { FieldPath } from "../model/field-path.ts";
+import { FieldPath, isNameable, type Segment } from "../model/field-path.ts";
 import { sameJson, stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 import { CREATED_BY, isObject } from "../model/manifest.ts";
@@ -45,6 +45,18 @@ export function composeWhole(manifest: JsonObject, fields: readonly PlannedField
   const known = [manifest, uid, owner ?? null, fields.map(({ path }) => String(path)).sort()];
   const digest = createHash("sha256").update(stringifyJson(known)).digest("hex").slice(0, 16);
   return { object, fields, digest, maker };
+}
+
+/** Every value of a manifest, lists as one; but what no path can name. */
+export function pathsIn(manifest: JsonObject): FieldPath[] {
+  const walk = (value: JsonValue, segments: readonly Segment[]): FieldPath[] => {
+    const keys = isObject(value) ? Object.keys(value) : [];
+    if (keys.length === 0) return segments.length === 0 ? [] : [new FieldPath(segments)];
+    return keys
+      .filter(isNameable)
+      .flatMap((key) => walk((value as JsonObject)[key] as JsonValue, [...segments, { kind: "key", key }]));
+  };
+  return walk(manifest, []);
 }
 
 /** Whether the binding made this very object. Whoever copies the label to another of that name says that it is ours. */

@@ -24,6 +24,9 @@ const isBareValue = (text: string): boolean => /^[^\s"'\\[\]=,]+$/.test(text);
 /** Keys that mean something to JavaScript and nothing to Kubernetes. */
 const REFUSED = new Set(["__proto__", "constructor", "prototype"]);
 
+/** Whether a path may have that key. */
+export const isNameable = (key: string): boolean => !REFUSED.has(key);
+
 /** A path from the root of an object, such as `spec.hosts[0].name` or `metadata.annotations["example.com/key"]`. */
 export class FieldPath {
   readonly segments: readonly Segment[];

@@ -3,50 +3,23 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
+import {
+  ALL,
+  accessKey,
+  bucket,
+  configMap,
+  LABEL,
+  made,
+  makeHarbor,
+  manifest,
+  newMaker,
+  ownRules,
+  specOf,
+} from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborCluster, newTeam, pause, type Team } from "../controller/team.ts";
+import { fieldsOf, newTeam, pause, type Team } from "../controller/team.ts";
 
-const LABEL = "inlay.dev/created-by";
 const FINALIZER = "inlay.dev/release";
-const accessKey = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
-
-const ownRules = (verbs: string[]) => [
-  { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },
-  { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs },
-  { apiGroups: [""], resources: ["configmaps"], verbs },
-];
-const ALL = ["get", "list", "watch", "patch", "create", "delete"];
-
-const newMaker = (verbs = ALL) => newTeam({ rules: ownRules(verbs) });
-
-/** The manifest of a HarborCluster, with other values for some of its spec. */
-function manifest(spec: object = {}, metadata: object = { labels: { tier: "prod" } }): AnyObject {
-  const harbor = harborCluster("") as AnyObject;
-  return { metadata, spec: { ...harbor.spec, ...spec } };
-}
-
-/** A target that is made: HarborCluster `harbor` with its access key. */
-function made(more: object = {}): AnyObject {
-  return {
-    apiVersion: "goharbor.io/v1beta1",
-    kind: "HarborCluster",
-    name: "harbor",
-    create: { manifest: manifest() },
-    fields: [accessKey],
-    ...more,
-  };
-}
-
-const bucket = [{ secret: { name: "bucket" } }];
-const specOf = (...targets: object[]) => ({ sources: bucket, targets });
-
-/** Makes the Secret and the binding `harbor`, and waits until the object is there. Returns it. */
-async function makeHarbor(team: Team, target: object = {}): Promise<AnyObject> {
-  await team.secret("bucket", { accessKeyID: secretText("access") });
-  await team.bind("harbor", specOf(made(target)));
-  await team.until("harbor", "Synced");
-  return team.api.get(team.harborPath());
-}
 
 const recordOf = async (team: Team, name = "harbor") => (await team.binding(name)).status.targets[0];
 
@@ -518,11 +491,6 @@ describe("a controller that is killed while it makes objects", () => {
     });
   }
 });
-
-/** A target that is made: ConfigMap `place`. */
-function configMap(more: object = {}): AnyObject {
-  return { apiVersion: "v1", kind: "ConfigMap", name: "place", create: { manifest: {} }, ...more };
-}
 
 describe("what is made", () => {
   it("may be of a built-in kind, without fields, and with a manifest as the server would not spell it", async () => {
