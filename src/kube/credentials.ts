@@ -1,66 +1,160 @@
-/** A kubeconfig, or the pod's own account, comes in; the server's address, TLS material and request headers go out. */
-import type { KubeConfig } from "@kubernetes/client-node";
+/**
+ * A kubeconfig, or the pod's own account, comes in; the server's address, TLS material and request headers go out. What
+ * stands in files is read here; client-node, which takes 55 MB, is loaded for the rest alone, such as exec plugins.
+ */
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { createSecureContext } from "node:tls";
+import { type Access, readKubeconfigs, readNamed } from "./kubeconfig.ts";
+
+type Headers = Record<string, string>;
 
 export interface Credentials {
   server: URL;
   tls: { ca?: Buffer; cert?: Buffer; key?: Buffer; servername?: string };
   /** The headers that authenticate a request; tokens from files and exec plugins are renewed. */
-  headers(): Promise<Record<string, string>>;
+  headers(): Promise<Headers>;
 }
 
-/** How long headers are reused before the kubeconfig's authenticator is asked again. */
+/** Where credentials are looked for. */
+export interface Surroundings {
+  env: Record<string, string | undefined>;
+  home: string;
+  /** The folder in which a pod finds its account. */
+  account: string;
+  now(): number;
+}
+
+const OURS: Surroundings = {
+  env: process.env,
+  home: homedir(),
+  account: "/var/run/secrets/kubernetes.io/serviceaccount",
+  now: () => performance.now(),
+};
+
+/** How long headers are reused. A pod's token is replaced long before it ends, at four fifths of its time. */
 const HEADERS_LIVE_MS = 30_000;
 
 /**
  * Loads `kubeconfig`, else what kubectl would use: `$KUBECONFIG`, `~/.kube/config`, the pod's account.
  * Throws an Error that says what is missing.
  */
-export async function loadCredentials(kubeconfig?: string): Promise<Credentials> {
-  const { KubeConfig } = await import("@kubernetes/client-node");
-  const config = new KubeConfig();
-  if (kubeconfig === undefined) config.loadFromDefault();
-  else config.loadFromFile(kubeconfig);
-  const cluster = config.getCurrentCluster();
-  if (!cluster?.server) {
-    throw new Error(`${kubeconfig ?? "the kubeconfig"} names no cluster: set its current-context`);
+export async function loadCredentials(kubeconfig?: string, around: Surroundings = OURS): Promise<Credentials> {
+  const files = kubeconfig === undefined ? usualFiles(around) : [kubeconfig];
+  const access = files.length === 0 ? await podAccess(around) : await readKubeconfigs(files);
+  const { ca, servername } = access;
+  const { headers, cert, key } = await authentication(access, around);
+  const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(servername && { servername }) };
+  const whose = files.length === 0 ? "the pod's account" : files.join(delimiter);
+  checkTls(tls, whose);
+  if (!URL.canParse(access.server)) throw new Error(`the server of ${whose} is no address`);
+  return { server: new URL(access.server), tls, headers };
+}
+
+/** What shows who we are. */
+async function authentication(
+  access: Access,
+  around: Surroundings,
+): Promise<Pick<Access, "cert" | "key"> & Pick<Credentials, "headers">> {
+  const { token, tokenFile, needsClient } = access;
+  if (needsClient !== undefined) {
+    const ask = await clientFor(needsClient);
+    const first = await ask();
+    return { ...access, ...first, headers: renewed(first.headers, async () => (await ask()).headers, around) };
   }
-  if (cluster.skipTLSVerify) {
-    throw new Error(
-      "the kubeconfig has insecure-skip-tls-verify: Inlay carries Secrets and never skips verification; give the cluster's certificate-authority instead",
-    );
-  }
-  const first = await authenticate(config);
-  const { ca, cert, key, servername } = first;
-  let headers = Promise.resolve(first.headers);
-  let renewAt = Date.now() + HEADERS_LIVE_MS;
-  return {
-    server: new URL(cluster.server),
-    tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(servername && { servername }) },
-    headers() {
-      if (Date.now() > renewAt) {
-        renewAt = Date.now() + HEADERS_LIVE_MS;
-        headers = authenticate(config).then((renewed) => renewed.headers);
-        // Whoever waits for them is told; the next request asks again.
-        headers.catch(() => {
-          renewAt = 0;
-        });
-      }
-      return headers;
-    },
+  if (tokenFile === undefined) return { ...access, headers: async () => bearer(token) };
+  let last = bearer(await readToken(tokenFile));
+  // A file that is just being replaced is no reason to be nobody.
+  const ask = async () => {
+    last = await readToken(tokenFile).then(bearer, () => last);
+    return last;
   };
+  return { ...access, headers: renewed(last, ask, around) };
+}
+
+function usualFiles({ env, home }: Surroundings): string[] {
+  const listed = (env["KUBECONFIG"] ?? "").split(delimiter).filter((file) => file !== "");
+  // Like kubectl, which takes those of the list that are there.
+  const files = listed.length > 1 ? listed.filter((file) => existsSync(file)) : listed;
+  const usual = join(home, ".kube", "config");
+  return files.length === 0 && existsSync(usual) ? [usual] : files;
+}
+
+async function podAccess({ env, account }: Surroundings): Promise<Access> {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
+  const tokenFile = join(account, "token");
+  if (host === undefined || !existsSync(tokenFile)) {
+    throw new Error("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account");
+  }
+  const ca = await readNamed("the cluster's CA", join(account, "ca.crt"));
+  return { server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`, ca, tokenFile };
+}
+
+function bearer(token: string | undefined): Headers {
+  return token === undefined ? {} : { Authorization: `Bearer ${token}` };
+}
+
+async function readToken(file: string): Promise<string> {
+  const token = (await readNamed("the token", file)).toString().trim();
+  if (token === "") throw new Error(`the token ${file} is empty`);
+  return token;
+}
+
+/** What is no certificate would else be told at each connection anew, in OpenSSL's words. */
+function checkTls(tls: Credentials["tls"], whose: string): void {
+  const { ca } = tls;
+  if (ca !== undefined && !ca.includes("-----BEGIN")) throw new Error(`the CA of ${whose} is no certificate in PEM`);
+  try {
+    createSecureContext(tls);
+  } catch (error) {
+    throw new Error(`the client certificate or key of ${whose} can't be used: ${(error as { code?: string }).code}`);
+  }
 }
 
 interface Authentication {
-  headers: Record<string, string>;
-  ca?: Buffer;
+  headers: Headers;
+  auth?: string;
   cert?: Buffer;
   key?: Buffer;
-  servername?: string;
 }
 
-async function authenticate(config: KubeConfig): Promise<Authentication> {
-  const options: Authentication & { auth?: string } = { headers: {} };
-  await config.applyToHTTPSOptions(options);
-  if (options.auth) options.headers["Authorization"] = `Basic ${Buffer.from(options.auth).toString("base64")}`;
-  return options;
+/** Asks client-node, which runs plugins and keeps what they gave until it ends. */
+async function clientFor({ user, cluster }: Required<Access>["needsClient"]): Promise<() => Promise<Authentication>> {
+  const { KubeConfig } = await import("@kubernetes/client-node");
+  const config = new KubeConfig();
+  const name = "current";
+  const context = { cluster: name, user: name };
+  config.loadFromString(
+    JSON.stringify({
+      clusters: [{ name, cluster }],
+      users: [{ name, user }],
+      contexts: [{ name, context }],
+      "current-context": name,
+    }),
+  );
+  return async () => {
+    const options: Authentication = { headers: {} };
+    await config.applyToHTTPSOptions(options);
+    const { auth } = options;
+    if (auth) options.headers["Authorization"] = `Basic ${Buffer.from(auth).toString("base64")}`;
+    return options;
+  };
+}
+
+/** Gives `first`, and asks again when it is old. */
+function renewed(first: Headers, ask: () => Promise<Headers>, { now }: Surroundings): () => Promise<Headers> {
+  let current = Promise.resolve(first);
+  let until = now() + HEADERS_LIVE_MS;
+  return () => {
+    if (now() > until) {
+      until = now() + HEADERS_LIVE_MS;
+      current = ask();
+      // Whoever waits for them is told; the next request asks again.
+      current.catch(() => {
+        until = 0;
+      });
+    }
+    return current;
+  };
 }
