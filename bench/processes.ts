@@ -1,16 +1,24 @@
 /** Processes come in, what they use of the machine goes out, as Linux tells it; and the controller as users run it. */
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ControllerProcess } from "../test/controller/controller.ts";
 
-/** The controller from dist, which `npm run bench` builds before. */
+const root = join(import.meta.dirname, "..");
+
+/** The controller as its image runs it, from dist, which `npm run bench` builds before. */
 export class BuiltController extends ControllerProcess {
-  protected override readonly program = join(import.meta.dirname, "..", "dist", "cli", "inlay.js");
+  protected override readonly command = entrypoint(readFileSync(join(root, "Dockerfile"), "utf8"));
 
   get process(): Process {
     return new Process(this.pid);
   }
+}
+
+function entrypoint(dockerfile: string): string[] {
+  const [, ...args] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(dockerfile)?.[1] ?? "[]") as string[];
+  return args.map((arg) => arg.replace(/^\/inlay\//, `${root}/`));
 }
 
 export class Process {

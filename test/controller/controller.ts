@@ -8,8 +8,8 @@ import { eventually } from "./eventually.ts";
 const root = join(import.meta.dirname, "..", "..");
 
 export class ControllerProcess {
-  /** From the source, as it is; the benchmark runs what is built. */
-  protected readonly program: string = join(root, "src", "cli", "inlay.ts");
+  /** What Node is started with: the source, as it is. The benchmark runs what is built. */
+  protected readonly command: readonly string[] = [join(root, "src", "cli", "inlay.ts")];
   readonly #controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">;
   readonly #args: readonly string[];
   #child: ChildProcess | undefined;
@@ -39,7 +39,7 @@ export class ControllerProcess {
 
   async #start(): Promise<void> {
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
-    const args = [this.program, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug", ...this.#args];
+    const args = [...this.command, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug", ...this.#args];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     const from = this.#output.length;
