@@ -67,6 +67,7 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     replace: { usage: 'replace source.key "from" "to"', takes: ["text", "word", "any"], make: replace },
     split: { usage: 'split source.key ","', takes: ["text", "word"], make: split },
     join: { usage: 'join (split source.key ",") " "', takes: ["list", "any"], make: join },
+    concat: { usage: 'concat source.user ":" source.password', takes: ["text"], repeats: true, make: concat },
     indent: { usage: "indent source.key 4", takes: ["text", "count"], make: indent },
     jsontext: ofText("jsontext source.key", (text, { budget }) => charged(toJsonText(text), budget)),
     xml: ofText("xml source.key", (text, { budget, subject }) => charged(toXml(text, subject), budget)),
@@ -169,6 +170,12 @@ function join([list, separator]: [JsonValue[], string], { budget, subject }: Cal
     texts.length,
   );
   return texts.join(separator);
+}
+
+/** For another helper to take as one text: outside of calls a template does it by itself. */
+function concat(texts: string[], { budget }: Call): JsonValue {
+  budget.work(texts.reduce((sum, text) => sum + text.length, 0));
+  return texts.join("");
 }
 
 /** Every line, the first too, unless it is empty. */

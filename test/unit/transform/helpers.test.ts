@@ -51,6 +51,7 @@ describe("a helper", () => {
     ['{{base64 "a"}}', "YQ=="],
     ["{{base64 o.spec.on}}", "dHJ1ZQ=="],
     ["{{base64decode s.base64}}", "hi"],
+    ['{{base64 (concat s.user ":" o.spec.on)}}', "YW5uOnRydWU="],
     ['{{base64decode "YW5u\r\n"}}{{base64decode "YQ"}}{{base64decode ""}}', "anna"],
     ['{{urlencode "a b&c=é/\'()*!~"}}', "a%20b%26c%3D%C3%A9%2F%27%28%29%2A%21~"],
     ['{{lower "ÀB"}}{{upper "àb"}}', "àbÀB"],
@@ -127,6 +128,7 @@ describe("a helper", () => {
     ["{{pointer s.info s.user}}", "a JSON pointer in quotes"],
     ["{{ini s.user}}", "ini takes 2 of 1 given"],
     ["{{ini s.user '*'}}", "here stands one of"],
+    ["{{concat}}", "concat takes 1 or more of 0 given"],
     ["{{pembundle}}", "pembundle takes 1 or more of 0 given"],
     ["{{base64 true}}", "only the path of a value"],
     ["{{base64 null}}", "only the path of a value"],
@@ -209,6 +211,7 @@ describe("a template's cost", () => {
     inTime("{{indent s.lines 64}}");
     inTime("{{xml (xml (xml (xml (xml s.lines))))}}");
     inTime("{{pembundle s.k s.k s.k}}");
+    inTime(`{{trim (concat${" s.k".repeat(10)})}}`);
     inTime('{{json (split s.k "a")}}');
     inTime(`{{join (split s.k "a") "${"b".repeat(1000)}"}}`);
     let nested = "s.k";
