@@ -2,7 +2,10 @@
 import type { Row } from "./row.ts";
 import { certificates } from "./rows/certificates.ts";
 import { messaging } from "./rows/messaging.ts";
+import { monitoring } from "./rows/monitoring.ts";
 import { storage } from "./rows/storage.ts";
 import { traffic } from "./rows/traffic.ts";
 
-export const rows: Row[] = [...certificates, ...messaging, ...storage, ...traffic].sort((a, b) => a.number - b.number);
+export const rows: Row[] = [...certificates, ...messaging, ...monitoring, ...storage, ...traffic].sort(
+  (a, b) => a.number - b.number,
+);

@@ -106,4 +106,51 @@ const cloneRow: Row = {
   ],
 };
 
-export const storage: Row[] = [objectStoreRow, cloneRow];
+const FILE = "config.d/s3_disk.xml";
+const clickHouseRow: Row = {
+  number: 18,
+  title: "a file of a ClickHouseInstallation is XML with values in it, escaped",
+  values: () => ({ bucket: { key: `${secretText("key")}<&>`, secret: `"${secretText("pair")}'` } }),
+  targets: [
+    {
+      apiVersion: "clickhouse.altinity.com/v1",
+      kind: "ClickHouseInstallation",
+      plural: "clickhouseinstallations",
+      name: "events",
+      object: {
+        spec: {
+          configuration: {
+            clusters: [{ name: "main", layout: { shardsCount: 1, replicasCount: 2 } }],
+            files: { "config.d/log.xml": "<clickhouse><logger><level>information</level></logger></clickhouse>" },
+          },
+        },
+      },
+      entry: {
+        fields: [
+          {
+            path: `spec.configuration.files["${FILE}"]`,
+            template: [
+              "<clickhouse><storage_configuration><disks><s3>",
+              "  <access_key_id>{{xml bucket.key}}</access_key_id>",
+              "  <secret_access_key>{{xml bucket.secret}}</secret_access_key>",
+              "</s3></disks></storage_configuration></clickhouse>\n",
+            ].join("\n"),
+          },
+        ],
+      },
+      arrives: ({ bucket }) => {
+        const [key, secret] = [bucket.key.replace("<&>", "&lt;&amp;&gt;"), bucket.secret];
+        const text = [
+          "<clickhouse><storage_configuration><disks><s3>",
+          `  <access_key_id>${key}</access_key_id>`,
+          `  <secret_access_key>&quot;${secret.slice(1, -1)}&apos;</secret_access_key>`,
+          "</s3></disks></storage_configuration></clickhouse>\n",
+        ].join("\n");
+        return [[["spec", "configuration", "files", FILE], text]];
+      },
+      operation: "Apply",
+    },
+  ],
+};
+
+export const storage: Row[] = [objectStoreRow, cloneRow, clickHouseRow];
