@@ -1,0 +1,124 @@
+/** Whatever bindings make and unmake, and whatever happens around them: nothing that others made is ever changed. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { ALL, configMap, LABEL } from "../controller/made.ts";
+import { newTeam, type Team } from "../controller/team.ts";
+
+const OBJECTS = ["a", "b", "c"];
+const BINDINGS = ["x", "y", "z"];
+
+const action = fc.oneof(
+  fc.record({
+    does: fc.constant("bind"),
+    binding: fc.constantFrom(...BINDINGS),
+    object: fc.constantFrom(...OBJECTS),
+    onRelease: fc.constantFrom("Remove", "Retain"),
+  }),
+  fc.record({ does: fc.constant("unbind"), binding: fc.constantFrom(...BINDINGS) }),
+  fc.record({ does: fc.constant("make"), object: fc.constantFrom(...OBJECTS) }),
+  fc.record({ does: fc.constant("edit"), object: fc.constantFrom(...OBJECTS) }),
+  fc.record({ does: fc.constant("delete"), object: fc.constantFrom(...OBJECTS) }),
+  fc.record({ does: fc.constant("rotate") }),
+) as fc.Arbitrary<{ does: string; binding: string; object: string; onRelease: string }>;
+
+/** One namespace in which bindings and somebody else make ConfigMaps of the same names. */
+class World {
+  readonly #team: Team;
+  /** What somebody else made, as he left it. */
+  readonly theirs = new Map<string, AnyObject>();
+  readonly bound = new Map<string, { object: string; onRelease: string }>();
+  #edits = 0;
+
+  constructor(team: Team) {
+    this.#team = team;
+  }
+
+  path(object: string): string {
+    return `${this.#team.path("v1", "configmaps")}/${object}`;
+  }
+
+  async does(act: { does: string; binding: string; object: string; onRelease: string }): Promise<void> {
+    const team = this.#team;
+    const { binding, object, onRelease } = act;
+    if (act.does === "bind") {
+      const fields = [{ path: "data.value", from: { source: "bucket", key: "value" } }];
+      const spec = {
+        sources: [{ secret: { name: "bucket" } }],
+        targets: [configMap({ name: object, onRelease, fields })],
+      };
+      if (this.bound.has(binding)) await team.rebind(binding, spec);
+      else await team.bind(binding, spec);
+      this.bound.set(binding, { object, onRelease });
+    } else if (act.does === "unbind") {
+      if (this.bound.delete(binding)) await team.unbind(binding);
+    } else if (act.does === "rotate") {
+      await team.secret("bucket", { value: secretText("value") });
+    } else {
+      const there = await team.api.find(this.path(object));
+      const isTheirs = there !== undefined && there.metadata.uid === this.theirs.get(object)?.metadata.uid;
+      if (act.does === "make" && there === undefined) {
+        const made = { metadata: { name: object, labels: { theirs: "yes" } }, data: { value: "theirs" } };
+        // A binding may be faster.
+        const answer = await team.api.create(team.path("v1", "configmaps"), made).catch(() => undefined);
+        if (answer) this.theirs.set(object, answer);
+      } else if (act.does === "edit" && there !== undefined) {
+        const edited = await team.api
+          .merge(this.path(object), { data: { edit: `${++this.#edits}` } })
+          .catch(() => undefined);
+        if (isTheirs && edited) this.theirs.set(object, edited);
+      } else if (act.does === "delete" && there !== undefined) {
+        await team.api.delete(this.path(object)).catch(() => undefined);
+        this.theirs.delete(object);
+      }
+    }
+  }
+
+  /** Waits until each binding has said what became of it, and looks at everything. */
+  async check(): Promise<void> {
+    await eventually(async () => {
+      const makers = new Map<string, string[]>();
+      for (const [name, { object }] of this.bound) {
+        const { metadata, status } = await this.#team.binding(name);
+        const [ready] = status?.conditions ?? [];
+        assert.equal(ready?.observedGeneration, metadata.generation);
+        if (ready.reason === "Synced") makers.set(object, [...(makers.get(object) ?? []), metadata.uid]);
+        else assert.equal(ready.reason, "Conflict");
+      }
+      for (const object of OBJECTS) {
+        const there = await this.#team.api.find(this.path(object));
+        const theirs = this.theirs.get(object);
+        const wanted = [...this.bound.values()].some((each) => each.object === object);
+        const maker = there?.metadata.labels?.[LABEL];
+        if (theirs) assert.deepEqual(there, theirs);
+        else if (maker !== undefined || (wanted && there === undefined)) assert.deepEqual(makers.get(object), [maker]);
+        // What a binding left behind is nobody's, and no binding's any more.
+        else if (there !== undefined) this.theirs.set(object, there);
+      }
+    });
+  }
+}
+
+describe("what others made", () => {
+  const SEED = 20261121;
+  for (const [index, actions] of fc
+    .sample(fc.array(action, { minLength: 25, maxLength: 25 }), { numRuns: 4, seed: SEED })
+    .entries()) {
+    it(`stays as they left it, through story ${index} of seed ${SEED}`, async () => {
+      const team = await newTeam({
+        rules: [
+          { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },
+          { apiGroups: [""], resources: ["configmaps"], verbs: ALL },
+        ],
+      });
+      await team.secret("bucket", { value: secretText("value") });
+      const world = new World(team);
+      for (const act of actions) {
+        await world.does(act);
+        await world.check();
+      }
+    });
+  }
+});
