@@ -12,6 +12,9 @@ const QUOTED = /"(?:[^"\\]|\\.)*"/g;
 /** What a server-side apply is answered, with 500, when a value is not of its field's type. */
 const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 
+/** How a right that is missing is told; what else is answered with 403 comes from admission: a webhook, a policy, a quota. */
+const NO_RIGHT = / is forbidden: User "/;
+
 export interface FieldManagerConflict {
   manager: string;
   /** As the API server writes it, such as `.spec.replicas`. */
@@ -29,6 +32,8 @@ export class ApiError extends Error {
   readonly immutable: SecretValue<readonly string[]>;
   /** A value is not of the type that the API server has for its field. */
   readonly isMisread: boolean;
+  /** The account may do what was asked, and admission does not let it in. */
+  readonly isDenied: boolean;
   /** Nothing is made in a namespace that is being deleted. */
   readonly namespaceEnds: boolean;
   /** The resource and name that the server's refusal speaks of: not the requested ones when impersonation is refused. */
@@ -41,7 +46,9 @@ export class ApiError extends Error {
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
     const message = (body as { message?: unknown } | undefined)?.message;
-    this.isMisread = status === 500 && typeof message === "string" && MISREAD.test(message);
+    const says = (pattern: RegExp) => typeof message === "string" && pattern.test(message);
+    this.isMisread = status === 500 && says(MISREAD);
+    this.isDenied = status === 403 && says(/./) && !says(NO_RIGHT);
     const details = ((body as JsonObject | undefined)?.["details"] ?? {}) as {
       kind?: string;
       name?: string;

@@ -32,7 +32,8 @@ export function refusal(error: unknown, use: Use, verb: string): Problem {
   if (error instanceof Problem) return error;
   if (!(error instanceof ApiError)) throw error;
   const { ref } = use;
-  if (error.status === 403) return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
+  if (error.status === 403 && !error.isDenied)
+    return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
   if (error.status === 404 && error.reason !== "NotFound")
     return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.isMisread) {

@@ -61,6 +61,25 @@ describe("an API error", () => {
     }
   });
 
+  it("tells a right that is missing from a write that admission does not let in", () => {
+    for (const [message, isDenied] of [
+      [
+        'secrets "a" is forbidden: User "x" cannot patch resource "secrets" in API group "" in the namespace "a"',
+        false,
+      ],
+      ['admission webhook "x.example.com" denied the request: no', true],
+      [`a "b" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: ${MARKER}`, true],
+      ['pods "a" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1', true],
+      [undefined, false],
+    ] as const) {
+      assert.equal(answered(403, { reason: "Forbidden", message }).isDenied, isDenied, message);
+    }
+    assert.equal(
+      answered(422, { message: 'admission webhook "x.example.com" denied the request: no' }).isDenied,
+      false,
+    );
+  });
+
   it("names the managers and paths of a conflict", () => {
     const { conflicts } = answered(409, {
       reason: "Conflict",
