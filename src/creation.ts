@@ -31,6 +31,7 @@ import type { TargetOutcome } from "./model/outcome.ts";
 import type { Plan, PlannedField } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import { SecretValue } from "./model/secret-value.ts";
+import type { TargetShape } from "./model/target-shape.ts";
 import type { Run } from "./parts.ts";
 import { NAMESPACES } from "./resolve/references.ts";
 import { missingOf, noteOf } from "./transform/plan.ts";
@@ -41,6 +42,7 @@ interface Wanted {
   target: Target;
   ref: ObjectRef;
   plan: Plan;
+  shape: TargetShape;
   /** Why not all values are there. */
   missing: Problem | undefined;
 }
@@ -73,10 +75,10 @@ interface Failed {
 export async function prepareWhole(
   run: Run,
   target: Target,
-  { ref, plan }: { ref: ObjectRef; plan: Plan },
+  { ref, plan, shape }: Pick<Wanted, "ref" | "plan" | "shape">,
   record: TargetStatus,
 ): Promise<ReadyWhole | Failed> {
-  const wanted = { target, ref, plan, missing: missingOf(plan) ?? run.differ };
+  const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? run.differ };
   return await decided(run, wanted, record);
 }
 
@@ -100,13 +102,13 @@ async function decided(run: Run, wanted: Wanted, record: TargetStatus): Promise<
 
 /** Throws Problem. */
 async function decideOn(run: Run, wanted: Wanted, record: TargetStatus): Promise<ReadyWhole> {
-  const { target, ref, plan, missing } = wanted;
+  const { target, ref, plan, shape, missing } = wanted;
   if (isSourceOf(run.binding, ref)) throw ownSource(ref);
   const live = await findObject(accessOf(run, wanted));
   const onRelease = onReleaseOf(run.binding, target);
   const isNew = record.created !== true;
   const compose = (fields: readonly PlannedField[]) =>
-    composeWhole(manifestOf(target), fields, makerFor(run.binding, ref, onRelease));
+    composeWhole(manifestOf(target), fields, makerFor(run.binding, ref, onRelease), shape);
   if (live === undefined) {
     if (missing) throw missing;
     const noted = { ...(isNew ? withoutHoldings(record) : record), created: true, onRelease };
@@ -133,7 +135,7 @@ function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: 
   const isOurs = (path: FieldPath) => paths.includes(String(path));
   const asItIs = (path: FieldPath): PlannedField[] => {
     const value = isOurs(path) ? (path.get(live) as JsonValue | undefined) : undefined;
-    return value === undefined ? [] : [{ path, value: new SecretValue(value), fromSecret: true }];
+    return value === undefined ? [] : [{ path, value: new SecretValue(value), fromSecret: true, append: true }];
   };
   const leftOut = (onMissing: string) =>
     plan.leftOut.filter(({ why }) => why.policy.onMissing === onMissing).map(({ path }) => path);

@@ -22,9 +22,11 @@ import type { TargetOutcome } from "./model/outcome.ts";
 import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
+import type { TargetShape } from "./model/target-shape.ts";
 import type { Run } from "./parts.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "./transform/plan.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "./transform/schema-check.ts";
+import { shapeOf } from "./transform/target-shape.ts";
 import { pathsOf, releasePaths, withoutHoldings } from "./undo.ts";
 
 /** `record` is what status says of the target if the controller dies before it is synced. */
@@ -80,12 +82,12 @@ export async function prepareTarget(
 async function decideTarget(
   run: Run,
   target: Target,
-  { ref, plan, live }: Examined,
+  { ref, plan, shape, live }: Examined,
   record: TargetStatus,
   released: boolean,
 ): Promise<Ready> {
   const { binding } = run;
-  const desired = { plan, fieldManager: fieldManagerOf(binding), conflicts: conflictsOf(binding, target) };
+  const desired = { plan, shape, fieldManager: fieldManagerOf(binding), conflicts: conflictsOf(binding, target) };
   return decideOn(run, ref, desired, record, released ? undefined : live);
 }
 
@@ -105,6 +107,7 @@ async function decideOn(
 interface Examined {
   ref: ObjectRef;
   plan: Plan;
+  shape: TargetShape;
   /** Undefined for one that the binding makes, which may not be there. */
   live: KubeObject | undefined;
 }
@@ -135,7 +138,7 @@ async function examine(
   if (live instanceof Problem) throw missingOf(plan) ?? live;
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
   if (schema && target.create) checkManifest(manifestOf(target), schema.root, schema.resolve);
-  return { ref, plan, live };
+  return { ref, plan, shape: shapeOf(schema), live };
 }
 
 /** The fields that this very object holds by record. */
@@ -206,7 +209,7 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
       type: "Normal",
       reason: "Written",
       action: "Sync",
-      note: `wrote ${paths.join(", ")} of ${where}`,
+      note: [`wrote ${paths.join(", ")} of ${where}`, ...decision.warnings].join("; "),
     });
     return { record, ...note, written, ...contended(run, fight, FIGHT) };
   } catch (error) {

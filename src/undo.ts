@@ -16,7 +16,7 @@ import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import type { Parts, Run } from "./parts.ts";
 import { isRecordOf, NAMESPACES, newRecord, resolveRecorded, SERVICE_ACCOUNTS } from "./resolve/references.ts";
-import { isRequired } from "./transform/schema-check.ts";
+import { shapeOf } from "./transform/target-shape.ts";
 
 /** How long a deleted binding is held for targets that can't be released. */
 const BEST_EFFORT_MS = 60_000;
@@ -122,14 +122,14 @@ async function releaseThem(
   const { parts, binding, identity } = run;
   const ref = await resolveRecorded(record, parts.discovery);
   if (ref === undefined) return;
-  const schema = await parts.schemas.of(ref.resource);
   const released = await release(parts.client, identity, ref, {
     uid: record.uid,
     paths,
+    kept: [...(record.paths ?? []), ...(record.acquiring ?? [])].filter((path) => !paths.includes(path)),
     parents: record.parents ?? [],
     mode,
     fieldManager: fieldManagerOf(binding),
-    isRequired: (path) => schema !== undefined && isRequired(path, schema.root, schema.resolve),
+    shape: shapeOf(await parts.schemas.of(ref.resource)),
   });
   tell(run, ref, released);
 }
@@ -154,7 +154,7 @@ export function makerOf(binding: SecretBinding): Maker {
 }
 
 /** One event for each thing that became of values: gone, left by wish, left because they must. */
-function tell({ parts, binding }: Run, ref: ObjectRef, { removed, retained, blocked }: Released): void {
+function tell({ parts, binding }: Run, ref: ObjectRef, { removed, retained, blocked, shifted }: Released): void {
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const record = (type: "Normal" | "Warning", reason: string, paths: string[], note: string) => {
     if (paths.length === 0) return;
@@ -168,6 +168,12 @@ function tell({ parts, binding }: Run, ref: ObjectRef, { removed, retained, bloc
     "ReleaseBlocked",
     blocked,
     `left ${blocked.join(", ")} of ${where}: the object is not valid without`,
+  );
+  record(
+    "Warning",
+    "ReleaseBlocked",
+    shifted,
+    `left ${shifted.join(", ")} of ${where}: others changed the list since, so what is there now may not be this binding's`,
   );
 }
 

@@ -13,7 +13,7 @@ import { CREATED_BY } from "../model/manifest.ts";
 import { type Healing, Problem } from "../model/problem.ts";
 import { immutableProblem } from "./immutable.ts";
 import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
-import { onlyTo } from "./release.ts";
+import { onlyTo } from "./patch.ts";
 
 /** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
 export interface Access {

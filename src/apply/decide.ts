@@ -5,39 +5,54 @@
 import type { TargetStatus } from "../model/binding.ts";
 import type { FieldPath } from "../model/field-path.ts";
 import { sameJson } from "../model/json.ts";
-import type { KubeObject } from "../model/kube-object.ts";
+import type { JsonValue, KubeObject } from "../model/kube-object.ts";
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
+import type { TargetShape } from "../model/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
-import { heldBeside, heldPart, holds } from "./ownership.ts";
+import { conditionsOf, locate, type Place } from "./locate.ts";
+import { heldPart, holds, otherAppliers, otherHolders, strays } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
+  shape: TargetShape;
   fieldManager: string;
   conflicts: "Fail" | "Force";
 }
 
+/** A value and where it stands, or is to stand. */
+export interface Located {
+  path: FieldPath;
+  place: Place;
+  value: SecretValue<JsonValue>;
+}
+
 export interface Decision {
   write: boolean;
+  /** `patch`: by one JSON Patch, since a path goes into a list that is applied as a whole or not at all. */
+  way: "apply" | "patch";
+  fields: Located[];
   /** Take the fields from whoever holds them: because the binding says so, or because they are ours by record. */
   force: boolean;
   /** Paths that are written for the first time. */
   acquires: string[];
-  /** Objects that will come to be on the way to those paths. */
+  /** Objects, lists and elements that will come to be on the way to those paths. */
   parents: string[];
   /**
    * Fields of ours that are not written now, their value being missing, say, and which are to stay: an apply that left them out would remove them, so
    * it says again what stands there.
    */
-  carried: PlannedField[];
+  carried: Located[];
   /**
-   * Paths under our name that the binding does not name: a binding of the same name wrote them, and its record went with
-   * it. An apply without them would take them out, so they are given up before.
+   * All that the binding names, as managedFields have it. What else an apply of our name once wrote, by a binding whose
+   * record went with it, would be taken out by the next: so it is given up before.
    */
-  strays: FieldPath[];
+  keeps: FieldPath[];
   /** Managers who hold a path of ours that differs now. */
   takenBy: string[];
+  /** What will be in somebody's way who does not know of it. */
+  warnings: string[];
 }
 
 /** The paths of a record, when it speaks of this very object and not of one of the same name before it. */
@@ -50,47 +65,108 @@ export function waitingIn({ plan: { leftOut, kept = [] } }: Desired): FieldPath[
   return [...leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
 }
 
-/** Throws Problem("Conflict") when a field not ours yet is another's, and the binding does not say to take it. */
+/**
+ * Throws Problem: Conflict when a field not ours yet is another's, and the binding does not say to take it; ElementNotFound,
+ * and what `locate` throws; InvalidBinding when two paths lead to one place.
+ */
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
-  const entries = live.metadata.managedFields ?? [];
+  const { shape, fieldManager: manager } = desired;
   const recorded = new Set(recordedPaths(record, live));
-  const { fields } = desired.plan;
-  const isEqual = fields.map((field) => stands(field, live, desired.fieldManager));
+  const fields = desired.plan.fields.map((field) => locateField(field, shape, live));
+  assertApart(fields);
+  const waiting = waitingIn(desired)
+    .map((path) => ({ path, place: locate(path, shape, live) }))
+    .filter(({ place }) => place.missing === undefined);
+  const way = [...fields, ...waiting].some(({ place }) => place.within) ? "patch" : "apply";
+  const keeps = [...fields, ...waiting].map(({ place }) => place.held);
+  const differing = fields.filter((field) => !stands(field, live, manager, field.place));
   const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
-  const acquires = acquired.map(({ path }) => String(path));
-  const strays = heldBeside(live, desired.fieldManager, [...fields.map(({ path }) => path), ...waitingIn(desired)]);
-  const isDone = fields.every(({ path }, i) => isEqual[i] && holds(entries, desired.fieldManager, path));
 
-  const holders = fields.map(({ path, value }, i) =>
-    isEqual[i] ? [] : otherHoldersOf(live, desired.fieldManager, path, value.reveal()),
-  );
-  const contested = fields.flatMap(({ path }, i) =>
-    recorded.has(String(path)) ? [] : (holders[i] ?? []).map((manager) => ({ path: String(path), manager })),
+  const holdersOf = ({ place, value }: Located) =>
+    place.within
+      ? otherHolders(live, manager, place.held)
+      : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
+  const contested = differing.flatMap((field) =>
+    // Who made a list holds all of it: to name an element of it in a binding is the consent.
+    recorded.has(String(field.path)) || field.place.within
+      ? []
+      : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
   );
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
-  const carried = waitingIn(desired).flatMap((path) => {
-    const value = heldPart(live, desired.fieldManager, path);
-    return value === undefined ? [] : [{ path, value: new SecretValue(value), fromSecret: true }];
-  });
+  const isOwned = fields.every(({ place }) => holds(live, manager, place.held));
   return {
-    write: !isDone || strays.length > 0,
-    strays,
+    write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
+    way,
+    fields,
     force: desired.conflicts === "Force" || acquired.length < fields.length,
-    carried,
-    acquires,
+    acquires: acquired.map(({ path }) => String(path)),
     parents: missingParents(
       acquired.map(({ path }) => path),
       live,
     ),
-    takenBy: [...new Set(holders.flat())],
+    carried: waiting.flatMap(({ path, place }) => {
+      if (way === "patch") return [];
+      const value = heldPart(live, manager, place.held);
+      return value === undefined ? [] : [{ path, place, value: new SecretValue(value) }];
+    }),
+    keeps,
+    takenBy: [...new Set(differing.flatMap(holdersOf))],
+    warnings: [
+      ...new Set(acquired.flatMap(({ place }) => (place.within ? alsoApplied(live, manager, place.held) : []))),
+    ],
   };
 }
 
+/** Where a field stands, or is to be appended, and what it is to be. */
+export function locateField({ path, value, append = false }: PlannedField, shape: TargetShape, live: unknown): Located {
+  const place = locate(path, shape, live);
+  if (place.missing !== undefined && !append) throw place.missing;
+  if (place.untold !== undefined) throw place.untold;
+  const last = path.segments.at(-1);
+  const conditions = last ? conditionsOf(last) : [];
+  if (conditions.length === 0) return { path, place, value };
+  // An element as a whole is still the one that the path names.
+  const list = path.upTo(path.segments.length - 1);
+  const told = place.within ? shape.elementOf(list, conditions) : (place.keys.at(-1) ?? {});
+  const element = value.map((given) => {
+    const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
+    if (isObject && Object.entries(told).every(([key, own]) => sameJson(given[key] ?? own, own)))
+      return { ...told, ...given };
+    throw new Problem("InvalidValue", `${path}: the value is no object that these conditions hold for`);
+  });
+  return { path, place, value: element };
+}
+
+/** `list[0]` and `list[name=web]` may be one element. */
+function assertApart(fields: readonly Located[]): void {
+  fields.forEach(({ path, place }, position) => {
+    for (const other of fields.slice(0, position)) {
+      if (place.missing ?? other.place.missing) continue;
+      if (place.at.startsWith(other.place.at) || other.place.at.startsWith(place.at)) {
+        throw new Problem("InvalidBinding", `${other.path} and ${path} are at one place now; write each field once`);
+      }
+    }
+  });
+}
+
 /** Whether the value stands there. Beside what is ours of an object, defaults and fields of others may stand. */
-export function stands({ path, value }: PlannedField, live: KubeObject, manager: string): boolean {
+export function stands(
+  { path, value }: Pick<PlannedField, "path" | "value">,
+  live: KubeObject,
+  manager: string,
+  place?: Place,
+): boolean {
+  if (place?.missing) return false;
   const wanted = value.reveal();
   if (sameJson(path.get(live), wanted)) return true;
-  return typeof wanted === "object" && sameJson(heldPart(live, manager, path), wanted);
+  return typeof wanted === "object" && !place?.within && sameJson(heldPart(live, manager, place?.held ?? path), wanted);
+}
+
+function alsoApplied(live: KubeObject, manager: string, list: FieldPath): string[] {
+  return otherAppliers(live, manager, list).map(
+    (other) =>
+      `${list} is one value to the API server, and ${other} applies it: take it out of there, or it will conflict`,
+  );
 }
 
 /** Says who holds which field, and how to let the binding have it. */

@@ -1,36 +1,93 @@
 /**
  * A path and a value that stands, or is to stand, there come in; what server-side apply tells apart in it goes out: the
- * leaves of an object. Others may hold the leaves beside them.
+ * leaves of an object, and the elements of sets and map lists. Others may hold what is beside them.
  */
-import { FieldPath } from "../model/field-path.ts";
-import type { JsonValue, KubeObject } from "../model/kube-object.ts";
+import { type FieldPath, inOrder } from "../model/field-path.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import { heldPart, otherHolders } from "./ownership.ts";
+import type { TargetShape } from "../model/target-shape.ts";
+import type { Place } from "./locate.ts";
+import { nodesAt, otherHolders, placeOf } from "./ownership.ts";
 
-/** The path itself for anything but an object with something in it. Lists are leaves. */
-export function leafPaths(path: FieldPath, value: JsonValue): FieldPath[] {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return [path];
+/**
+ * The path itself for anything but an object with something in it, or a list whose elements are told apart. An element of a
+ * set is the same as another's, or another element.
+ */
+export function leafPaths(path: FieldPath, value: JsonValue, shape: TargetShape): FieldPath[] {
+  if (typeof value !== "object" || value === null) return [path];
+  if (Array.isArray(value)) return elementLeaves(path, value, shape);
   const below = Object.entries(value).map(([key, child]) => ({ path: childOf(path, key), child }));
   if (below.length === 0) return [path];
-  return below.flatMap((each) => (each.path === undefined ? [path] : leafPaths(each.path, each.child)));
+  return below.flatMap((each) => (each.path === undefined ? [path] : leafPaths(each.path, each.child, shape)));
+}
+
+function elementLeaves(list: FieldPath, elements: readonly JsonValue[], shape: TargetShape): FieldPath[] {
+  const type = shape.listAt(list);
+  if (type.kind !== "map") return type.kind === "set" ? [] : [list];
+  return (elements as JsonObject[]).flatMap((element) => {
+    const conditions = inOrder(type.keys.map((key) => ({ key, value: String(element[key]) })));
+    const rest = Object.entries(element).filter(([key]) => !type.keys.includes(key));
+    const path = list.with({ kind: "element", conditions });
+    return rest.length === 0 ? [] : leafPaths(path, Object.fromEntries(rest), shape);
+  });
 }
 
 /** Who but `manager` holds something of that value, or a parent of it as a whole. */
-export function otherHoldersOf(live: KubeObject, manager: string, path: FieldPath, value: JsonValue): string[] {
+export function otherHoldersOf(
+  live: KubeObject,
+  manager: string,
+  path: FieldPath,
+  value: JsonValue,
+  shape: TargetShape,
+): string[] {
   if (otherHolders(live, manager, path).length === 0) return [];
-  return [...new Set(leafPaths(path, value).flatMap((leaf) => otherHolders(live, manager, leaf)))];
+  const leaves = leafPaths(path, value, shape);
+  return [...new Set(leaves.flatMap((leaf) => otherHolders(live, manager, leaf)))];
 }
 
-/** The path, or its leaves that are ours where others hold something there too. */
-export function ownParts(live: KubeObject, manager: string, path: FieldPath): FieldPath[] {
-  const value = otherHolders(live, manager, path).length === 0 ? undefined : heldPart(live, manager, path);
-  return value === undefined ? [path] : leafPaths(path, value);
+/** A part of an object that we hold, by places; and whether others hold it too. */
+export interface Part {
+  at: FieldPath;
+  isShared: boolean;
+}
+
+/** What we hold at a place: all of it, or its parts where others hold something there too. */
+export function ownParts(live: KubeObject, manager: string, { held, at }: Pick<Place, "held" | "at">): Part[] {
+  const { own, others } = nodesAt(live, manager, held);
+  if (otherHolders(live, manager, held).length === 0) return [{ at, isShared: false }];
+  return others.length === 0 ? [{ at, isShared: true }] : split(own, others, at.get(live) as JsonValue, at);
+}
+
+/** `keys` are the fields that tell an element of a map list: they are everybody's who holds the element. */
+function split(
+  own: readonly JsonObject[],
+  others: readonly JsonObject[],
+  value: JsonValue,
+  at: FieldPath,
+  keys: readonly string[] = [],
+): Part[] {
+  if (others.length === 0) return [{ at, isShared: false }];
+  const names = (nodes: readonly JsonObject[]) =>
+    [...new Set(nodes.flatMap((node) => Object.keys(node)))].filter((name) => name !== "." && !keys.includes(name));
+  const below = (nodes: readonly JsonObject[], name: string) =>
+    nodes.flatMap((node) => (Object.hasOwn(node, name) ? [node[name] as JsonObject] : []));
+  if (names(own).length === 0 || names(others).length === 0) return [{ at, isShared: true }];
+  return names(own).flatMap((name) => {
+    const place = placeOf(name, value);
+    if (place === undefined) return [];
+    const child = (value as JsonObject)[
+      place.segment.kind === "key" ? place.segment.key : place.segment.index
+    ] as JsonValue;
+    const next = place.segment.kind === "key" ? childOf(at, place.segment.key) : at.with(place.segment);
+    if (next === undefined) return [{ at, isShared: true }];
+    return split(below(own, name), below(others, name), child, next, place.keys);
+  });
 }
 
 /** Undefined for a key that no path may name. */
 function childOf(path: FieldPath, key: string): FieldPath | undefined {
   try {
-    return new FieldPath([...path.segments, { kind: "key", key }]);
+    return path.with({ kind: "key", key });
   } catch (error) {
     if (error instanceof Problem) return undefined;
     throw error;

@@ -10,8 +10,10 @@ import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../m
 import { CREATED_BY, isObject } from "../model/manifest.ts";
 import type { PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
+import type { TargetShape } from "../model/target-shape.ts";
 import { stands } from "./decide.ts";
 import { otherHolders } from "./ownership.ts";
+import { withValues } from "./patch.ts";
 
 /** The binding that an object is made by. */
 export interface Maker {
@@ -31,10 +33,17 @@ export interface Whole {
   maker: Maker;
 }
 
-/** Throws Problem("InvalidBinding") where a field goes through a place that the manifest has as a text, number or list. */
-export function composeWhole(manifest: JsonObject, fields: readonly PlannedField[], maker: Maker): Whole {
-  const object = structuredClone(manifest);
-  for (const { path, value } of fields) put(object, path, value.reveal());
+/**
+ * Throws Problem("InvalidBinding") where a field goes through a place that the manifest has as a text or number, or an element
+ * of a list that it does not have.
+ */
+export function composeWhole(
+  manifest: JsonObject,
+  fields: readonly PlannedField[],
+  maker: Maker,
+  shape: TargetShape,
+): Whole {
+  const object = filled(manifest, fields, shape);
   const metadata = (object["metadata"] ?? {}) as JsonObject;
   const { uid, owner } = maker;
   object["metadata"] = {
@@ -181,19 +190,11 @@ function at(tree: JsonObject, keys: readonly string[]): boolean {
   return node !== undefined;
 }
 
-function put(object: JsonObject, path: FieldPath, value: JsonValue): void {
-  let here = object;
-  for (let depth = 1; depth < path.segments.length; depth++) {
-    const segment = path.segments[depth - 1];
-    if (segment?.kind !== "key") throw new TypeError(`${path} goes into a list`);
-    const next = Object.hasOwn(here, segment.key) ? here[segment.key] : undefined;
-    if (next !== undefined && next !== null && !isObject(next)) {
-      throw new Problem("InvalidBinding", `${path} can't be put into the manifest, which has no object above it`);
-    }
-    here[segment.key] = next ?? {};
-    here = here[segment.key] as JsonObject;
+function filled(manifest: JsonObject, fields: readonly PlannedField[], shape: TargetShape): JsonObject {
+  try {
+    return withValues(manifest, fields, shape);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.reason === "InvalidValue") throw error;
+    throw new Problem("InvalidBinding", `what is made has no place for a value in its manifest: ${error.message}`);
   }
-  const last = path.segments.at(-1);
-  if (last?.kind !== "key") throw new TypeError(`${path} goes into a list`);
-  here[last.key] = value;
 }

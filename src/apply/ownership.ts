@@ -1,49 +1,81 @@
 /**
- * managedFields come in; who holds a path, and the same entries without some paths, go out. The form of fieldsV1 is that
- * of structured-merge-diff: `f:<name>` for a field, `.` for the object itself, `{}` for a leaf.
+ * managedFields come in; who holds a path, and the same entries reduced to some paths, go out. The form of fieldsV1 is that
+ * of structured-merge-diff: `f:<name>` for a field, `k:<keys>` for an element of a map list, `v:<value>` for one of a set,
+ * `.` for the object or element itself, `{}` for a leaf. Paths come as managedFields have them: through elements of map
+ * lists by their keys, and into no other list.
  */
-import { FieldPath } from "../model/field-path.ts";
+import { type Condition, FieldPath, inOrder, type Segment, sameSegment } from "../model/field-path.ts";
+import { parseJson, sameJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 
-/** Our own entry: written by server-side apply, on the object itself. */
-export function isEntryOf(entry: ManagedFieldsEntry, manager: string): boolean {
-  return entry.manager === manager && entry.operation === "Apply" && !entry.subresource;
+/** What a manager wrote on the object itself, by server-side apply or in any other way. */
+export function isEntryOf(
+  { manager, operation, subresource }: ManagedFieldsEntry,
+  name: string,
+  by?: ManagedFieldsEntry["operation"],
+): boolean {
+  return manager === name && !subresource && (by === undefined || operation === by);
 }
 
-/** Whether `manager` holds the path by server-side apply. */
-export function holds(entries: readonly ManagedFieldsEntry[], manager: string, path: FieldPath): boolean {
-  return entries.some((entry) => isEntryOf(entry, manager) && reach(entry.fieldsV1 ?? {}, path) === "node");
+/** Whether `manager` holds the path. */
+export function holds(live: KubeObject, manager: string, path: FieldPath): boolean {
+  return entriesOf(live, manager).some(({ fieldsV1 }) => reach(fieldsV1 ?? {}, path) === "node");
 }
 
-/** Of what stands at the path, the part that `manager` holds by server-side apply; undefined if that is nothing. */
+/** Of what stands at the path, the part that `manager` holds; undefined if that is nothing. */
 export function heldPart(live: KubeObject, manager: string, path: FieldPath): JsonValue | undefined {
   const value = path.get(live) as JsonValue | undefined;
-  const entry = (live.metadata.managedFields ?? []).find((each) => isEntryOf(each, manager));
-  const fields = fieldsAt(entry?.fieldsV1 ?? {}, path);
-  return value === undefined || fields === undefined ? undefined : partOf(value, fields);
+  const held = entriesOf(live, manager).flatMap(({ fieldsV1 }): JsonObject[] => {
+    const fields = fieldsAt(fieldsV1 ?? {}, path);
+    return fields === undefined ? [] : [fields];
+  });
+  return value === undefined || held.length === 0 ? undefined : partOf(value, held);
 }
 
-/** Without what others hold in an object; a list is taken whole. */
-function partOf(value: JsonValue, fields: JsonObject): JsonValue {
-  const names = Object.keys(fields).filter((key) => key !== ".");
-  const isGranular = names.length > 0 && names.every((name) => name.startsWith("f:"));
-  if (!isGranular || typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  const held = names.map((name) => [name.slice(2), fields[name] as JsonObject] as const);
+/** Without what others hold in an object, or in a list whose elements are told apart; any other list is taken whole. */
+function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
+  const names = [...new Set(held.flatMap((fields) => Object.keys(fields)))].filter((name) => name !== ".");
+  const below = (some: readonly string[]): JsonObject[] =>
+    held.flatMap((fields) => some.flatMap((name) => (fields[name] === undefined ? [] : [fields[name] as JsonObject])));
+  const isOf = (kinds: RegExp) => names.length > 0 && names.every((name) => kinds.test(name));
+  if (Array.isArray(value) && isOf(/^[kv]:/)) {
+    return value.flatMap((element) => {
+      const own = names.filter((name) => isElement(element, name));
+      return own.length === 0 ? [] : [partOf(element, below(own))];
+    });
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value) || !isOf(/^f:/)) return value;
+  const own = names.filter((name) => Object.hasOwn(value, name.slice(2)));
   return Object.fromEntries(
-    held.flatMap(([key, below]) => (Object.hasOwn(value, key) ? [[key, partOf(value[key] as JsonValue, below)]] : [])),
+    own.map((name) => [name.slice(2), partOf(value[name.slice(2)] as JsonValue, below([name]))]),
   );
+}
+
+function isElement(element: JsonValue, name: string): boolean {
+  const told = parseJson(name.slice(2));
+  if (name.startsWith("v:")) return sameJson(element, told);
+  const keys = Object.entries(told as JsonObject);
+  return keys.every(([key, value]) => sameJson((element as JsonObject | null)?.[key], value));
 }
 
 /** Who but `manager` holds the path, or a parent of it as a whole, or something below it. */
 export function otherHolders(live: KubeObject, manager: string, path: FieldPath): string[] {
-  const entries = live.metadata.managedFields ?? [];
+  return otherEntries(live, manager, path).map((entry) => entry.manager ?? "unknown");
+}
+
+/** Who but `manager` applies what stands at the path, and will do so again. */
+export function otherAppliers(live: KubeObject, manager: string, path: FieldPath): string[] {
+  return otherEntries(live, manager, path).flatMap((entry) =>
+    entry.operation === "Apply" ? (entry.manager ?? "unknown") : [],
+  );
+}
+
+function otherEntries(live: KubeObject, manager: string, path: FieldPath): ManagedFieldsEntry[] {
   const held = (entry: ManagedFieldsEntry) => {
     const end = reach(entry.fieldsV1 ?? {}, path);
     return end === "node" || (end instanceof FieldPath && isWhole(live, end));
   };
-  return entries
-    .filter((entry) => !isEntryOf(entry, manager) && held(entry))
-    .map((entry) => entry.manager ?? "unknown");
+  return (live.metadata.managedFields ?? []).filter((entry) => !isEntryOf(entry, manager) && held(entry));
 }
 
 /**
@@ -59,59 +91,100 @@ function isWhole(live: KubeObject, path: FieldPath): boolean {
   return !isEmpty && !(live.metadata.managedFields ?? []).some(names);
 }
 
-/** What stands under `manager`'s name and is neither one of the paths, nor above or below one. */
-export function heldBeside(live: KubeObject, manager: string, paths: readonly FieldPath[]): FieldPath[] {
-  const walk = (fields: JsonObject, at: FieldPath | undefined): FieldPath[] => {
-    if (at && paths.some((path) => at.startsWith(path))) return [];
-    const children = Object.entries(fields).filter(([key]) => key.startsWith("f:"));
-    if (at && children.length === 0) return paths.some((path) => path.startsWith(at)) ? [] : [at];
-    return children.flatMap(([key, child]) => {
-      const segment = { kind: "key", key: key.slice("f:".length) } as const;
-      return walk(child as JsonObject, new FieldPath([...(at?.segments ?? []), segment]));
-    });
-  };
-  const own = (live.metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));
-  return own.flatMap(({ fieldsV1 }) => walk(fieldsV1 ?? {}, undefined));
+/** What stands under a path in the entries of `manager`, and in those of all others. */
+export function nodesAt(
+  live: KubeObject,
+  manager: string,
+  path: FieldPath,
+): { own: JsonObject[]; others: JsonObject[] } {
+  const nodes = { own: [] as JsonObject[], others: [] as JsonObject[] };
+  for (const entry of live.metadata.managedFields ?? []) {
+    const node = fieldsAt(entry.fieldsV1 ?? {}, path);
+    if (node !== undefined) nodes[isEntryOf(entry, manager) ? "own" : "others"].push(node);
+  }
+  return nodes;
 }
 
-/** Our entry's fieldsV1 without the paths, or undefined when nothing is left in it. Other fields keep their place. */
-export function withoutPaths(fields: JsonObject, paths: readonly FieldPath[]): JsonObject | undefined {
-  const left = structuredClone(fields);
-  for (const path of paths) remove(left, path.segments.map(fieldKey));
+/** Where a name in fieldsV1 leads to in a value, with the names of the keys that tell an element; undefined if nowhere. */
+export function placeOf(
+  name: string,
+  value: JsonValue,
+): { segment: Exclude<Segment, { kind: "element" }>; keys: string[] } | undefined {
+  const segment = segmentOf(name);
+  if (segment?.kind === "key") {
+    const isThere = typeof value === "object" && value !== null && Object.hasOwn(value, segment.key);
+    return isThere ? { segment, keys: [] } : undefined;
+  }
+  const index = Array.isArray(value) ? value.findIndex((element) => isElement(element, name)) : -1;
+  const keys = segment?.kind === "element" ? segment.conditions.map(({ key }) => `f:${key}`) : [];
+  return index < 0 ? undefined : { segment: { kind: "index", index }, keys };
+}
+
+/** An entry's fieldsV1 with nothing left but the paths and what is below them, or undefined when that is nothing. */
+export function restrictedTo(fields: JsonObject, paths: readonly FieldPath[]): JsonObject | undefined {
+  return restrict(
+    fields,
+    paths.map(({ segments }) => segments),
+  );
+}
+
+/** Whether something stands under `manager`'s name, by server-side apply, beside the paths. */
+export function strays(live: KubeObject, manager: string, paths: readonly FieldPath[]): boolean {
+  const applied = entriesOf(live, manager).filter(({ operation }) => operation === "Apply");
+  return applied.some(({ fieldsV1 = {} }) => !sameJson(restrictedTo(fieldsV1, paths) ?? {}, fieldsV1));
+}
+
+function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): JsonObject | undefined {
+  const left: JsonObject = {};
+  for (const [name, child] of Object.entries(fields) as [string, JsonObject][]) {
+    const segment = segmentOf(name);
+    const below = paths.flatMap(([first, ...rest]) => (segment && first && sameSegment(first, segment) ? [rest] : []));
+    if (below.length === 0) continue;
+    const isLeaf = Object.keys(child).every((key) => key === ".");
+    const kept = isLeaf || below.some((rest) => rest.length === 0) ? child : restrict(child, below);
+    if (kept !== undefined)
+      left[name] = segment?.kind === "element" ? { ...kept, ...identityOf(child, segment) } : kept;
+  }
   return Object.keys(left).length === 0 ? undefined : left;
+}
+
+/** An element of a map list is held by itself and with its keys, or what is in it would not be held. */
+function identityOf(fields: JsonObject, { conditions }: Extract<Segment, { kind: "element" }>): JsonObject {
+  const names = [".", ...conditions.map(({ key }) => `f:${key}`)];
+  return Object.fromEntries(names.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
 
 /** `node`: the path itself is in the set. A path: that parent is in it as a leaf. */
 function reach(fields: JsonObject, path: FieldPath): "node" | FieldPath | "nothing" {
   let at = fields;
   for (const [depth, segment] of path.segments.entries()) {
-    const next = at[fieldKey(segment)];
-    if (next === undefined) {
-      return depth > 0 && Object.keys(at).length === 0 ? new FieldPath(path.segments.slice(0, depth)) : "nothing";
-    }
-    at = next as JsonObject;
+    const next = childOf(at, segment);
+    if (next === undefined) return depth > 0 && Object.keys(at).length === 0 ? path.upTo(depth) : "nothing";
+    at = next;
   }
   return "node";
 }
 
 function fieldsAt(fields: JsonObject, path: FieldPath): JsonObject | undefined {
   let at: JsonObject | undefined = fields;
-  for (const segment of path.segments) at = at?.[fieldKey(segment)] as JsonObject | undefined;
+  for (const segment of path.segments) at = at && childOf(at, segment);
   return at;
 }
 
-function fieldKey(segment: FieldPath["segments"][number]): string {
-  return segment.kind === "key" ? `f:${segment.key}` : `i:${segment.kind === "index" ? segment.index : -1}`;
+function childOf(fields: JsonObject, segment: Segment): JsonObject | undefined {
+  if (segment.kind === "key") return fields[`f:${segment.key}`] as JsonObject | undefined;
+  const name = Object.keys(fields).find((each) => sameSegment(segment, segmentOf(each)));
+  return name === undefined ? undefined : (fields[name] as JsonObject);
 }
 
-/** Takes a path out, and the parents that it leaves empty. Says whether it did: what is absent leaves nothing empty. */
-function remove(fields: JsonObject, [first, ...rest]: string[]): boolean {
-  if (first === undefined || fields[first] === undefined) return false;
-  const child = fields[first] as JsonObject;
-  if (rest.length > 0) {
-    if (!remove(child, rest)) return false;
-    if (Object.keys(child).some((key) => key !== ".")) return true;
-  }
-  delete fields[first];
-  return true;
+/** What a name in fieldsV1 leads to; undefined for `.`, and for elements that are told by no key. */
+function segmentOf(name: string): Segment | undefined {
+  if (name.startsWith("f:")) return { kind: "key", key: name.slice(2) };
+  if (!name.startsWith("k:")) return undefined;
+  const keys = Object.entries(parseJson(name.slice(2)) as JsonObject);
+  const conditions = keys.map(([key, value]): Condition => ({ key, value: String(value) }));
+  return { kind: "element", conditions: inOrder(conditions) };
 }
+
+const entriesOf = (live: KubeObject, manager: string) =>
+  (live.metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));

@@ -9,21 +9,26 @@ import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import { FieldPath } from "../model/field-path.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
+import { sameJson } from "../model/json.ts";
+import type { KubeObject, ManagedFieldsEntry, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
+import type { TargetShape } from "../model/target-shape.ts";
 import { ownParts } from "./leaves.ts";
-import { holds, isEntryOf, otherHolders, withoutPaths } from "./ownership.ts";
+import { byPlace, conditionsOf, locate, type Place } from "./locate.ts";
+import { holds, isEntryOf, otherHolders, restrictedTo } from "./ownership.ts";
+import { onlyTo } from "./patch.ts";
 
 export interface Release {
   /** Of the object that the record speaks of; one made anew under its name is not ours. */
   uid: string | undefined;
   paths: readonly string[];
-  /** Objects that came to be with the paths. */
+  /** Paths that stay ours. */
+  kept: readonly string[];
+  /** Objects, lists and elements that came to be with the paths. */
   parents: readonly string[];
   mode: "Retain" | "Remove";
   fieldManager: string;
-  /** Whether the schema demands that field of its parent; such a leaf stays. */
-  isRequired: (path: FieldPath) => boolean;
+  shape: TargetShape;
 }
 
 export interface Released {
@@ -32,22 +37,36 @@ export interface Released {
   retained: string[];
   /** Values that should have gone and could not, because the field is required. */
   blocked: string[];
+  /** Values that should have gone, at places in lists that were changed by others since: what is there may be another's. */
+  shifted: string[];
 }
 
 const TRIES = 5;
+const nothing = (): Released => ({ removed: [], retained: [], blocked: [], shifted: [] });
 
 /** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
 export async function release(client: Client, identity: Identity, ref: ObjectRef, request: Release): Promise<Released> {
+  let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const outcome = await tryRelease(client, identity, ref, request);
-      if (outcome !== "stale") return outcome;
+      // Whoever takes a value out of a list holds the list: the last thing is to take our name off it.
+      const outcome = await tryRelease(client, identity, ref, done ? { ...request, paths: [] } : request);
+      if (outcome === "stale") continue;
+      done ??= outcome.released;
+      if (!outcome.again) return done;
     }
     throw new Problem("Unavailable", "the target changes faster than it can be released; it is tried again");
   } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") return { removed: [], retained: [], blocked: [] };
+    if (isStatus(error, 404) && error.reason === "NotFound") return done ?? nothing();
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
+}
+
+/** What to do about paths, and whether something of ours will be left to give up then. */
+interface ReleasePlan {
+  operations: JsonPatchOperation[];
+  released: Released;
+  again: boolean;
 }
 
 /** Reads and patches once; `stale` when the object changed in between. */
@@ -56,13 +75,14 @@ async function tryRelease(
   identity: Identity,
   ref: ObjectRef,
   request: Release,
-): Promise<Released | "stale"> {
+): Promise<ReleasePlan | "stale"> {
   const live = await client.get(identity, ref);
-  if (live.metadata.uid !== request.uid) return { removed: [], retained: [], blocked: [] };
-  const patch = async (how: Release): Promise<Released> => {
-    const { operations, released } = planRelease(live, how);
-    if (operations.length > 0) await client.jsonPatch(identity, ref, operations, CONTROLLER_MANAGER);
-    return released;
+  if (live.metadata.uid !== request.uid) return { operations: [], released: nothing(), again: false };
+  const patch = async (how: Release): Promise<ReleasePlan> => {
+    const plan = planRelease(live, how);
+    const manager = plan.again ? request.fieldManager : CONTROLLER_MANAGER;
+    if (plan.operations.length > 0) await client.jsonPatch(identity, ref, plan.operations, manager);
+    return plan;
   };
   try {
     return await patch(request);
@@ -72,80 +92,129 @@ async function tryRelease(
     // What is to be removed is gone, or the object is not valid without it by a rule that the schema does not show.
     if ((await client.get(identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion) return "stale";
     if (request.mode !== "Remove") throw error;
-    return await patch({ ...request, isRequired: () => true });
+    return await patch({ ...request, shape: { ...request.shape, isRequired: () => true } });
   }
 }
 
 /** A JSON Patch that hits only the version that was read, and what it does to each path. Pure. */
-export function planRelease(
-  live: KubeObject,
-  request: Release,
-): { operations: JsonPatchOperation[]; released: Released } {
-  const entries = live.metadata.managedFields ?? [];
-  const released: Released = { removed: [], retained: [], blocked: [] };
-  const removed: FieldPath[] = [];
-  const givenUp: FieldPath[] = [];
+export function planRelease(live: KubeObject, request: Release): ReleasePlan {
+  const released = nothing();
+  const removed: Removal[] = [];
   for (const text of request.paths) {
     const path = FieldPath.parse(text);
-    if (!holds(entries, request.fieldManager, path)) continue;
-    const become = new Set<"removed" | "retained" | "blocked">();
-    for (const part of request.mode === "Remove" ? ownParts(live, request.fieldManager, path) : [path]) {
-      const mayGo = request.mode === "Remove" && otherHolders(live, request.fieldManager, part).length === 0;
-      const goes = mayGo && !request.isRequired(part) && part.get(live) !== undefined;
-      (goes ? removed : givenUp).push(part);
-      become.add(goes ? "removed" : mayGo ? "blocked" : "retained");
-    }
-    for (const what of become) released[what].push(text);
+    const place = locateNow(path, request.shape, live);
+    if (place === undefined || path.get(live) === undefined) continue;
+    const fates = fatesOf(live, request, path, place);
+    for (const fate of new Set(fates.map(([each]) => each))) released[fate].push(text);
+    removed.push(...fates.flatMap(([fate, at]) => (fate === "removed" ? [{ path, at, within: place.within }] : [])));
   }
+  const kept = request.kept.flatMap((text) => locateNow(FieldPath.parse(text), request.shape, live)?.held ?? []);
   const operations: JsonPatchOperation[] = [
     // Of what is removed too: where there is no schema, the API server leaves our name on the object around it.
-    ...giveUp(live, request.fieldManager, [...givenUp, ...removed]),
-    ...remove(live, removed, ownParents(live, request)),
+    ...giveUp(live, request.fieldManager, () => kept),
+    ...remove(live, removed, request),
   ];
-  return { operations: operations.length === 0 ? [] : [onlyTo(live), ...operations], released };
+  return {
+    operations: operations.length === 0 ? [] : [onlyTo(live), ...operations],
+    released,
+    again: removed.some(({ within }) => within),
+  };
 }
 
-/** Lets a JSON Patch hit the version that was read, and no other. */
-export function onlyTo({ metadata }: KubeObject): JsonPatchOperation {
-  return { op: "replace", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
+/** Undefined where the object has become another than the path was made for: nothing there can be told to be ours. */
+function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Place | undefined {
+  try {
+    return locate(path, shape, live);
+  } catch (error) {
+    if (error instanceof Problem) return undefined;
+    throw error;
+  }
 }
 
-/** Takes the paths out of our entry in managedFields; their values stay. */
-export function giveUp(live: KubeObject, manager: string, paths: readonly FieldPath[]): JsonPatchOperation[] {
+/** What becomes of a value that stands there, or of its parts; nothing if it is not ours any more. */
+function fatesOf(
+  live: KubeObject,
+  { mode, fieldManager, shape }: Release,
+  path: FieldPath,
+  place: Place,
+): (readonly [keyof Released, FieldPath])[] {
+  const isHeld = holds(live, fieldManager, place.held);
+  // Within a list that is one value, the record alone says what is ours.
+  if (!isHeld && !place.within) return mode === "Remove" && isNumbered(path) ? [["shifted", place.at]] : [];
+  if (mode === "Retain") return [["retained", place.at]];
+  if (!isHeld && isNumbered(path)) return [["shifted", place.at]];
+  const parts = place.within ? [{ at: place.at, isShared: false }] : ownParts(live, fieldManager, place);
+  return parts.map(({ at, isShared }) => [isShared ? "retained" : shape.isRequired(at) ? "blocked" : "removed", at]);
+}
+
+const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");
+
+/** Takes all but some paths out of our entries in managedFields; their values stay. */
+export function giveUp(
+  live: KubeObject,
+  manager: string,
+  keepIn: (entry: ManagedFieldsEntry) => readonly FieldPath[],
+): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
-  const index = entries.findIndex((entry) => isEntryOf(entry, manager));
-  if (paths.length === 0 || index < 0) return [];
-  const left = withoutPaths(entries[index]?.fieldsV1 ?? {}, paths);
-  const path = `/metadata/managedFields/${index}`;
-  return [left === undefined ? { op: "remove", path } : { op: "replace", path: `${path}/fieldsV1`, value: left }];
+  const operations = entries.flatMap((entry, index): JsonPatchOperation[] => {
+    if (!isEntryOf(entry, manager)) return [];
+    const left = restrictedTo(entry.fieldsV1 ?? {}, keepIn(entry));
+    if (sameJson(left, entry.fieldsV1)) return [];
+    const path = `/metadata/managedFields/${index}`;
+    return [left === undefined ? { op: "remove", path } : { op: "replace", path: `${path}/fieldsV1`, value: left }];
+  });
+  // From the last, so that each is still where it was.
+  return operations.reverse();
 }
 
-/** The objects that came to be with our paths, but those that somebody wants by themselves since. */
-function ownParents(live: KubeObject, { parents, fieldManager }: Release): FieldPath[] {
-  return parents
-    .map((text) => FieldPath.parse(text))
-    .filter((parent) => otherHolders(live, fieldManager, parent).length === 0);
+interface Removal {
+  path: FieldPath;
+  /** Where it is now, by places only. */
+  at: FieldPath;
+  /** Of a list that is one value. */
+  within: boolean;
 }
 
-/** Removes the leaves, then those of the parents, deepest first, that are left empty. */
-function remove(live: KubeObject, leaves: readonly FieldPath[], parents: readonly FieldPath[]): JsonPatchOperation[] {
+/** Removes the values, then what came to be with them and is left empty, the deepest first. */
+function remove(
+  live: KubeObject,
+  removed: readonly Removal[],
+  { parents, fieldManager, shape }: Release,
+): JsonPatchOperation[] {
   const after = structuredClone(live);
-  const deepestFirst = [...parents]
-    .sort((a, b) => b.segments.length - a.segments.length)
-    .filter((parent) => leaves.some((leaf) => leaf.startsWith(parent)));
   const operations: JsonPatchOperation[] = [];
-  for (const path of [...leaves, ...deepestFirst]) {
-    const value = path.get(after);
-    const isLeaf = operations.length < leaves.length;
-    if (!isLeaf && !(value !== null && typeof value === "object" && Object.keys(value).length === 0)) continue;
-    drop(after, path);
-    operations.push({ op: "remove", path: path.toJsonPointer() });
+  const drop = (at: FieldPath) => {
+    dropIn(after, at);
+    operations.push({ op: "remove", path: at.toJsonPointer() });
+  };
+  for (const { at } of removed.toSorted((a, b) => byPlace(b.at, a.at))) drop(at);
+  const deepestFirst = parents
+    .map((text) => FieldPath.parse(text))
+    .filter((parent) => removed.some(({ path }) => path.startsWith(parent)))
+    .sort((a, b) => b.segments.length - a.segments.length);
+  for (const path of deepestFirst) {
+    const [before, place] = [locateNow(path, shape, live), locateNow(path, shape, after)];
+    if (before === undefined || place === undefined || place.missing) continue;
+    // Others who hold an object want it by itself. In a list that is one value, nobody holds an element.
+    const isElement = before.within && !before.held.equals(path);
+    if (!isElement && otherHolders(live, fieldManager, before.held).length > 0) continue;
+    if (isEmpty(path.get(after), path, place)) drop(place.at);
   }
   return operations;
 }
 
-function drop(object: KubeObject, path: FieldPath): void {
-  const parent = (path.parent === undefined ? object : path.parent.get(object)) as JsonObject;
+/** Nothing is in it; or, in an element, nothing but what names it. */
+function isEmpty(value: unknown, path: FieldPath, { keys }: Place): boolean {
+  if (value === null || typeof value !== "object") return false;
   const last = path.segments.at(-1);
-  if (last?.kind === "key") delete parent[last.key];
+  const names =
+    last?.kind === "element" ? [...conditionsOf(last).map(({ key }) => key), ...Object.keys(keys.at(-1) ?? {})] : [];
+  return Object.keys(value).every((key) => names.includes(key));
+}
+
+function dropIn(object: KubeObject, at: FieldPath): void {
+  const parent = at.upTo(at.segments.length - 1).get(object);
+  const last = at.segments.at(-1);
+  if (last?.kind === "index") (parent as unknown[]).splice(last.index, 1);
+  if (last?.kind === "key") delete (parent as Record<string, unknown>)[last.key];
 }

@@ -1,16 +1,17 @@
-/** A plan and a decision come in; one server-side apply goes to the API server, and the version that it made comes out. */
+/** A decision comes in; one server-side apply or JSON Patch goes to the API server, and the version that it made comes out. */
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import type { FieldPath, Segment } from "../model/field-path.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
-import type { Plan, PlannedField } from "../model/plan.ts";
+import { sameJson, stringifyJson } from "../model/json.ts";
+import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import { conflict, type Decision, type Desired } from "./decide.ts";
+import { conflict, type Decision, type Desired, type Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";
-import { giveUp, onlyTo } from "./release.ts";
+import { byPlace } from "./locate.ts";
+import { onlyTo, planPatch } from "./patch.ts";
+import { giveUp } from "./release.ts";
 
 /** The target as a binding's account sees it. Throws Problem. */
 export async function readTarget(client: Client, identity: Identity, ref: ObjectRef): Promise<KubeObject> {
@@ -23,9 +24,8 @@ export async function readTarget(client: Client, identity: Identity, ref: Object
 }
 
 /**
- * Writes all fields of the plan in one request, and what is carried, to the very version that was read: nothing is ever
- * created, and a write that comes late, from a process that was paused, is not taken. `stale` when the object changed in
- * between. Throws Problem.
+ * Writes all fields in one request, and what is carried, to what was read: nothing is ever created, and a write that comes
+ * late, from a process that was paused, is not taken. `stale` when the object changed in between. Throws Problem.
  */
 export async function writeTarget(
   client: Client,
@@ -35,43 +35,75 @@ export async function writeTarget(
   decision: Decision,
   live: KubeObject,
 ): Promise<KubeObject | "stale"> {
-  const { fieldManager, plan } = desired;
-  const leaves = leavesOf([...plan.fields, ...decision.carried]);
+  const write = decision.way === "patch" ? patchFields : applyFields;
   try {
-    const strays = giveUp(live, fieldManager, decision.strays);
-    const { uid, resourceVersion } = (
-      strays.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...strays], CONTROLLER_MANAGER) : live
-    ).metadata;
-    leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
-    return await client.apply(identity, ref, uid, leaves, {
-      fieldManager,
-      force: decision.force,
-    });
+    return await write(client, identity, ref, desired, decision, live);
   } catch (error) {
     if (isStatus(error, 409) && error.conflicts.length > 0) {
       throw conflict(
-        error.conflicts.flatMap(({ manager, path }) => contested(plan, path).map((ours) => ({ manager, path: ours }))),
+        error.conflicts.flatMap(({ manager, path }) =>
+          contested(decision.fields, path).map((ours) => ({ manager, path: ours })),
+        ),
       );
     }
     if (isStatus(error, 409)) return "stale";
-    // So it is answered when an object was made anew under the name, too.
-    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
-      return "stale";
-    const paths = plan.fields.map(({ path }) => path);
+    const paths = decision.fields.map(({ path }) => path);
     throw immutableProblem(error, paths) ?? refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
 }
 
+async function applyFields(
+  ...[client, identity, ref, { fieldManager }, decision, live]: Parameters<typeof writeTarget>
+) {
+  // What was patched is applied from now on: held in both ways, it would stay when it is no longer applied.
+  const given = giveUp(live, fieldManager, ({ operation }) => (operation === "Apply" ? decision.keeps : []));
+  const { uid, resourceVersion } = (
+    given.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...given], CONTROLLER_MANAGER) : live
+  ).metadata;
+  const leaves = leavesOf([...decision.fields, ...decision.carried]);
+  leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
+  try {
+    return await client.apply(identity, ref, uid, leaves, { fieldManager, force: decision.force });
+  } catch (error) {
+    // So it is answered when an object was made anew under the name, too.
+    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
+      return "stale";
+    throw error;
+  }
+}
+
+async function patchFields(...[client, identity, ref, desired, { fields }, live]: Parameters<typeof writeTarget>) {
+  const patch = (byVersion: boolean) =>
+    client.jsonPatch(identity, ref, planPatch(live, fields, desired.shape, { byVersion }), desired.fieldManager);
+  const isChanged = async () =>
+    (await readTarget(client, identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion;
+  try {
+    return await patch(false);
+  } catch (error) {
+    // A test that failed, or an object that is not valid: the answer does not say which.
+    if (!isStatus(error, 422)) throw error;
+    return (await isChanged()) ? "stale" : await patch(true);
+  }
+}
+
 /** Our own paths that a conflict is about. The server's spelling of it is not passed on: it can hold values of lists. */
-function contested({ fields }: Plan, theirs: string): string[] {
-  const paths = fields.map(({ path }) => path);
-  const meant = paths.filter(({ segments }) => {
-    const ours = segments.map((segment) => `.${segment.kind === "index" ? segment.index : segment.key}`).join("");
+function contested(fields: readonly Located[], theirs: string): string[] {
+  const meant = fields.filter(({ place }) => {
+    const ours = spelled(place);
     return (
-      ours === theirs || ours.startsWith(`${theirs}.`) || theirs.startsWith(`${ours}.`) || theirs.startsWith(`${ours}[`)
+      ours === theirs || [".", "["].some((next) => ours.startsWith(theirs + next) || theirs.startsWith(ours + next))
     );
   });
-  return (meant.length > 0 ? meant : paths).map(String);
+  return (meant.length > 0 ? meant : fields).map(({ path }) => String(path));
+}
+
+/** A path as the API server writes it in a conflict: `.spec.list[name="web",port=80].value`. */
+function spelled({ held, keys }: Located["place"]): string {
+  const elements = keys.map((own) => {
+    const sorted = Object.entries(own).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    return `[${sorted.map(([key, value]) => `${key}=${stringifyJson(value)}`).join(",")}]`;
+  });
+  return held.segments.map((segment) => (segment.kind === "key" ? `.${segment.key}` : elements.shift())).join("");
 }
 
 function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
@@ -82,24 +114,40 @@ function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
   );
 }
 
-/** The smallest object that holds the fields. Nothing is inherited, so no key means anything by itself. */
-function leavesOf(fields: readonly PlannedField[]): JsonObject {
+/** The smallest object that holds the fields, elements of lists by their keys. Nothing is inherited, so no key means anything by itself. */
+function leavesOf(fields: readonly Located[]): JsonObject {
   const root = emptyObject();
-  for (const { path, value } of fields) {
-    let at = root;
-    for (const segment of path.parent?.segments ?? []) {
-      const key = keyOf(path, segment);
-      at[key] ??= emptyObject();
-      at = at[key] as JsonObject;
+  // The API server puts elements into the order in which they are applied; new ones come last.
+  const isNew = ({ place }: Located) => Number(place.missing !== undefined);
+  const inOrder = fields.toSorted((a, b) => isNew(a) - isNew(b) || byPlace(a.place.at, b.place.at));
+  for (const { path, place, value } of inOrder) {
+    const elements = [...place.keys];
+    const { segments } = place.held;
+    let at: JsonObject | JsonValue[] = root;
+    for (const [position, segment] of segments.entries()) {
+      const next = segments[position + 1];
+      const made = next === undefined ? value.reveal() : next.kind === "key" ? emptyObject() : [];
+      at = (segment.kind === "key" ? field(at, segment.key, made) : element(at, elements.shift(), made)) as JsonObject;
     }
-    at[keyOf(path, path.segments.at(-1))] = value.reveal();
+    if (place.within) throw new TypeError(`${path} goes into a list that can't be applied`);
   }
   return root;
 }
 
-const emptyObject = (): JsonObject => Object.create(null);
-
-function keyOf(path: FieldPath, segment: Segment | undefined): string {
-  if (segment?.kind !== "key") throw new TypeError(`${path} goes into a list`);
-  return segment.key;
+function field(object: JsonObject | JsonValue[], key: string, made: JsonValue): JsonValue {
+  const own = object as JsonObject;
+  own[key] ??= made;
+  return own[key];
 }
+
+/** The element of those keys, made with what it is to hold if it is not there yet. */
+function element(list: JsonObject | JsonValue[], keys: JsonObject = {}, made: JsonValue): JsonValue {
+  const elements = list as JsonObject[];
+  const found = elements.find((each) => Object.entries(keys).every(([key, value]) => sameJson(each[key], value)));
+  if (found !== undefined) return found;
+  const own = Object.assign(emptyObject(), keys, made);
+  elements.push(own);
+  return own;
+}
+
+const emptyObject = (): JsonObject => Object.create(null);

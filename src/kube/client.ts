@@ -8,6 +8,10 @@ import type { Request, Transport } from "./transport.ts";
 /** Answers of this form hold `metadata` alone, so that a write does not bring the whole object back. */
 const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/** The API server compares the value of a `test` with the object byte by byte, as Go's JSON spells it. */
+const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
+const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
 export interface JsonPatchOperation {
   op: "test" | "add" | "replace" | "remove";
   path: string;
@@ -83,7 +87,7 @@ export class Client {
       identity,
       contentType: "application/json-patch+json",
       accept: METADATA_ONLY,
-      body: stringifyJson(operations),
+      body: stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf),
     });
   }
 

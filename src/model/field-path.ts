@@ -5,13 +5,20 @@
 import { Problem } from "./problem.ts";
 
 /**
- * One step from an object or a list to what it holds. `key`: a field of an object. `index`: a place in a list, from 0.
- * `element`: the first element of a list whose field `key` has `value`, both as text.
+ * One step from an object or a list to what it holds. `key`: a field of an object. `index`: a place in a list, from 0, as
+ * the list is at the moment. `element`: the one element of a list that all conditions hold for, which are in the order of
+ * their keys.
  */
 export type Segment =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "index"; readonly index: number }
-  | { readonly kind: "element"; readonly key: string; readonly value: string };
+  | { readonly kind: "element"; readonly conditions: readonly Condition[] };
+
+/** A field of an element, and what it is, as text: `80` is the number too. */
+export interface Condition {
+  readonly key: string;
+  readonly value: string;
+}
 
 const BARE = /[A-Za-z0-9_-]+/y;
 const BARE_VALUE = /[^\s"'\\[\]=,]+/y;
@@ -34,9 +41,10 @@ export class FieldPath {
   /** Throws Problem("InvalidPath") for `__proto__`, `constructor` and `prototype`. */
   constructor(segments: readonly Segment[]) {
     for (const segment of segments) {
-      if (segment.kind !== "index" && REFUSED.has(segment.key)) {
-        throw new Problem("InvalidPath", `the key ${segment.key} can't be part of a path`);
-      }
+      const keys =
+        segment.kind === "key" ? [segment.key] : segment.kind === "element" ? keysOf(segment.conditions) : [];
+      const refused = keys.find((key) => REFUSED.has(key));
+      if (refused !== undefined) throw new Problem("InvalidPath", `the key ${refused} can't be part of a path`);
     }
     this.segments = segments;
   }
@@ -51,18 +59,31 @@ export class FieldPath {
     return this.segments
       .map((segment, position) => {
         if (segment.kind === "index") return `[${segment.index}]`;
+        if (segment.kind === "element") return `[${segment.conditions.map(conditionText).join(",")}]`;
         const key = isBare(segment.key) ? segment.key : JSON.stringify(segment.key);
-        if (segment.kind === "element") {
-          return `[${key}=${isBareValue(segment.value) ? segment.value : JSON.stringify(segment.value)}]`;
-        }
         return key !== segment.key ? `[${key}]` : position === 0 ? key : `.${key}`;
       })
       .join("");
   }
 
-  /** What stands at the path, or undefined. Only own properties count. */
+  /** What stands at the path, or undefined. Only own properties count. Throws Problem("ElementNotUnique"). */
   get(object: unknown): unknown {
-    return this.segments.reduce(step, object);
+    return this.segments.reduce((from, segment, position) => {
+      if (segment.kind !== "element" || !Array.isArray(from)) return step(from, segment);
+      const found = elementsOf(from, segment.conditions);
+      if (found.length > 1) throw notUnique(this.upTo(position + 1), found.length);
+      return from[found[0] ?? -1];
+    }, object);
+  }
+
+  /** The path with more segments at its end. */
+  with(...more: Segment[]): FieldPath {
+    return new FieldPath([...this.segments, ...more]);
+  }
+
+  /** The first so many segments. */
+  upTo(length: number): FieldPath {
+    return new FieldPath(this.segments.slice(0, length));
   }
 
   /** Whether the path goes through objects only, never through an element of a list. */
@@ -72,7 +93,7 @@ export class FieldPath {
 
   /** The path without its last segment; undefined for a path of one segment. */
   get parent(): FieldPath | undefined {
-    return this.segments.length > 1 ? new FieldPath(this.segments.slice(0, -1)) : undefined;
+    return this.segments.length > 1 ? this.upTo(this.segments.length - 1) : undefined;
   }
 
   /** Whether `other` is this path or stands above it. */
@@ -99,15 +120,41 @@ export class FieldPath {
   }
 }
 
-/** What one segment leads to from a value, or undefined. Only own properties count. */
+/** What one segment leads to from a value, or undefined. Only own properties count. Of elements the first that fits. */
 export function step(from: unknown, segment: Segment): unknown {
   if (segment.kind === "key") return Array.isArray(from) ? undefined : own(from, segment.key);
   if (!Array.isArray(from)) return undefined;
-  if (segment.kind === "index") return from[segment.index];
-  return from.find((element) => {
-    const value = own(element, segment.key);
-    return value !== undefined && typeof value !== "object" && String(value) === segment.value;
-  });
+  return from[segment.kind === "index" ? segment.index : (elementsOf(from, segment.conditions)[0] ?? -1)];
+}
+
+/** The places of all elements of a list that the conditions hold for. */
+export function elementsOf(list: readonly unknown[], conditions: readonly Condition[]): number[] {
+  const holds = (element: unknown) =>
+    conditions.every(({ key, value }) => {
+      const found = own(element, key);
+      return found !== undefined && found !== null && typeof found !== "object" && String(found) === value;
+    });
+  return list.flatMap((element, place) => (holds(element) ? [place] : []));
+}
+
+/** Says of a path that ends in conditions that more than one element fits them. */
+export function notUnique(path: FieldPath, count: number): Problem {
+  return new Problem(
+    "ElementNotUnique",
+    `${path} fits ${count} elements of the list; name one, by more conditions as in [name=web,port=80] or by its place as in [0]`,
+  );
+}
+
+/** Conditions in the one order that they have in a path. */
+export function inOrder(conditions: readonly Condition[]): Condition[] {
+  return conditions.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+const keysOf = (conditions: readonly Condition[]) => conditions.map(({ key }) => key);
+
+function conditionText({ key, value }: Condition): string {
+  const [left, right] = [isBare(key) ? key : JSON.stringify(key), isBareValue(value) ? value : JSON.stringify(value)];
+  return `${left}=${right}`;
 }
 
 function own(from: unknown, key: string): unknown {
@@ -115,10 +162,14 @@ function own(from: unknown, key: string): unknown {
   return (from as Record<string, unknown>)[key];
 }
 
-function sameSegment(a: Segment, b: Segment | undefined): boolean {
+export function sameSegment(a: Segment, b: Segment | undefined): boolean {
   if (a.kind === "index") return b?.kind === "index" && a.index === b.index;
   if (a.kind === "key") return b?.kind === "key" && a.key === b.key;
-  return b?.kind === "element" && a.key === b.key && a.value === b.value;
+  return (
+    b?.kind === "element" &&
+    a.conditions.length === b.conditions.length &&
+    a.conditions.every(({ key, value }, n) => key === b.conditions[n]?.key && value === b.conditions[n].value)
+  );
 }
 
 class Parser {
@@ -150,13 +201,25 @@ class Parser {
     if (index !== undefined && start > 1 && this.#takes("]")) return { kind: "index", index: Number(index) };
     const quoted = this.#quoted();
     if (quoted !== undefined && this.#takes("]")) return { kind: "key", key: quoted };
-    const key = quoted ?? this.#take(BARE);
-    if (key !== undefined && start > 1 && this.#takes("=")) {
-      const value = this.#quoted() ?? this.#take(BARE_VALUE);
-      if (value !== undefined && this.#takes("]")) return { kind: "element", key, value };
-    }
+    this.#at = start;
+    const conditions = start > 1 ? this.#conditions() : undefined;
+    if (conditions !== undefined && this.#takes("]")) return { kind: "element", conditions };
     this.#at = start;
     throw this.#wrong(start === 1 ? rootHint : bracketHint);
+  }
+
+  /** One or more of key=value, in the order of their keys; undefined for anything else. */
+  #conditions(): Condition[] | undefined {
+    const conditions: Condition[] = [];
+    do {
+      const key = this.#quoted() ?? this.#take(BARE);
+      if (key === undefined || !this.#takes("=")) return undefined;
+      const value = this.#quoted() ?? this.#take(BARE_VALUE);
+      if (value === undefined) return undefined;
+      if (keysOf(conditions).includes(key)) throw this.#wrong(`${key} is asked for twice`);
+      conditions.push({ key, value });
+    } while (this.#takes(","));
+    return inOrder(conditions);
   }
 
   #quoted(): string | undefined {
@@ -199,4 +262,4 @@ class Parser {
 const dotHint = 'no dot stands before [; write a["key"] or a[0]';
 const rootHint = 'a path begins with a field of the object, as in spec or ["a field"]';
 const bracketHint =
-  'in brackets stands a place [0], a key in double quotes ["example.com/key"] or an element [name=web]';
+  'in brackets stands a place [0], a key in double quotes ["example.com/key"] or an element [name=web] or [name=web,port=80]';

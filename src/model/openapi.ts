@@ -13,6 +13,7 @@ export interface OpenApiSchema {
   type?: OpenApiType;
   format?: string;
   nullable?: boolean;
+  default?: JsonValue;
   enum?: JsonValue[];
   /** In Go's syntax (RE2), found anywhere in the text. */
   pattern?: string;

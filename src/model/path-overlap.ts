@@ -10,6 +10,8 @@ export function mayOverlap(a: FieldPath, b: FieldPath): boolean {
 function mayBeSame(a: Segment, b: Segment): boolean {
   if (a.kind === "key" || b.kind === "key") return a.kind === "key" && b.kind === "key" && a.key === b.key;
   if (a.kind === "index" && b.kind === "index") return a.index === b.index;
-  if (a.kind === "element" && b.kind === "element") return a.key !== b.key || a.value === b.value;
-  return true;
+  if (a.kind === "index" || b.kind === "index") return true;
+  return a.conditions.every(({ key, value }) =>
+    b.conditions.every((other) => other.key !== key || other.value === value),
+  );
 }

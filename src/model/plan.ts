@@ -11,6 +11,8 @@ export interface PlannedField {
   readonly isBytes?: boolean;
   /** A value of a Secret may have gone into it. */
   readonly fromSecret: boolean;
+  /** Elements of lists that the path names and that are not there are appended. */
+  readonly append?: boolean;
 }
 
 /** A field whose value is not there; its policy says what becomes of it. */

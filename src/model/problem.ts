@@ -25,6 +25,8 @@ export const healingOf = {
   SourcesDiffer: "event",
   ServiceAccountNotFound: "event",
   TargetNotFound: "event",
+  ElementNotFound: "event",
+  ElementNotUnique: "event",
   KindNotFound: "soon",
   UnknownField: "late",
   TypeMismatch: "late",

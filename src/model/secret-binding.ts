@@ -191,7 +191,7 @@ export interface SecretBinding {
       fields: (
         | {
             /**
-             * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"].
+             * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
              */
             path: string;
             /**
@@ -208,13 +208,17 @@ export interface SecretBinding {
             };
             template?: never;
             /**
+             * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+             */
+            onMissingElement?: "Wait" | "Append";
+            /**
              * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
              */
             as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
           }
         | {
             /**
-             * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"].
+             * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
              */
             path: string;
             from?: never;
@@ -222,6 +226,10 @@ export interface SecretBinding {
              * Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}.
              */
             template: string;
+            /**
+             * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+             */
+            onMissingElement?: "Wait" | "Append";
             /**
              * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
              */

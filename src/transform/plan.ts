@@ -21,6 +21,7 @@ type Made = Pick<PlannedField, "value" | "isBytes">;
 /** Makes one field's value of the sources it names, all of them read, and of what the schema says of its place. */
 interface Recipe {
   readonly path: FieldPath;
+  readonly append: boolean;
   readonly references: readonly Reference[];
   make(sources: Sources, schemaAt: SchemaAt): Made;
 }
@@ -37,11 +38,11 @@ export function planTarget(
 ): Plan {
   const planned: PlannedField[] = [];
   const leftOut: LeftOut[] = [];
-  for (const { path, references, make } of checkFields(fields, sources.keys())) {
+  for (const { path, append, references, make } of checkFields(fields, sources.keys())) {
     try {
       const live = about(path, () => readable(references, sources));
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
-      planned.push({ path, fromSecret, ...about(path, () => make(live, schemaAt)) });
+      planned.push({ path, append, fromSecret, ...about(path, () => make(live, schemaAt)) });
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
       leftOut.push({ path, why: error });
@@ -74,9 +75,7 @@ export function checkFields(fields: readonly Field[], sourceNames: Iterable<stri
   const recipes = fields.map((field) => {
     const path = FieldPath.parse(field.path);
     assertWritablePath(path);
-    if (!path.isPlain) {
-      throw new Problem("InvalidPath", `${path} goes through a list; elements of lists can't be written yet`);
-    }
+    assertFoundAfter(path);
     return about(path, () => recipeOf(field, path, names));
   });
   recipes.forEach(({ path }, position) => {
@@ -89,13 +88,24 @@ export function checkFields(fields: readonly Field[], sourceNames: Iterable<stri
   return recipes;
 }
 
+/** An element whose own condition is overwritten would be another one the next time. */
+function assertFoundAfter(path: FieldPath): void {
+  const [element, leaf] = path.segments.slice(-2);
+  if (element?.kind !== "element" || leaf?.kind !== "key") return;
+  if (!element.conditions.some(({ key }) => key === leaf.key)) return;
+  throw new Problem(
+    "InvalidPath",
+    `${path}: ${leaf.key} is what the element is found by; name it by another field, or by its place`,
+  );
+}
+
 function recipeOf(field: Field, path: FieldPath, names: readonly string[]): Recipe {
   const { from, as } = field;
   const recipe = from === undefined ? fromTemplate(field.template, path, as) : fromSource(from, path, as);
   for (const reference of recipe.references) {
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
-  return { path, ...recipe };
+  return { path, append: field.onMissingElement === "Append", ...recipe };
 }
 
 function readable(references: Recipe["references"], sources: ReadonlyMap<string, LiveSource | Problem>): Sources {
@@ -108,7 +118,7 @@ function readable(references: Recipe["references"], sources: ReadonlyMap<string,
   return read;
 }
 
-function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Recipe, "path"> {
+function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Recipe, "path" | "append"> {
   const template = compileTemplate(text);
   return {
     references: template.references,
@@ -116,7 +126,7 @@ function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Reci
   };
 }
 
-function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, "path"> {
+function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, "path" | "append"> {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
   const make: Recipe["make"] = (sources, schemaAt) => {

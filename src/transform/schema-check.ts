@@ -7,9 +7,10 @@ import type { JsonObject, JsonValue } from "../model/kube-object.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../model/openapi.ts";
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
+import { offer } from "./offer.ts";
 import { brokenRule } from "./schema-rules.ts";
+import { assertNotSpelledOut } from "./spelled-out.ts";
 
-const MAX_NAMES = 8;
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
 /** A schema that takes anything. */
 const ANYTHING: OpenApiSchema = {};
@@ -17,12 +18,16 @@ const ANYTHING: OpenApiSchema = {};
 /**
  * Walks a kind's schema down each path of a plan. Throws Problem("UnknownField") with the names that there are,
  * Problem("TypeMismatch") for a value, or a step of the path, of another type than the field's, and
- * Problem("InvalidValue") with the rule that a value breaks. What the schema leaves open passes, and so do rules that
- * speak of more than one field (required, oneOf, CEL): the API server judges those.
+ * Problem("InvalidValue") with the rule that a value breaks, and what `assertNotSpelledOut` throws. What the schema leaves
+ * open passes, and so do rules that speak of more than one field (required, oneOf, CEL): the API server judges those.
  */
 export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const walk = new Walk(root, resolveRef);
-  for (const field of plan.fields) walk.check(field);
+  const schemaAt = schemaIn(root, resolveRef);
+  for (const field of plan.fields) {
+    walk.check(field);
+    assertNotSpelledOut(field, schemaAt);
+  }
 }
 
 /**
@@ -32,19 +37,6 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
 export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const { metadata: _, ...rest } = manifest;
   new Walk(root, resolveRef).checkOpen(rest);
-}
-
-/** Whether the object that holds the path's leaf can't be without it. A schema that knows no such path demands nothing. */
-export function isRequired(path: FieldPath, root: OpenApiSchema, resolveRef: ResolveRef): boolean {
-  const walk = new Walk(root, resolveRef);
-  const leaf = path.segments.at(-1);
-  try {
-    const parent = path.parent === undefined ? walk.resolve(root) : walk.at(path.parent);
-    return leaf?.kind === "key" && (parent.required?.includes(leaf.key) ?? false);
-  } catch (error) {
-    if (error instanceof Problem) return false;
-    throw error;
-  }
 }
 
 /** Finds what a kind's schema has at a path, or at a key below it; undefined for a path that the check refuses. */
@@ -91,7 +83,10 @@ class Walk {
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
     const value = sealed.reveal();
-    for (let parent = path.parent; parent !== undefined; parent = parent.parent) this.#assertGranular(parent, path);
+    const whole = path.segments.findIndex((segment, n) => segment.kind !== "key" && !this.#isMerged(path.upTo(n)));
+    for (let parent = path.parent; parent !== undefined; parent = parent.parent) {
+      if (whole < 0 || parent.segments.length < whole) this.#assertGranular(parent, path);
+    }
     if (schema.format === "byte" && !isBytes) {
       throw new Problem(
         "TypeMismatch",
@@ -108,6 +103,11 @@ class Walk {
       const why = error.reason === "InvalidValue" ? error.message : `is not as ${this.#kind} has it`;
       throw new Problem(error.reason, `${path}: something within the value ${why}`);
     }
+  }
+
+  /** Whether the elements of a list are written one by one. In any other list, nothing is. */
+  #isMerged(list: FieldPath): boolean {
+    return this.at(list)["x-kubernetes-list-type"] === "map";
   }
 
   /** An apply of one field would take the others out of an object that is written whole. */
@@ -167,6 +167,14 @@ class Walk {
     return parts.length > 0 ? { ...merged, allOf: parts } : merged;
   }
 
+  /** How an element of a list may be named: by the keys of a map list, by its name, or by its place. */
+  #example(schema: OpenApiSchema, list: string): string {
+    const items = schema.items === undefined ? ANYTHING : this.resolve(schema.items);
+    const known = items.properties === undefined || Object.hasOwn(items.properties, "name");
+    const keys = schema["x-kubernetes-list-map-keys"] ?? (known ? ["name"] : []);
+    return keys.length === 0 ? `${list}[0]` : `${list}[${keys.map((key) => `${key}=...`).join(",")}]`;
+  }
+
   /** The schema of a path's last segment, given that of its parent. `path` and `parent` are for messages. */
   #step(schema: OpenApiSchema, segment: Segment, path: string, parent: string): OpenApiSchema {
     const types = typesOf(schema);
@@ -174,11 +182,17 @@ class Walk {
       if (types.length > 0 && !types.includes("array")) {
         throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no elements`);
       }
-      return schema.items === undefined ? ANYTHING : this.resolve(schema.items);
+      const items = schema.items === undefined ? ANYTHING : this.resolve(schema.items);
+      for (const { key } of segment.kind === "element" ? segment.conditions : []) {
+        const named = this.#step(items, { kind: "key", key }, path, `${parent}[]`);
+        if (!isScalar(named))
+          throw new Problem("TypeMismatch", `${path}: ${key} is ${spell(typesOf(named))}, and names no element`);
+      }
+      return items;
     }
     const { key } = segment;
     if (types.length > 0 && !types.includes("object")) {
-      const hint = types.includes("array") ? `; an element of it is ${parent}[0] or ${parent}[name=web]` : "";
+      const hint = types.includes("array") ? `; name the element, as in ${this.#example(schema, parent)}` : "";
       throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no field ${key}${hint}`);
     }
     const { properties = {}, additionalProperties: others } = schema;
@@ -193,6 +207,12 @@ class Walk {
       `${path}: ${this.#kind} has no such field; ${offer(parent, key, Object.keys(properties))}`,
     );
   }
+}
+
+/** Whether a field of that schema may be a text, number, or true or false. */
+function isScalar(schema: OpenApiSchema): boolean {
+  const types = typesOf(schema);
+  return types.length === 0 || types.some((type) => type !== "object" && type !== "array");
 }
 
 /** The types that a resolved schema takes; none means any. */
@@ -236,7 +256,7 @@ export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
 
 /** What stands at a path, below which a key or a place comes; a manifest may have keys that no path can name. */
 function below(at: string, segment: Segment): string {
-  if (segment.kind === "index") return `${at}[${segment.index}]`;
+  if (segment.kind !== "key") return `${at}[${segment.kind === "index" ? segment.index : ""}]`;
   if (!/^[\w-]+$/.test(segment.key)) return `${at}[${JSON.stringify(segment.key)}]`;
   return at === "" ? segment.key : `${at}.${segment.key}`;
 }
@@ -268,28 +288,3 @@ const conversions: Record<OpenApiType, string> = {
   object: "json, or yaml",
   array: 'json, or yaml, or split it: {{split source.key ","}}',
 };
-
-/** The fields that there are, the likeliest first. */
-function offer(parent: string, key: string, names: readonly string[]): string {
-  if (names.length === 0) return `${parent} has no fields`;
-  const byDistance = names.map((name) => [distance(key.toLowerCase(), name.toLowerCase()), name] as const);
-  byDistance.sort(([p], [q]) => p - q);
-  const [nearest] = byDistance;
-  const listed = byDistance.slice(0, MAX_NAMES).map(([, name]) => name);
-  const guess = nearest !== undefined && nearest[0] <= 2 ? `did you mean ${nearest[1]}? ` : "";
-  return `${guess}${parent} has ${listed.join(", ")}${names.length > MAX_NAMES ? ", and others" : ""}`;
-}
-
-/** How many letters must be added, removed or changed to make one text the other. */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (const [line, letter] of [...from].entries()) {
-    row = row.reduce<number[]>((next, above, column) => {
-      if (column === 0) return [line + 1];
-      const changed = (row[column - 1] as number) + (letter === to[column - 1] ? 0 : 1);
-      next.push(Math.min(changed, above + 1, (next[column - 1] as number) + 1));
-      return next;
-    }, []);
-  }
-  return row.at(-1) as number;
-}

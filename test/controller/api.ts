@@ -61,6 +61,10 @@ export class Api {
     return this.#send("PATCH", `${path}?fieldManager=${manager}`, "application/merge-patch+json", patch);
   }
 
+  jsonPatch(path: string, operations: object[], manager = "somebody"): Promise<AnyObject> {
+    return this.#send("PATCH", `${path}?fieldManager=${manager}`, "application/json-patch+json", operations);
+  }
+
   /** Server-side apply. */
   apply(path: string, object: object, manager: string, force = false): Promise<AnyObject> {
     return this.#send(

@@ -82,7 +82,8 @@ const cases: Case[] = [
   path("spec.constructor.prototype", "InvalidPath", /the key constructor can't be part of a path/),
   path("spec..storage", "InvalidPath", /column 6/),
   path("metadata.annotations.example.com/key", "InvalidPath", /metadata\.annotations\["example\.com\/key"\]/),
-  path("spec.database.spec.postgresql.hosts[0].host", "InvalidPath", /elements of lists can't be written yet/),
+  path("spec.database.spec.postgresql.hosts[0", "InvalidPath", /in brackets stands a place \[0\]/),
+  path("spec.database.spec.postgresql.hosts[1].host", "ElementNotFound", /the list has 1 element, counted from 0/),
   path(`${S3}.accesskey.below`, "InvalidBinding", /overlap; write each field once/),
   path("spec.storage", "InvalidBinding", /overlap; write each field once/),
 ];

@@ -9,7 +9,7 @@ import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../.
 import { SecretValue } from "../../src/model/secret-value.ts";
 import type { Run } from "../../src/parts.ts";
 import { syncTarget } from "../../src/target.ts";
-import { entry, liveObject, OURS } from "./apply/managed.ts";
+import { entry, liveObject, OURS, shape } from "./apply/managed.ts";
 
 const ref: ObjectRef = {
   resource: {
@@ -70,7 +70,7 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
   const binding = { metadata: { name: "harbor-s3", namespace: "registry", uid: "b" } } as SecretBinding;
   const run = { parts, binding, identity: "", inputs: "1", sourceUids: [] } as unknown as Run;
   const fields = [{ path: FieldPath.parse(PATH), value: new SecretValue("new"), fromSecret: true }];
-  const desired = { plan: { fields, leftOut: [] }, fieldManager: OURS, conflicts: "Fail" as const };
+  const desired = { plan: { fields, leftOut: [] }, shape: shape(), fieldManager: OURS, conflicts: "Fail" as const };
   const mine = record(ours);
   const decision = decide(desired, before, mine);
   const outcome = await syncTarget(run, { record: mine, ref, live: before, desired, decision });

@@ -6,7 +6,8 @@ import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import { MissingValue, type Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
-import { entry, liveObject, OURS } from "./managed.ts";
+import type { ListType } from "../../../src/model/target-shape.ts";
+import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const SECRET = "hunter2-s3cr3t";
 
@@ -21,6 +22,8 @@ interface Case {
   conflicts?: "Fail" | "Force";
   /** Fields whose value is missing and which are to stay. */
   waiting?: string[];
+  lists?: Record<string, ListType>;
+  append?: boolean;
 }
 
 const leftOut = (paths: string[]) =>
@@ -29,15 +32,26 @@ const leftOut = (paths: string[]) =>
     why: new MissingValue("KeyNotFound", "no key", { onMissing: "Wait", optional: true }),
   }));
 
-function decided({ want, live, entries = [], ours, uid = "uid-1", conflicts = "Fail", waiting = [] }: Case): Decision {
+function decided({
+  want,
+  live,
+  entries = [],
+  ours,
+  uid = "uid-1",
+  conflicts = "Fail",
+  waiting = [],
+  lists = {},
+  append = false,
+}: Case): Decision {
   const fields = Object.entries(want).map(([path, value]) => ({
     path: FieldPath.parse(path),
     value: new SecretValue(value),
     fromSecret: true,
+    append,
   }));
   const record = ours && (recordOf({ uid, paths: ours }) satisfies TargetStatus);
   return decide(
-    { plan: { fields, leftOut: leftOut(waiting) }, fieldManager: OURS, conflicts },
+    { plan: { fields, leftOut: leftOut(waiting) }, shape: shape(lists), fieldManager: OURS, conflicts },
     liveObject(live, entries),
     record,
   );

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { leafPaths, otherHoldersOf, ownParts } from "../../../src/apply/leaves.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonValue } from "../../../src/model/kube-object.ts";
-import { entry, liveObject, OURS } from "./managed.ts";
+import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const data = FieldPath.parse("data");
-const leaves = (value: JsonValue) => leafPaths(data, value).map(String);
+const leaves = (value: JsonValue) => leafPaths(data, value, shape()).map(String);
 
 describe("the leaves of a value", () => {
   it("are those of its objects; a list is one, and so is an empty object", () => {
@@ -21,7 +21,7 @@ describe("the leaves of a value", () => {
   it("are another's when he holds them, or something above them as a whole", () => {
     const live = (...entries: Parameters<typeof liveObject>[1] & object) =>
       liveObject({ data: { a: 1, b: 1 } }, entries);
-    const others = (object: ReturnType<typeof live>) => otherHoldersOf(object, OURS, data, { a: 2, c: 3 });
+    const others = (object: ReturnType<typeof live>) => otherHoldersOf(object, OURS, data, { a: 2, c: 3 }, shape());
     assert.deepEqual(others(live(entry("x", ["data.a"]), entry("y", ["data.b"]), entry(OURS, ["data.c"]))), ["x"]);
     assert.deepEqual(others(live(entry("whole", ["data"]))), ["whole"]);
     assert.deepEqual(others(live(entry("itself", ["data", "data.b"]))), []);
@@ -29,8 +29,9 @@ describe("the leaves of a value", () => {
 
   it("are what is released of an object that others hold something of", () => {
     const live = liveObject({ data: { a: 1, b: { c: 1 }, d: 1 } }, [entry(OURS, ["data.a", "data.b.c"])]);
-    assert.deepEqual(ownParts(live, OURS, data).map(String), ["data"]);
+    const parts = () => ownParts(live, OURS, { held: data, at: data }).map(({ at, isShared }) => `${at} ${isShared}`);
+    assert.deepEqual(parts(), ["data false"]);
     live.metadata.managedFields?.push(entry("other", ["data.d"]));
-    assert.deepEqual(ownParts(live, OURS, data).map(String), ["data.a", "data.b.c"]);
+    assert.deepEqual(parts(), ["data.a false", "data.b false"]);
   });
 });

@@ -1,6 +1,7 @@
 /** Objects with managedFields for the tests of this folder: who holds which paths comes in, the object goes out. */
-import { FieldPath } from "../../../src/model/field-path.ts";
+import { FieldPath, type Segment } from "../../../src/model/field-path.ts";
 import type { JsonObject, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
+import type { ListType, TargetShape } from "../../../src/model/target-shape.ts";
 
 /** The manager of the binding under test. */
 export const OURS = "inlay/registry/harbor-s3";
@@ -20,15 +21,42 @@ export function fieldsOf(paths: readonly (string | FieldPath)[]): JsonObject {
   for (const path of paths) {
     let at = root;
     for (const segment of (typeof path === "string" ? FieldPath.parse(path) : path).segments) {
-      const key = segment.kind === "key" ? `f:${segment.key}` : "i:0";
-      at[key] ??= {};
-      at = at[key] as JsonObject;
+      const name = nameOf(segment);
+      at[name] ??= segment.kind === "element" ? identityOf(segment) : {};
+      at = at[name] as JsonObject;
     }
     ends.push(at);
   }
   for (const end of ends) if (Object.keys(end).length > 0) end["."] = {};
   return root;
 }
+
+type Element = Extract<Segment, { kind: "element" }>;
+
+function nameOf(segment: Segment): string {
+  if (segment.kind === "key") return `f:${segment.key}`;
+  if (segment.kind === "index") return `i:${segment.index}`;
+  const keys = segment.conditions.map(({ key, value }) => [key, /^\d+$/.test(value) ? Number(value) : value]);
+  return `k:${JSON.stringify(Object.fromEntries(keys))}`;
+}
+
+/** An element is held with its keys. */
+const identityOf = ({ conditions }: Element): JsonObject =>
+  Object.fromEntries([".", ...conditions.map(({ key }) => `f:${key}`)].map((name) => [name, {}]));
+
+/** A schema that says that of some lists, and that those leaves are required. All other lists are atomic. */
+export function shape(lists: Record<string, ListType> = {}, required: readonly string[] = []): TargetShape {
+  const listAt = (list: FieldPath) => lists[String(list)] ?? { kind: "atomic" as const };
+  return {
+    listAt,
+    isRequired: (path) => required.includes(String(path)),
+    elementOf: (_, conditions) =>
+      Object.fromEntries(conditions.map(({ key, value }) => [key, /^\d+$/.test(value) ? Number(value) : value])),
+  };
+}
+
+/** A map list whose elements are told by these keys. */
+export const byKeys = (...keys: string[]): ListType => ({ kind: "map", keys });
 
 export function liveObject(fields: JsonObject, managedFields: ManagedFieldsEntry[] = []): KubeObject {
   return {

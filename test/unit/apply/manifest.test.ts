@@ -7,7 +7,7 @@ import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import type { PlannedField } from "../../../src/model/plan.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
-import { entry, liveObject, OURS } from "./managed.ts";
+import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const LABEL = "inlay.dev/created-by";
 const maker: Maker = { uid: "binding-1", fieldManager: OURS };
@@ -30,7 +30,12 @@ const record = (more: Partial<TargetStatus> = {}): TargetStatus => ({
 describe("the whole of an object", () => {
   it("is its manifest, the values over it, and whose it is", () => {
     const manifest = { metadata: { labels: { a: "b" }, annotations: { c: "d" } }, spec: { x: 1, y: { z: "old" } } };
-    const { object } = composeWhole(manifest, [field("spec.y.z", "new"), field("data.k", 7)], { ...maker, owner });
+    const { object } = composeWhole(
+      manifest,
+      [field("spec.y.z", "new"), field("data.k", 7)],
+      { ...maker, owner },
+      shape(),
+    );
     assert.deepEqual(object, {
       metadata: {
         labels: { a: "b", [LABEL]: "binding-1" },
@@ -44,7 +49,7 @@ describe("the whole of an object", () => {
   });
 
   it("is none where a field goes through a text of the manifest", () => {
-    const compose = () => composeWhole({ spec: { y: "text" } }, [field("spec.y.z")], maker);
+    const compose = () => composeWhole({ spec: { y: "text" } }, [field("spec.y.z")], maker, shape());
     assert.throws(compose, { reason: "InvalidBinding", message: /spec\.y\.z/ });
   });
 
@@ -54,6 +59,7 @@ describe("the whole of an object", () => {
         manifest,
         paths.map((path) => field(path, value)),
         by,
+        shape(),
       ).digest;
     const first = digest({ a: 1 }, ["x", "y"]);
     assert.equal(digest({ a: 1 }, ["y", "x"], maker, "other"), first);
@@ -119,7 +125,7 @@ describe("an object that a binding made is written", () => {
       "f:token": {},
     },
   });
-  const whole = composeWhole(manifest, [field("spec.token")], maker);
+  const whole = composeWhole(manifest, [field("spec.token")], maker, shape());
   const current = record({ manifest: whole.digest });
   const decideOn = (
     fieldsV1: JsonObject,

@@ -1,7 +1,7 @@
 /** What managedFields say about who holds a path, and what is left of an entry that gives paths up. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { heldBeside, holds, isEntryOf, otherHolders, withoutPaths } from "../../../src/apply/ownership.ts";
+import { holds, isEntryOf, otherAppliers, otherHolders, restrictedTo, strays } from "../../../src/apply/ownership.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
@@ -11,22 +11,24 @@ const key = at("spec.s3.accesskey");
 const liveWith = (...entries: ManagedFieldsEntry[]) => liveObject({ spec: { s3: { accesskey: "a" } } }, entries);
 
 describe("a path", () => {
-  it("is ours when our entry by server-side apply names it", () => {
-    assert.ok(holds([entry("kubectl", ["spec.size"]), entry(OURS, ["spec.s3.accesskey"])], OURS, key));
-    assert.ok(holds([entry(OURS, ['metadata.annotations["a.b/c"]'])], OURS, at('metadata.annotations["a.b/c"]')));
+  it("is ours when our entry names it, by server-side apply or by a patch", () => {
+    assert.ok(holds(liveWith(entry("kubectl", ["spec.size"]), entry(OURS, ["spec.s3.accesskey"])), OURS, key));
+    assert.ok(holds(liveWith(entry(OURS, ["spec.s3.accesskey"], { operation: "Update" })), OURS, key));
+    assert.ok(
+      holds(liveWith(entry(OURS, ['metadata.annotations["a.b/c"]'])), OURS, at('metadata.annotations["a.b/c"]')),
+    );
   });
 
-  it("is not ours by an update, on a subresource, under another name, or when a parent or a neighbour is", () => {
+  it("is not ours on a subresource, under another name, or when a parent or a neighbour is", () => {
     const paths = ["spec.s3.accesskey"];
     for (const [why, other] of Object.entries({
-      update: entry(OURS, paths, { operation: "Update" }),
       subresource: entry(OURS, paths, { subresource: "status" }),
       name: entry("inlay/registry/other", paths),
       parent: entry(OURS, ["spec.s3"]),
       neighbour: entry(OURS, ["spec.s3.secretkey"]),
       nothing: { manager: OURS, operation: "Apply" as const },
     })) {
-      assert.equal(holds([other], OURS, key), false, why);
+      assert.equal(holds(liveWith(other), OURS, key), false, why);
     }
   });
 
@@ -38,7 +40,8 @@ describe("a path", () => {
       entry("status", ["spec.s3.accesskey"], { subresource: "status" }),
       entry(OURS, ["spec.s3.accesskey"], { operation: "Update" }),
     );
-    assert.deepEqual(otherHolders(live, OURS, key), ["exact", "below", "updater", "status", OURS]);
+    assert.deepEqual(otherHolders(live, OURS, key), ["exact", "below", "updater", "status"]);
+    assert.deepEqual(otherAppliers(live, OURS, key), ["exact", "below", "status"]);
   });
 
   it("has as its other holder who holds a parent of it as a whole", () => {
@@ -66,58 +69,78 @@ describe("a path", () => {
   });
 
   it("of another key that reads alike is another path", () => {
-    assert.equal(holds([entry(OURS, ['["a.b"]'])], OURS, at("a.b")), false);
-    assert.equal(holds([entry(OURS, ["a"])], OURS, at('["f:a"]')), false);
+    assert.equal(holds(liveWith(entry(OURS, ['["a.b"]'])), OURS, at("a.b")), false);
+    assert.equal(holds(liveWith(entry(OURS, ["a"])), OURS, at('["f:a"]')), false);
   });
 });
 
-it("an entry is of a manager by server-side apply on the object itself alone", () => {
+it("an entry is of a manager on the object itself alone", () => {
   assert.ok(isEntryOf(entry(OURS, []), OURS));
+  assert.ok(isEntryOf(entry(OURS, [], { operation: "Update" }), OURS));
   assert.ok(isEntryOf(entry(OURS, [], { subresource: "" }), OURS));
   assert.ok(!isEntryOf(entry(OURS, [], { subresource: "scale" }), OURS));
 });
 
-describe("an entry that gives up paths", () => {
-  it("keeps every other field where it stands", () => {
+describe("an entry that is reduced to some paths", () => {
+  it("keeps them and what is below them, where it stands", () => {
     const fields = fieldsOf(["spec.a", "spec.b.c", "spec.b.d", "metadata.labels.x"]);
-    assert.deepEqual(withoutPaths(fields, [at("spec.b.c"), at("metadata.labels.x")]), fieldsOf(["spec.a", "spec.b.d"]));
+    assert.deepEqual(restrictedTo(fields, [at("spec.a"), at("spec.b")]), fieldsOf(["spec.a", "spec.b.c", "spec.b.d"]));
   });
 
-  it("is left undefined when nothing is left, and unchanged itself", () => {
+  it("is undefined when nothing is left, and unchanged itself", () => {
     const fields = fieldsOf(["spec.a", "spec.b.c", "spec.b"]);
     const before = structuredClone(fields);
-    assert.equal(withoutPaths(fields, [at("spec.a"), at("spec.b.c")]), undefined);
+    assert.equal(restrictedTo(fields, [at("spec.z"), at("spec.b.z")]), undefined);
     assert.deepEqual(fields, before);
   });
 
-  it("keeps what it does not name: a path that is absent, or below a field that it holds whole", () => {
-    const fields = fieldsOf(["spec.a"]);
-    assert.deepEqual(withoutPaths(fields, [at("spec.b"), at("spec.a.b"), at("status")]), fields);
+  it("keeps a leaf that holds a path below it whole", () => {
+    const fields = fieldsOf(["spec.a", "spec.list"]);
+    assert.deepEqual(restrictedTo(fields, [at("spec.list.part")]), fieldsOf(["spec.list"]));
   });
 
-  it("holds after it exactly the fields that it did not give up", () => {
+  it("keeps an element of a map list with its keys while something else of it is kept", () => {
+    const fields = fieldsOf(["spec.ports[name=web,port=80].host", "spec.ports[name=db,port=5432].host"]);
+    const web = [at("spec.ports[name=web,port=80].host")];
+    assert.deepEqual(restrictedTo(fields, web), fieldsOf(["spec.ports[name=web,port=80].host"]));
+    assert.equal(restrictedTo(fields, [at("spec.ports[name=web,port=81].host")]), undefined);
+    assert.equal(restrictedTo(fields, [at("spec.ports[name=web,port=80].other")]), undefined);
+  });
+
+  it("keeps elements of a set with the whole list alone", () => {
+    const fields = { "f:spec": { "f:set": { 'v:"a"': {} } } };
+    assert.deepEqual(restrictedTo(fields, [at("spec.set")]), fields);
+    assert.equal(restrictedTo(fields, [at("spec.other")]), undefined);
+  });
+
+  it("takes keys that no path may have", () => {
+    const fields = fieldsOf(["spec.a", "spec.b.c"]);
+    (fields["f:spec"] as JsonObject)["f:constructor"] = { "f:prototype": {} };
+    assert.deepEqual(restrictedTo(fields, [at("spec.a")]), fieldsOf(["spec.a"]));
+  });
+
+  it("holds after it exactly the leaves that were held and are kept", () => {
     const path = fc
       .array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 3 })
       .map((keys) => new FieldPath(keys.map((name) => ({ kind: "key", key: name }))));
     fc.assert(
-      fc.property(fc.array(path, { maxLength: 8 }), fc.array(path, { maxLength: 4 }), (held, given) => {
+      fc.property(fc.array(path, { maxLength: 8 }), fc.array(path, { maxLength: 4 }), (held, keep) => {
         // Leaves only, as an apply of ours makes them: none on the way to another.
         const leaves = held.filter((one) => !held.some((other) => !other.equals(one) && other.startsWith(one)));
-        const left = withoutPaths(fieldsOf(leaves), given);
-        const kept = leaves.filter((leaf) => !given.some((gone) => leaf.startsWith(gone)));
-        assert.deepEqual(left ?? ({} satisfies JsonObject), fieldsOf(kept));
+        const kept = leaves.filter((leaf) => keep.some((each) => leaf.startsWith(each) || each.startsWith(leaf)));
+        assert.deepEqual(restrictedTo(fieldsOf(leaves), keep) ?? ({} satisfies JsonObject), fieldsOf(kept));
       }),
     );
   });
 });
 
 describe("what stands under a manager's name beside some paths", () => {
-  it("is every leaf that is neither one of them, nor above or below one", () => {
-    const mine = entry(OURS, ["spec.a", "spec.b.c", "spec.b.d", 'metadata.annotations["a.b/c"]', "spec.whole"]);
-    const live = liveObject({}, [entry("other", ["spec.z"]), mine]);
-    const beside = (...paths: string[]) => heldBeside(live, OURS, paths.map(at)).map(String);
-    assert.deepEqual(beside("spec.a", "spec.b", "spec.whole.part"), ['metadata.annotations["a.b/c"]']);
-    assert.deepEqual(beside("spec.b.c", 'metadata.annotations["a.b/c"]', "spec.whole"), ["spec.a", "spec.b.d"]);
-    assert.deepEqual(heldBeside(live, "nobody", []), []);
+  it("is what it applies and they do not name", () => {
+    const live = liveObject({}, [entry("other", ["spec.z"]), entry(OURS, ["spec.a", "spec.b.c"])]);
+    assert.equal(strays(live, OURS, [at("spec.a"), at("spec.b"), at("spec.c")]), false);
+    assert.equal(strays(live, OURS, [at("spec.a"), at("spec.b.d")]), true);
+    assert.equal(strays(live, "nobody", []), false);
+    const patched = liveObject({}, [entry(OURS, ["spec.a"], { operation: "Update" })]);
+    assert.equal(strays(patched, OURS, []), false);
   });
 });

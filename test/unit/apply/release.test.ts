@@ -8,7 +8,7 @@ import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
-import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
+import { entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 
 const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   uid: "uid-1",
@@ -16,7 +16,8 @@ const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   parents: [],
   mode: "Remove",
   fieldManager: OURS,
-  isRequired: () => false,
+  kept: [],
+  shape: shape(),
   ...more,
 });
 
@@ -35,7 +36,7 @@ describe("a release that removes", () => {
     const { operations, released } = patch(live, asked(['spec["a/b~c"]']));
     const giveUp = { op: "remove", path: "/metadata/managedFields/0" };
     assert.deepEqual(operations, [guard, giveUp, { op: "remove", path: "/spec/a~1b~0c" }]);
-    assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [] });
+    assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [], shifted: [] });
   });
 
   it("takes out the objects that came to be with it and are left empty, the deepest first", () => {
@@ -61,7 +62,7 @@ describe("a release that removes", () => {
     ]);
     const { object, released } = patch(live, asked(["data"]));
     assert.deepEqual(object["data"], { b: "x", theirs: "x" });
-    assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [] });
+    assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [], shifted: [] });
   });
 
   it("leaves the objects of another path alone, though they are empty", () => {
@@ -75,27 +76,25 @@ describe("a release that removes", () => {
       entry(OURS, ["spec.a", "spec.b", "spec.c"]),
       entry("argo", ["spec.a"]),
     ]);
-    const { released, object } = patch(live, asked(["spec.a", "spec.b"]));
-    assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [] });
+    const { released, object } = patch(live, asked(["spec.a", "spec.b"], { kept: ["spec.c"] }));
+    assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
     assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.c"]));
   });
 
   it("leaves a leaf that the schema demands, and says so", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
-    const { released, object } = patch(
-      live,
-      asked(["spec.a", "spec.b"], { isRequired: (path) => String(path) === "spec.a" }),
-    );
-    assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"] });
+    const { released, object } = patch(live, asked(["spec.a", "spec.b"], { shape: shape({}, ["spec.a"]) }));
+    assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
   it("does nothing to a path that is not ours any more", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.a"]), entry(OURS, ["spec.b"])]);
-    assert.deepEqual(planRelease(live, asked(["spec.a"])), {
+    assert.deepEqual(planRelease(live, asked(["spec.a"], { kept: ["spec.b"] })), {
+      again: false,
       operations: [],
-      released: { removed: [], retained: [], blocked: [] },
+      released: { removed: [], retained: [], blocked: [], shifted: [] },
     });
   });
 });
@@ -105,13 +104,13 @@ describe("a release that retains", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.b"]), entry(OURS, ["spec.a"])]);
     const { operations, released, object } = patch(live, asked(["spec.a"], { mode: "Retain", parents: ["spec"] }));
     assert.deepEqual(operations, [guard, { op: "remove", path: "/metadata/managedFields/1" }]);
-    assert.deepEqual(released, { removed: [], retained: ["spec.a"], blocked: [] });
+    assert.deepEqual(released, { removed: [], retained: ["spec.a"], blocked: [], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
   it("keeps our name on the paths that it was not asked about", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
-    const { operations } = patch(live, asked(["spec.a"], { mode: "Retain" }));
+    const { operations } = patch(live, asked(["spec.a"], { mode: "Retain", kept: ["spec.b"] }));
     assert.deepEqual(operations, [
       guard,
       { op: "replace", path: "/metadata/managedFields/0/fieldsV1", value: fieldsOf(["spec.b"]) },
@@ -170,6 +169,7 @@ describe("any release", () => {
   it("removes only leaves that are ours alone, and leaves every other value and every other manager as they are", () => {
     fc.assert(
       fc.property(scene, (some) => {
+        const has = (paths: readonly FieldPath[], path: FieldPath) => paths.some((each) => each.equals(path));
         const entries = [
           ...some.others.map((paths, i) => entry(`other-${i}`, paths)),
           ...(some.ours.length > 0 ? [entry(OURS, some.ours)] : []),
@@ -178,10 +178,10 @@ describe("any release", () => {
         const request = asked(some.asked.map(String), {
           mode: some.mode,
           parents: some.parents.map(String),
-          isRequired: (path) => some.required.some((each) => each.equals(path)),
+          kept: some.ours.filter((path) => !has(some.asked, path)).map(String),
+          shape: shape({}, some.required.map(String)),
         });
         const { released, object, operations } = patch(live, request);
-        const has = (paths: readonly FieldPath[], path: FieldPath) => paths.some((each) => each.equals(path));
         // Who names a parent of our path does not hold the path: it has been one that is written field by field.
         const shared = (path: FieldPath) => some.others.some((held) => has(held, path));
         const gone = some.asked.filter(
@@ -238,7 +238,7 @@ describe("the API server", () => {
     name: "harbor",
   };
   const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
-  const nothing = { removed: [], retained: [], blocked: [] };
+  const nothing = { removed: [], retained: [], blocked: [], shifted: [] };
 
   /** A client that reads `live` and answers patches with the given errors in turn, and then takes them. */
   function clientWith(errors: (ApiError | undefined)[], read: () => KubeObject = () => live) {
@@ -288,7 +288,11 @@ describe("the API server", () => {
 
   it("says that the object is not valid without the value: it stays, and is reported", async () => {
     const { client, patches } = clientWith([answer(422, "Invalid"), undefined]);
-    assert.deepEqual(await release(client, "", ref, asked(["spec.a"])), { ...nothing, blocked: ["spec.a"] });
+    assert.deepEqual(await release(client, "", ref, asked(["spec.a"])), {
+      ...nothing,
+      blocked: ["spec.a"],
+      shifted: [],
+    });
     assert.deepEqual(patches[1]?.[1], { op: "remove", path: "/metadata/managedFields/0" });
   });
 

@@ -1,6 +1,6 @@
 /** What is sent to the API server, and what is made of its refusals. */
 import assert from "node:assert/strict";
-import type { Decision } from "../../../src/apply/decide.ts";
+import { decide } from "../../../src/apply/decide.ts";
 import { writeTarget } from "../../../src/apply/write.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client } from "../../../src/kube/client.ts";
@@ -8,16 +8,8 @@ import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
 import type { Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
+import { shape } from "./managed.ts";
 
-const decision: Decision = {
-  write: true,
-  force: false,
-  acquires: [],
-  parents: [],
-  takenBy: [],
-  strays: [],
-  carried: [],
-};
 const live = {
   apiVersion: "v1",
   kind: "ConfigMap",
@@ -41,7 +33,9 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
     },
   } as unknown as Client;
   const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v"), fromSecret: true }));
-  const desired = { plan: { fields, leftOut: [] }, fieldManager: "inlay/registry/b", conflicts: "Fail" as const };
+  const plan = { fields, leftOut: [] };
+  const desired = { plan, shape: shape(), fieldManager: "inlay/registry/b", conflicts: "Fail" as const };
+  const decision = decide(desired, live, undefined);
   if ((await writeTarget(client, "", ref, desired, decision, live)) === "stale") return "stale";
   return JSON.parse(JSON.stringify(sent));
 }

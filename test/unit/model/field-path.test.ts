@@ -1,11 +1,16 @@
 /** What a path's text means, which texts are refused, and that every path has one text. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { FieldPath, type Segment } from "../../../src/model/field-path.ts";
+import { type Condition, FieldPath, type Segment } from "../../../src/model/field-path.ts";
 import type { Problem } from "../../../src/model/problem.ts";
 
 const parsed = (text: string) => FieldPath.parse(text).segments;
 const key = (text: string): Segment => ({ kind: "key", key: text });
+
+const element = (...conditions: Condition[]): Segment => ({
+  kind: "element",
+  conditions: conditions.toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+});
 
 const text = fc.oneof(
   fc.string({ unit: "binary" }),
@@ -16,7 +21,13 @@ const keySegment: fc.Arbitrary<Segment> = field.map(key);
 const segment: fc.Arbitrary<Segment> = fc.oneof(
   keySegment,
   fc.nat(999_999_999).map((index): Segment => ({ kind: "index", index })),
-  fc.record({ kind: fc.constant("element" as const), key: field, value: text }),
+  fc
+    .uniqueArray(fc.record({ key: field, value: text }), {
+      minLength: 1,
+      maxLength: 3,
+      selector: ({ key: name }) => name,
+    })
+    .map((some): Segment => element(...some)),
 );
 const path = fc.tuple(keySegment, fc.array(segment)).map(([root, rest]) => new FieldPath([root, ...rest]));
 
@@ -41,9 +52,17 @@ describe("a field path", () => {
   it("names an element of a list by its place or by one of its fields", () => {
     assert.deepEqual(parsed("a.b[0].c"), [key("a"), key("b"), { kind: "index", index: 0 }, key("c")]);
     for (const written of ["list[name=web].value", 'list[name="web"].value', 'list["name"="web"].value']) {
-      assert.deepEqual(parsed(written), [key("list"), { kind: "element", key: "name", value: "web" }, key("value")]);
+      assert.deepEqual(parsed(written), [key("list"), element({ key: "name", value: "web" }), key("value")]);
     }
-    assert.deepEqual(parsed("a[ip=10.0.0.1]")[1], { kind: "element", key: "ip", value: "10.0.0.1" });
+    assert.deepEqual(parsed("a[ip=10.0.0.1]")[1], element({ key: "ip", value: "10.0.0.1" }));
+  });
+
+  it("names an element by several of its fields, in any order", () => {
+    const both = element({ key: "name", value: "a,b]c" }, { key: "port", value: "80" });
+    for (const written of ['list[name="a,b]c",port=80]', 'list["port"="80","name"="a,b]c"]']) {
+      assert.deepEqual(parsed(written), [key("list"), both]);
+      assert.equal(FieldPath.parse(written).toString(), 'list[name="a,b]c",port=80]');
+    }
   });
 
   it("is equal to what its own text is read as", () => {
@@ -73,7 +92,9 @@ describe("a field path", () => {
     ["a[*]", 3, "a place [0]"],
     ['a["b"', 3, "in double quotes"],
     ["a[k=", 3, "[name=web]"],
-    ["a[k=v,j=w]", 3, "[name=web]"],
+    ["a[k=v,j]", 3, "[name=web,port=80]"],
+    ["a[k=v,]", 3, "[name=web]"],
+    ["a[k=v,k=w]", 10, "k is asked for twice"],
     ['a["\\x"]', 3, "a JSON string"],
     ["[0].a", 2, "begins with a field"],
     ["[name=web].a", 2, "begins with a field"],
@@ -134,6 +155,25 @@ describe("a field path", () => {
     ]) {
       assert.equal(get(absent), undefined, absent);
     }
+  });
+
+  it("finds the one element that all conditions hold for, and says when there are more", () => {
+    const object = {
+      list: [
+        { name: "web", port: 80, up: true },
+        { name: "web", port: 443 },
+        { name: "db", port: null },
+      ],
+    };
+    const get = (written: string) => FieldPath.parse(written).get(object);
+    assert.equal(get("list[name=web,port=443].port"), 443);
+    assert.equal(get("list[up=true].port"), 80);
+    assert.equal(get("list[name=db,port=80]"), undefined);
+    assert.equal(get("list[port=null]"), undefined);
+    assert.throws(() => get("list[name=web].port"), {
+      reason: "ElementNotUnique",
+      message: /^list\[name=web\] fits 2 elements/,
+    });
   });
 
   it("knows its parent and what stands above it", () => {

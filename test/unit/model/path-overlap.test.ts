@@ -17,6 +17,9 @@ const cases: readonly [a: string, b: string, overlap: boolean][] = [
   ["spec.list[name=web].value", "spec.list[name=db].value", false],
   ["spec.list[name=web].value", "spec.list[port=80].value", true],
   ["spec.list[name=web].value", "spec.list[port=80].other", false],
+  ["spec.list[name=web,port=80]", "spec.list[name=web]", true],
+  ["spec.list[name=web,port=80]", "spec.list[port=80,tls=true]", true],
+  ["spec.list[name=web,port=80]", "spec.list[name=web,port=443]", false],
   ["spec.list[0]", "spec.list.name", false],
 ];
 

@@ -247,9 +247,23 @@ describe("a plan", () => {
     assert.equal(plan(key("spec.a"), key("spec.ab")).length, 2);
   });
 
-  it("writes no elements of lists yet", () => {
-    fails([key("spec.hosts[0].name")], "InvalidPath", "can't be written yet");
-    fails([key("spec.hosts[name=web].host")], "InvalidPath", "can't be written yet");
+  it("writes elements of lists, and appends them only where it says so", () => {
+    const fields = [
+      key("spec.hosts[0].name"),
+      { ...key("spec.hosts[name=web].host"), onMissingElement: "Append" as const },
+    ];
+    assert.deepEqual(
+      planTarget(fields, sources).fields.map(({ path, append }) => [String(path), append]),
+      [
+        ["spec.hosts[0].name", false],
+        ["spec.hosts[name=web].host", true],
+      ],
+    );
+  });
+
+  it("writes no field by which its own element is found", () => {
+    fails([key("spec.hosts[name=web].name")], "InvalidPath", "name is what the element is found by");
+    assert.equal(plan(key("spec.hosts[name=web].parts[host=a].name")).length, 1);
   });
 
   it("can be checked by the names of the sources alone", () => {

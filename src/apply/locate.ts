@@ -1,0 +1,134 @@
+/**
+ * A path of a binding comes in, with the object as it stands and what its schema says of lists; where that is in the
+ * object, and what managedFields call it, goes out. Pure.
+ */
+import { elementsOf, FieldPath, inOrder, notUnique, type Segment, step } from "../model/field-path.ts";
+import type { JsonObject, JsonValue } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import type { TargetShape } from "../model/target-shape.ts";
+
+export interface Place {
+  /**
+   * The path as managedFields have it: elements of map lists by their keys, each with `keys`. It ends at a list whose
+   * elements nobody can hold one by one.
+   */
+  readonly held: FieldPath;
+  /** What tells each element of a map list on the way, in order. */
+  readonly keys: readonly JsonObject[];
+  /** Whether the path goes on within that list: server-side apply can't write it then. */
+  readonly within: boolean;
+  /** The path by places only, as far as there are such elements. */
+  readonly at: FieldPath;
+  /** Why there is no such element; undefined when the path is open to its end. */
+  readonly missing: Problem | undefined;
+  /** Why none can be made by what the path says of it. */
+  readonly untold: Problem | undefined;
+}
+
+/**
+ * Throws Problem: ElementNotUnique, and TypeMismatch where the path and the object differ about what is a list.
+ */
+export function locate(path: FieldPath, shape: TargetShape, live: unknown): Place {
+  let node: unknown = live;
+  let within = false;
+  let missing: Problem | undefined;
+  let untold: Problem | undefined;
+  const [at, held, keys]: [Segment[], Segment[], JsonObject[]] = [[], [], []];
+  for (const [position, segment] of path.segments.entries()) {
+    const here = path.upTo(position);
+    assertFits(node, segment, here, path);
+    if (segment.kind === "key") {
+      at.push(segment);
+      if (!within) held.push(segment);
+      node = step(node, segment);
+      continue;
+    }
+    const list = Array.isArray(node) ? node : [];
+    const place = placeIn(list, segment, path.upTo(position + 1));
+    if (place === undefined) missing ??= notFound(path, here, segment, list);
+    if (place === undefined && segment.kind === "index") untold ??= missing;
+    if (place !== undefined) at.push({ kind: "index", index: place });
+    node = place === undefined ? undefined : list[place];
+    const type = shape.listAt(here);
+    within ||= type.kind !== "map" || isKey(path.segments.slice(position + 1), type.keys);
+    if (within || type.kind !== "map") continue;
+    const told = node === undefined ? newElement(shape, here, segment) : (node as JsonObject);
+    if (told instanceof Problem) {
+      untold ??= told;
+      break;
+    }
+    const own = Object.fromEntries(type.keys.map((key) => [key, told[key] as JsonValue]));
+    keys.push(own);
+    const conditions = Object.entries(own).map(([key, value]) => ({ key, value: String(value) }));
+    held.push({ kind: "element", conditions: inOrder(conditions) });
+  }
+  return { held: new FieldPath(held), keys, within, at: new FieldPath(at), missing, untold };
+}
+
+function newElement(shape: TargetShape, list: FieldPath, segment: Segment): JsonObject | Problem {
+  try {
+    return shape.elementOf(list, conditionsOf(segment));
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
+}
+
+/** The place of the element that a segment names. Throws Problem("ElementNotUnique"). */
+export function placeIn(list: readonly unknown[], segment: Segment, path: FieldPath): number | undefined {
+  if (segment.kind === "index") return segment.index < list.length ? segment.index : undefined;
+  const found = elementsOf(list, conditionsOf(segment));
+  if (found.length > 1) throw notUnique(path, found.length);
+  return found[0];
+}
+
+export const conditionsOf = (segment: Segment) => (segment.kind === "element" ? segment.conditions : []);
+
+/** The keys of an element make it the one that it is: a list whose keys change is changed as a whole. */
+function isKey(rest: readonly Segment[], keys: readonly string[]): boolean {
+  const [leaf] = rest;
+  return rest.length === 1 && leaf?.kind === "key" && keys.includes(leaf.key);
+}
+
+const words = (value: unknown) =>
+  Array.isArray(value) ? "a list" : value !== null && typeof value === "object" ? "an object" : "a single value";
+
+/** What stands there, where the schema leaves it open, may be something else than the path takes it for. */
+function assertFits(node: unknown, segment: Segment, here: FieldPath, path: FieldPath): void {
+  if (node === undefined || node === null) return;
+  if (segment.kind === "key" && Array.isArray(node)) {
+    throw new Problem(
+      "TypeMismatch",
+      `${path}: ${here} is a list in the target; name the element, as in ${here}[name=...]`,
+    );
+  }
+  if (segment.kind === "key" ? typeof node === "object" : Array.isArray(node)) return;
+  const wanted = segment.kind === "key" ? "an object" : "a list";
+  throw new Problem(
+    "TypeMismatch",
+    `${path}: ${here} is ${words(node)} in the target, and the path goes into it as ${wanted}`,
+  );
+}
+
+function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: readonly unknown[]): Problem {
+  const count = elements.length === 1 ? "1 element" : `${elements.length} elements`;
+  const named = list.with(segment);
+  const why =
+    segment.kind === "index"
+      ? `there is no ${named}: the list has ${count}, counted from 0`
+      : `there is no element ${named}; add it to the target, or have it added by onMissingElement: Append`;
+  return new Problem("ElementNotFound", String(named) === String(path) ? why : `${path}: ${why}`);
+}
+
+/** The order of places in an object: a later element of a list comes after. */
+export function byPlace(a: FieldPath, b: FieldPath): number {
+  for (const [n, segment] of a.segments.entries()) {
+    const other = b.segments[n];
+    if (segment.kind === "index" && other?.kind === "index") {
+      if (segment.index !== other.index) return segment.index - other.index;
+    } else if (segment.kind === "key" && other?.kind === "key" && segment.key !== other.key) {
+      return segment.key < other.key ? -1 : 1;
+    }
+  }
+  return a.segments.length - b.segments.length;
+}

@@ -1,0 +1,126 @@
+/**
+ * Values and their places in an object come in; one JSON Patch that puts all of them there, or nothing, goes out. It is for
+ * paths into lists that server-side apply takes as a whole: it leaves every other element as it is. Pure.
+ */
+import type { JsonPatchOperation } from "../kube/client.ts";
+import { FieldPath, type Segment, step } from "../model/field-path.ts";
+import { sameJson } from "../model/json.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
+import type { PlannedField } from "../model/plan.ts";
+import type { TargetShape } from "../model/target-shape.ts";
+import { type Located, locateField } from "./decide.ts";
+import { conditionsOf, placeIn } from "./locate.ts";
+
+/** Lets a JSON Patch hit the version that was read, and no other. Anything else is a 409. */
+export function onlyTo({ metadata }: KubeObject): JsonPatchOperation {
+  return { op: "replace", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
+}
+
+/**
+ * What is replaced is tested: the object's uid, the fields that name an element, and the value that was read. So others may
+ * change the rest at the same time, as often as they like, and a patch that comes late does nothing. What can't be tested
+ * is only right for the version that was read: a place by its number, something that is made, a value of more than
+ * one part. With `byVersion` everything is.
+ */
+export function planPatch(
+  live: KubeObject,
+  fields: readonly Located[],
+  shape: TargetShape,
+  { byVersion = false } = {},
+): JsonPatchOperation[] {
+  const draft = new Draft(live as unknown as JsonObject, shape);
+  for (const { path, value } of fields) draft.put(path, value.reveal());
+  if (byVersion || !draft.isTestable) return [onlyTo(live), ...draft.changes];
+  return [{ op: "test", path: "/metadata/uid", value: live.metadata.uid }, ...draft.tests, ...draft.changes];
+}
+
+/** An object with the values in it. Throws what `locate` throws, and Problem("ElementNotFound"). */
+export function withValues(object: JsonObject, fields: readonly PlannedField[], shape: TargetShape): JsonObject {
+  const draft = new Draft(object, shape);
+  for (const field of fields) {
+    const { path, value } = locateField(field, shape, draft.after);
+    draft.put(path, value.reveal());
+  }
+  return draft.after;
+}
+
+class Draft {
+  readonly tests: JsonPatchOperation[] = [];
+  readonly changes: JsonPatchOperation[] = [];
+  isTestable = true;
+  /** The object with all changes so far: several fields may go into one element that is appended. */
+  readonly after: JsonObject;
+  readonly #shape: TargetShape;
+
+  constructor(object: JsonObject, shape: TargetShape) {
+    this.after = structuredClone(object);
+    this.#shape = shape;
+  }
+
+  put(path: FieldPath, value: JsonValue): void {
+    let node: JsonObject | JsonValue[] = this.after;
+    let at = new FieldPath([]);
+    for (const [position, segment] of path.segments.entries()) {
+      const place = this.#placeOf(node, segment, path.upTo(position + 1));
+      const child = place && (step(node, place) as JsonValue | undefined);
+      const isLast = position === path.segments.length - 1;
+      if (place === undefined || child === undefined || child === null || isLast) {
+        const made = this.#make(path, position, value);
+        if (place === undefined || child === undefined) this.#add(node, at, segment, made);
+        else this.#replace(node, at.with(place), child, made);
+        return;
+      }
+      at = at.with(place);
+      for (const { key } of conditionsOf(segment))
+        this.#test(at.with({ kind: "key", key }), (child as JsonObject)[key]);
+      node = child as JsonObject | JsonValue[];
+    }
+  }
+
+  #placeOf(
+    node: JsonObject | JsonValue[],
+    segment: Segment,
+    path: FieldPath,
+  ): Exclude<Segment, { kind: "element" }> | undefined {
+    if (segment.kind === "key") return segment;
+    this.isTestable &&= segment.kind === "element";
+    const index = placeIn(node as JsonValue[], segment, path);
+    return index === undefined ? undefined : { kind: "index", index };
+  }
+
+  /** What is to stand at the segment of that position so that the value stands at the path's end. */
+  #make(path: FieldPath, position: number, value: JsonValue): JsonValue {
+    const next = path.segments[position + 1];
+    const within = next === undefined ? value : this.#make(path, position + 1, value);
+    const segment = path.segments[position] as Segment;
+    const below = next?.kind === "key" ? { [next.key]: within } : next === undefined ? within : [within];
+    if (segment.kind !== "element" || next === undefined) return below;
+    return { ...this.#shape.elementOf(path.upTo(position), segment.conditions), ...(below as JsonObject) };
+  }
+
+  #add(node: JsonObject | JsonValue[], at: FieldPath, segment: Segment, value: JsonValue): void {
+    this.isTestable = false;
+    const own = structuredClone(value);
+    if (Array.isArray(node)) node.push(own);
+    else if (segment.kind === "key") node[segment.key] = own;
+    const pointer = segment.kind === "key" ? at.with(segment).toJsonPointer() : `${at.toJsonPointer()}/-`;
+    this.changes.push({ op: "add", path: pointer, value });
+  }
+
+  #replace(node: JsonObject | JsonValue[], at: FieldPath, before: JsonValue, value: JsonValue): void {
+    this.#test(at, before);
+    if (sameJson(before, value)) return;
+    const last = at.segments.at(-1);
+    const own = structuredClone(value);
+    if (Array.isArray(node) && last?.kind === "index") node[last.index] = own;
+    else if (!Array.isArray(node) && last?.kind === "key") node[last.key] = own;
+    this.changes.push({ op: "replace", path: at.toJsonPointer(), value });
+  }
+
+  /** The API server compares texts as they are spelled: a number with a fraction, or an object, may be the same and differ. */
+  #test(at: FieldPath, value: JsonValue | undefined): void {
+    const isPlain = typeof value === "string" || typeof value === "boolean" || typeof value === "bigint";
+    if (isPlain || Number.isSafeInteger(value)) this.tests.push({ op: "test", path: at.toJsonPointer(), value });
+    else this.isTestable = false;
+  }
+}

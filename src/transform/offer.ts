@@ -1,0 +1,28 @@
+/** A name that is not there comes in, with those that are; what to say of them goes out. */
+
+const MAX_NAMES = 8;
+
+/** The fields that there are, the likeliest first. */
+export function offer(parent: string, key: string, names: readonly string[]): string {
+  if (names.length === 0) return `${parent} has no fields`;
+  const byDistance = names.map((name) => [distance(key.toLowerCase(), name.toLowerCase()), name] as const);
+  byDistance.sort(([p], [q]) => p - q);
+  const [nearest] = byDistance;
+  const listed = byDistance.slice(0, MAX_NAMES).map(([, name]) => name);
+  const guess = nearest !== undefined && nearest[0] <= 2 ? `did you mean ${nearest[1]}? ` : "";
+  return `${guess}${parent} has ${listed.join(", ")}${names.length > MAX_NAMES ? ", and others" : ""}`;
+}
+
+/** How many letters must be added, removed or changed to make one text the other. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const [line, letter] of [...from].entries()) {
+    row = row.reduce<number[]>((next, above, column) => {
+      if (column === 0) return [line + 1];
+      const changed = (row[column - 1] as number) + (letter === to[column - 1] ? 0 : 1);
+      next.push(Math.min(changed, above + 1, (next[column - 1] as number) + 1));
+      return next;
+    }, []);
+  }
+  return row.at(-1) as number;
+}
