@@ -5,6 +5,7 @@ import type { Discovery } from "./kube/discovery.ts";
 import type { Identity } from "./kube/identity.ts";
 import type { Schemas } from "./kube/schemas.ts";
 import type { SecretBinding } from "./model/binding.ts";
+import type { ObjectRef } from "./model/kube-object.ts";
 import type { Problem } from "./model/problem.ts";
 import type { EventRecorder } from "./report/events.ts";
 import type { Propagation } from "./report/propagation.ts";
@@ -34,6 +35,8 @@ export interface Run {
   account: Problem | undefined;
   /** Why the values don't belong together. */
   differ: Problem | undefined;
+  /** The version of an object that a stream shows: a first read may be as old as that. */
+  seen(ref: ObjectRef): string | undefined;
   /** The versions of all that values come from. */
   inputs: string;
   /** The uids of the objects that values come from. */

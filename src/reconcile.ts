@@ -72,13 +72,13 @@ export class Reconciler {
     if (goneReleased && this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
     this.#settled.delete(key);
 
-    const { account, inputs, sourceUids } = view;
+    const { account, seen, inputs, sourceUids } = view;
     const sources = await readSources(references, view, (ref, name) =>
-      readSource(client, identity, ref, missingPolicyOf(binding, name)),
+      readSource(client, identity, ref, missingPolicyOf(binding, name), view.seen(ref)),
     );
     const { requireSame } = binding.spec;
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
-    const run: Run = { parts: this.#parts, binding, identity, account, differ, inputs, sourceUids };
+    const run: Run = { parts: this.#parts, binding, identity, account, differ, seen, inputs, sourceUids };
     const named = references.targets.map((each) => ({ ...each, record: recordFor(binding, each.target, each.ref) }));
     const left = await releaseUnnamed(run, new Set(named.map(({ record }) => record)));
     const prepared = await Promise.all(

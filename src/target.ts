@@ -114,7 +114,7 @@ interface Examined {
 
 /** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
 async function examine(
-  { parts, binding, identity, differ }: Run,
+  { parts, binding, identity, differ, seen }: Run,
   target: Target,
   ref: ObjectRef | Problem,
   record: TargetStatus,
@@ -126,15 +126,15 @@ async function examine(
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
   const schema = await parts.schemas.of(ref.resource);
-  const read = () => attempt(readTarget(parts.client, identity, ref));
-  const seen = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
-  const kept = seen && (seen instanceof Problem ? [] : writtenOnce(target, record, seen));
+  const read = () => attempt(readTarget(parts.client, identity, ref, seen(ref)));
+  const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
+  const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
   const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
   const planned = planTarget(due, sources, schema && schemaIn(schema.root, schema.resolve));
   const plan: Plan = kept === undefined ? planned : { ...planned, kept };
   // Sources of different states remove nothing either.
   if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;
-  const live = target.create ? undefined : (seen ?? (await read()));
+  const live = target.create ? undefined : (once ?? (await read()));
   if (live instanceof Problem) throw missingOf(plan) ?? live;
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
   if (schema && target.create) checkManifest(manifestOf(target), schema.root, schema.resolve);

@@ -48,7 +48,16 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding, since
   const ending = await attempt(isTerminating(parts, namespace));
   const account =
     ending === true ? undefined : await accountProblem(parts, identity, namespace, binding.spec.serviceAccountName);
-  const run: Run = { parts, binding, identity, account, differ: undefined, inputs: "", sourceUids: [] };
+  const run: Run = {
+    parts,
+    binding,
+    identity,
+    account,
+    differ: undefined,
+    seen: () => undefined,
+    inputs: "",
+    sourceUids: [],
+  };
   let problem: Problem | undefined;
   for (const record of binding.status?.targets ?? []) {
     const there = record.namespace ?? "";

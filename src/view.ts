@@ -15,6 +15,8 @@ export interface View {
   account: Problem | undefined;
   /** Why an object can't be worked with: it could not be resolved, or can't be watched. */
   problemOf(ref: ObjectRef | Problem): Problem | undefined;
+  /** The version of an object that its stream shows. */
+  seen(ref: ObjectRef): string | undefined;
   /** The versions of the spec and of everything that values come from. */
   inputs: string;
   /** The uids of the objects that values come from. */
@@ -65,6 +67,7 @@ export function viewOf(
     pending: [...looks.values()].some(({ phase }) => phase === "pending"),
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
     problemOf,
+    seen: (ref) => looks.get(ref)?.version?.resourceVersion,
     inputs: [binding.metadata.generation, ...sourceRefs.map((ref) => textOf(ref, looks.get(ref)))].join(),
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     fingerprint: (now, written) =>

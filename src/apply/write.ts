@@ -13,10 +13,15 @@ import { byPlace } from "./locate.ts";
 import { onlyTo, planPatch } from "./patch.ts";
 import { giveUp } from "./release.ts";
 
-/** The target as a binding's account sees it. Throws Problem. */
-export async function readTarget(client: Client, identity: Identity, ref: ObjectRef): Promise<KubeObject> {
+/** The target as a binding's account sees it, as it is or at least as new as the version that was seen. Throws Problem. */
+export async function readTarget(
+  client: Client,
+  identity: Identity,
+  ref: ObjectRef,
+  seen?: string,
+): Promise<KubeObject> {
   try {
-    return await client.get(identity, ref);
+    return await client.get(identity, ref, seen);
   } catch (error) {
     if (isStatus(error, 404) && error.reason === "NotFound") throw targetNotFound(ref);
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "get");

@@ -12,6 +12,9 @@ const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
 const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
+/** How a server answers that does not know a version: one that lags behind others, or that serves an API in its own way. */
+const NOT_SEEN = [400, 410, 504];
+
 export interface JsonPatchOperation {
   op: "test" | "add" | "replace" | "remove";
   path: string;
@@ -47,8 +50,21 @@ export class Client {
     this.#writes = writes;
   }
 
-  get<T = KubeObject>(identity: Identity, { resource, namespace, name }: ObjectRef): Promise<T> {
-    return this.#transport.request<T>({ method: "GET", path: pathOf(resource, namespace, name), identity });
+  /**
+   * The object as it is; or as it was at `seen`, a version of it that a watch brought, or later. The API server answers
+   * that from its memory, without asking etcd, at half the cost.
+   */
+  async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
+    const { resource, namespace, name } = ref;
+    const path = pathOf(resource, namespace, name);
+    if (seen === undefined) return this.#transport.request<T>({ method: "GET", path, identity });
+    const query = new URLSearchParams({ resourceVersion: seen });
+    try {
+      return await this.#transport.request<T>({ method: "GET", path: `${path}?${query}`, identity });
+    } catch (error) {
+      if (!(error instanceof ApiError) || !NOT_SEEN.includes(error.status)) throw error;
+      return this.get<T>(identity, ref);
+    }
   }
 
   /** Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. */

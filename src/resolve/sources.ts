@@ -16,16 +16,17 @@ interface DataObject {
 
 type Entry = readonly [key: string, bytes: SecretValue<Uint8Array>];
 
-/** Reads one source. What keeps it from being read is a result, since other targets may not need it. */
+/** Reads one source, of the version that was seen or later. What keeps it from being read is a result, since other targets may not need it. */
 export async function readSource(
   client: Client,
   identity: Identity,
   ref: ObjectRef,
   policy: MissingPolicy,
+  seen: string | undefined,
 ): Promise<LiveSource | Problem> {
   const description = describeObject(ref.resource.kind, ref.namespace, ref.name);
   try {
-    const read = await client.get<DataObject>(identity, ref);
+    const read = await client.get<DataObject>(identity, ref, seen);
     const base = { description, policy, annotations: new SecretValue(read.metadata.annotations ?? {}) };
     if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
     if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };

@@ -74,6 +74,29 @@ function recording(answer: unknown = {}) {
 describe("the client", () => {
   const path = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
 
+  it("reads an object as it is, or as new as it was seen at least", async () => {
+    const { client, last } = recording();
+    await client.get("me", ref);
+    assert.deepEqual(last(), { method: "GET", path, query: {}, identity: "me", body: null });
+    await client.get("me", ref, "42");
+    assert.deepEqual(last().query, { resourceVersion: "42" });
+  });
+
+  it("reads an object as it is where the version that was seen is not known", async () => {
+    for (const status of [504, 410, 400, 404]) {
+      const asked: string[] = [];
+      const request = async <T>({ path: asks }: Request) => {
+        asked.push(asks);
+        if (asks.includes("?")) throw new ApiError("GET /x", status, "Timeout");
+        return { metadata: { name: "harbor" } } as T;
+      };
+      const read = new Client({ request } as Transport).get("me", ref, "42");
+      if (status === 404) await assert.rejects(read, { status });
+      else assert.equal((await read).metadata.name, "harbor");
+      assert.deepEqual(asked, [`${path}?resourceVersion=42`, path].slice(0, status === 404 ? 1 : 2));
+    }
+  });
+
   it("applies the leaves under the object's name and uid, so that nothing is created, and asks for metadata alone", async () => {
     const { client, last } = recording();
     const leaves = { spec: { a: 1 }, metadata: { annotations: { x: "y" }, name: "other", uid: "other" } };
