@@ -81,6 +81,37 @@ const acmeCaRow: Row = {
   ],
 };
 
+const route53 = { region: "eu-central-1", role: "arn:aws:iam::000000000000:role/dns" };
+const zoneRow: Row = {
+  number: 7,
+  title: "a solver in a ClusterIssuer's list gets its hosted zone, and the others stay",
+  configMaps: ["zone"],
+  values: () => ({ zone: { id: secretText("zone") } }),
+  targets: [
+    {
+      ...issuer,
+      name: "with-zone",
+      object: {
+        spec: {
+          acme: {
+            server,
+            privateKeySecretRef: { name: "acme-account" },
+            solvers: [
+              { selector: { dnsZones: ["example.com"] }, dns01: { route53 } },
+              { http01: { ingress: { ingressClassName: "nginx" } } },
+            ],
+          },
+        },
+      },
+      entry: {
+        fields: [{ path: "spec.acme.solvers[0].dns01.route53.hostedZoneID", from: { source: "zone", key: "id" } }],
+      },
+      arrives: ({ zone }) => [[["spec", "acme", "solvers", 0, "dns01", "route53", "hostedZoneID"], zone.id]],
+      operation: "Update",
+    },
+  ],
+};
+
 const extensionRow: Row = {
   number: 8,
   title: "an ExtensionConfig trusts the CA of a Secret, base64 there and base64 here",
@@ -123,4 +154,4 @@ const routeRow: Row = {
   ],
 };
 
-export const certificates: Row[] = [accountRow, appRoleRow, acmeCaRow, extensionRow, routeRow];
+export const certificates: Row[] = [accountRow, appRoleRow, acmeCaRow, zoneRow, extensionRow, routeRow];

@@ -2,6 +2,48 @@
 import { secretText } from "../../controller/hunted.ts";
 import type { Row } from "../row.ts";
 
+const connectRow: Row = {
+  number: 11,
+  title: "a KafkaConnect takes its user, and a system property by its name",
+  values: () => ({ connect: { username: secretText("user"), license: secretText("license") } }),
+  targets: [
+    {
+      apiVersion: "kafka.strimzi.io/v1",
+      kind: "KafkaConnect",
+      plural: "kafkaconnects",
+      name: "connect",
+      object: {
+        spec: {
+          bootstrapServers: "kafka:9092",
+          groupId: "connect",
+          authentication: { type: "scram-sha-512", passwordSecret: { secretName: "connect", password: "password" } },
+          jvmOptions: {
+            javaSystemProperties: [
+              { name: "user.timezone", value: "UTC" },
+              { name: "connector.license" },
+              { name: "connector.mode", value: "strict" },
+            ],
+          },
+        },
+      },
+      entry: {
+        fields: [
+          { path: "spec.authentication.username", from: { source: "connect", key: "username" } },
+          {
+            path: "spec.jvmOptions.javaSystemProperties[name=connector.license].value",
+            from: { source: "connect", key: "license" },
+          },
+        ],
+      },
+      arrives: ({ connect }) => [
+        [["spec", "authentication", "username"], connect.username],
+        [["spec", "jvmOptions", "javaSystemProperties", 1, "value"], connect.license],
+      ],
+      operation: "Update",
+    },
+  ],
+};
+
 const sinkRow: Row = {
   number: 12,
   title: "a KafkaSink is made with a list of servers out of one text",
@@ -20,6 +62,37 @@ const sinkRow: Row = {
         create: { manifest: { spec: { topic: "orders", numPartitions: 3, replicationFactor: 1 } } },
       },
       arrives: ({ kafka }) => [[["spec", "bootstrapServers"], kafka["bootstrap.servers"].split(",")]],
+    },
+  ],
+};
+
+const scaledRow: Row = {
+  number: 13,
+  title: "a trigger of a ScaledObject gets an entry of its metadata, and the other triggers stay",
+  values: () => ({ queue: { url: `https://sqs.example.com/${secretText("queue")}` } }),
+  targets: [
+    {
+      apiVersion: "keda.sh/v1alpha1",
+      kind: "ScaledObject",
+      plural: "scaledobjects",
+      name: "worker",
+      object: {
+        spec: {
+          scaleTargetRef: { name: "worker" },
+          triggers: [
+            {
+              type: "cron",
+              metadata: { timezone: "UTC", start: "0 8 * * *", end: "0 18 * * *", desiredReplicas: "2" },
+            },
+            { type: "aws-sqs-queue", name: "orders", metadata: { queueLength: "5", awsRegion: "eu-central-1" } },
+          ],
+        },
+      },
+      entry: {
+        fields: [{ path: "spec.triggers[name=orders].metadata.queueURL", from: { source: "queue", key: "url" } }],
+      },
+      arrives: ({ queue }) => [[["spec", "triggers", 1, "metadata", "queueURL"], queue.url]],
+      operation: "Update",
     },
   ],
 };
@@ -62,4 +135,4 @@ const rabbitRow: Row = {
   ],
 };
 
-export const messaging: Row[] = [sinkRow, rabbitRow];
+export const messaging: Row[] = [connectRow, sinkRow, scaledRow, rabbitRow];

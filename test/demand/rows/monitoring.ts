@@ -1,6 +1,63 @@
 /** Rows of who measures, and who is told. */
-import { secretText } from "../../controller/hunted.ts";
+import { randomInt } from "node:crypto";
+import { hunt, secretText } from "../../controller/hunted.ts";
 import { base64, type Row } from "../row.ts";
+
+const alertmanager = {
+  apiVersion: "monitoring.coreos.com/v1alpha1",
+  kind: "AlertmanagerConfig",
+  plural: "alertmanagerconfigs",
+};
+
+const botToken = { name: "telegram", key: "token" };
+const alertRow: Row = {
+  number: 15,
+  title: "an AlertmanagerConfig takes a chat's id as a negative integer of 64 bits, and a mail server's host and port",
+  values: () => ({
+    telegram: { chat: hunt(`-1${randomInt(1e11, 1e12)}`) },
+    mail: { host: secretText("smtp"), port: "587" },
+  }),
+  targets: [
+    {
+      ...alertmanager,
+      name: "made",
+      entry: {
+        fields: [
+          { path: "spec.receivers[name=team].telegramConfigs[0].chatID", from: { source: "telegram", key: "chat" } },
+        ],
+        create: {
+          manifest: {
+            spec: {
+              route: { receiver: "team" },
+              receivers: [{ name: "nobody" }, { name: "team", telegramConfigs: [{ botToken, sendResolved: true }] }],
+            },
+          },
+        },
+      },
+      arrives: ({ telegram }) => [[["spec", "receivers", 1, "telegramConfigs", 0, "chatID"], Number(telegram.chat)]],
+    },
+    {
+      ...alertmanager,
+      name: "kept",
+      object: {
+        spec: {
+          route: { receiver: "team" },
+          receivers: [
+            { name: "nobody" },
+            { name: "team", emailConfigs: [{ to: "team@example.com", from: "alerts@example.com" }] },
+          ],
+        },
+      },
+      entry: {
+        fields: [
+          { path: "spec.receivers[name=team].emailConfigs[0].smarthost", template: "{{mail.host}}:{{mail.port}}" },
+        ],
+      },
+      arrives: ({ mail }) => [[["spec", "receivers", 1, "emailConfigs", 0, "smarthost"], `${mail.host}:${mail.port}`]],
+      operation: "Update",
+    },
+  ],
+};
 
 const collectorRow: Row = {
   number: 19,
@@ -41,4 +98,4 @@ const collectorRow: Row = {
   ],
 };
 
-export const monitoring: Row[] = [collectorRow];
+export const monitoring: Row[] = [alertRow, collectorRow];

@@ -1,8 +1,9 @@
 /** Rows of buckets and databases. */
 import { secretText } from "../../controller/hunted.ts";
-import { bucketInfo, type Row } from "../row.ts";
+import { base64, bucketInfo, pem, type Row } from "../row.ts";
 
 const objectStore = { apiVersion: "barmancloud.cnpg.io/v1", kind: "ObjectStore", plural: "objectstores" };
+const location = { apiVersion: "velero.io/v1", kind: "BackupStorageLocation", plural: "backupstoragelocations" };
 
 const objectStoreRow: Row = {
   number: 2,
@@ -56,6 +57,93 @@ const objectStoreRow: Row = {
         [["spec", "configuration", "destinationPath"], `s3://${claim.BUCKET_NAME}/shop`],
         [["spec", "configuration", "endpointURL"], `https://${claim.BUCKET_HOST}:443`],
       ],
+    },
+  ],
+};
+
+const veleroRow: Row = {
+  number: 3,
+  title: "backup locations of OADP and Velero join a bucket claim's ConfigMap and Secret",
+  configMaps: ["claim"],
+  values: () => ({
+    claim: { BUCKET_NAME: secretText("claimed"), BUCKET_HOST: secretText("host") },
+    tls: { "ca.crt": pem() },
+  }),
+  targets: [
+    {
+      apiVersion: "oadp.openshift.io/v1alpha1",
+      kind: "DataProtectionApplication",
+      plural: "dataprotectionapplications",
+      name: "made",
+      entry: {
+        fields: [
+          {
+            path: "spec.backupLocations[0].velero.objectStorage.bucket",
+            from: { source: "claim", key: "BUCKET_NAME" },
+          },
+          { path: "spec.backupLocations[0].velero.config.s3Url", template: "https://{{claim.BUCKET_HOST}}" },
+          { path: "spec.backupLocations[0].velero.objectStorage.caCert", from: { source: "tls", key: "ca.crt" } },
+        ],
+        create: {
+          manifest: {
+            spec: {
+              configuration: { velero: { defaultPlugins: ["openshift", "aws"] } },
+              backupLocations: [
+                {
+                  velero: {
+                    provider: "aws",
+                    default: true,
+                    config: { region: "eu-central-1" },
+                    credential: { name: "cloud-credentials", key: "cloud" },
+                    objectStorage: { prefix: "velero" },
+                  },
+                },
+              ],
+            },
+          },
+        },
+      },
+      arrives: ({ claim, tls }) => {
+        const velero = ["spec", "backupLocations", 0, "velero"];
+        return [
+          [[...velero, "objectStorage", "bucket"], claim.BUCKET_NAME],
+          [[...velero, "objectStorage", "caCert"], base64(tls["ca.crt"])],
+          [[...velero, "config", "s3Url"], `https://${claim.BUCKET_HOST}`],
+        ];
+      },
+    },
+    {
+      ...location,
+      name: "made",
+      entry: {
+        fields: [
+          { path: "spec.objectStorage.bucket", from: { source: "claim", key: "BUCKET_NAME" } },
+          { path: "spec.config.s3Url", template: "https://{{claim.BUCKET_HOST}}" },
+          { path: "spec.objectStorage.caCert", from: { source: "tls", key: "ca.crt" } },
+        ],
+        create: { manifest: { spec: { provider: "aws", objectStorage: { prefix: "velero" } } } },
+      },
+      arrives: ({ claim, tls }) => [
+        [["spec", "objectStorage", "bucket"], claim.BUCKET_NAME],
+        [["spec", "objectStorage", "caCert"], base64(tls["ca.crt"])],
+        [["spec", "config", "s3Url"], `https://${claim.BUCKET_HOST}`],
+      ],
+    },
+    {
+      ...location,
+      name: "kept",
+      object: { spec: { provider: "aws", objectStorage: { bucket: "kept" } } },
+      entry: {
+        fields: [
+          { path: "spec.config.s3Url", template: "https://{{claim.BUCKET_HOST}}" },
+          { path: "spec.objectStorage.caCert", from: { source: "tls", key: "ca.crt" } },
+        ],
+      },
+      arrives: ({ claim, tls }) => [
+        [["spec", "objectStorage", "caCert"], base64(tls["ca.crt"])],
+        [["spec", "config", "s3Url"], `https://${claim.BUCKET_HOST}`],
+      ],
+      operation: "Apply",
     },
   ],
 };
@@ -153,4 +241,4 @@ const clickHouseRow: Row = {
   ],
 };
 
-export const storage: Row[] = [objectStoreRow, cloneRow, clickHouseRow];
+export const storage: Row[] = [objectStoreRow, veleroRow, cloneRow, clickHouseRow];

@@ -3,6 +3,43 @@ import { randomInt } from "node:crypto";
 import { secretText } from "../../controller/hunted.ts";
 import type { Row } from "../row.ts";
 
+const jwksRow: Row = {
+  number: 16,
+  title: "a rule of a RequestAuthentication gets a key as the JSON text of a key set, and the other rules stay",
+  values: () => ({ jwt: { kid: secretText("kid"), key: `${secretText("hmac")}~~>` } }),
+  targets: [
+    {
+      apiVersion: "security.istio.io/v1",
+      kind: "RequestAuthentication",
+      plural: "requestauthentications",
+      name: "shop",
+      object: {
+        spec: {
+          selector: { matchLabels: { app: "shop" } },
+          jwtRules: [
+            { issuer: "https://other.example.com", jwksUri: "https://other.example.com/jwks" },
+            { issuer: "https://login.example.com", forwardOriginalToken: true },
+          ],
+        },
+      },
+      entry: {
+        fields: [
+          {
+            path: 'spec.jwtRules[issuer="https://login.example.com"].jwks',
+            template: '{"keys":[{"kty":"oct","alg":"HS256","kid":{{json jwt.kid}},"k":"{{base64url jwt.key}}"}]}',
+          },
+        ],
+      },
+      arrives: ({ jwt }) => {
+        const k = Buffer.from(jwt.key).toString("base64url");
+        const jwks = JSON.stringify({ keys: [{ kty: "oct", alg: "HS256", kid: jwt.kid, k }] });
+        return [[["spec", "jwtRules", 1, "jwks"], jwks]];
+      },
+      operation: "Update",
+    },
+  ],
+};
+
 const middlewareRow: Row = {
   number: 20,
   title: "a Middleware of Traefik adds a token to each request",
@@ -55,4 +92,4 @@ const kongRow: Row = {
   ],
 };
 
-export const traffic: Row[] = [middlewareRow, kongRow];
+export const traffic: Row[] = [jwksRow, middlewareRow, kongRow];
