@@ -29,7 +29,7 @@ import {
 } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import type { Plan, PlannedField } from "./model/plan.ts";
-import { Problem } from "./model/problem.ts";
+import { NotMeant, Problem } from "./model/problem.ts";
 import { SecretValue } from "./model/secret-value.ts";
 import type { TargetShape } from "./model/target-shape.ts";
 import type { Run } from "./parts.ts";
@@ -185,15 +185,20 @@ export async function syncWhole(run: Run, prepared: ReadyWhole, tries = TRIES): 
     return { record, written, ...said() };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return { record: prepared.record, problem: error };
+    return failed(prepared.record, error);
   }
+}
+
+/** A target that is not as it should be, unless nobody can have meant it. */
+export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
+  return record.selected && problem instanceof NotMeant ? { record, note: problem.message } : { record, problem };
 }
 
 async function syncAgain(run: Run, { wanted, record }: ReadyWhole, tries: number): Promise<TargetOutcome> {
   const problem = new Problem("Unavailable", "the object changes faster than it can be written; it is tried again");
   if (tries === 0) return { record, problem };
   const again = await decided(run, wanted, record);
-  return "problem" in again ? again : syncWhole(run, again, tries);
+  return "problem" in again ? failed(again.record, again.problem) : syncWhole(run, again, tries);
 }
 
 function accessOf({ parts, identity, binding }: Run, { target, ref }: Wanted): Access {
@@ -229,7 +234,7 @@ function isSourceOf({ metadata, spec }: SecretBinding, { resource, namespace, na
 }
 
 function ownSource(ref: ObjectRef): Problem {
-  return new Problem("InvalidBinding", `${describe(ref)} is a source of this binding, which can't make what it reads`);
+  return new NotMeant("InvalidBinding", `${describe(ref)} is a source of this binding, which can't make what it reads`);
 }
 
 class NotMade extends Problem {

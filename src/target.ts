@@ -1,7 +1,15 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
 import { type Decision, type Desired, decide, recordedPaths, waitingIn } from "./apply/decide.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
-import { isMadeOnce, MADE_ONCE, prepareWhole, type ReadyWhole, syncWhole, withoutNamespace } from "./creation.ts";
+import {
+  failed,
+  isMadeOnce,
+  MADE_ONCE,
+  prepareWhole,
+  type ReadyWhole,
+  syncWhole,
+  withoutNamespace,
+} from "./creation.ts";
 import { contended } from "./fight.ts";
 import { attempt } from "./kube/refusal.ts";
 import {
@@ -181,7 +189,7 @@ const TRIES = 5;
 
 /** Writes what was prepared, unless it stands there already or somebody keeps changing it back. */
 export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): Promise<TargetOutcome> {
-  if ("problem" in prepared) return { record: prepared.record, problem: prepared.problem };
+  if ("problem" in prepared) return failed(prepared.record, prepared.problem);
   if ("note" in prepared) return prepared;
   if ("whole" in prepared) return syncWhole(run, prepared);
   const { parts, binding } = run;

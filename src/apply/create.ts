@@ -10,7 +10,7 @@ import type { TargetStatus } from "../model/binding.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { CREATED_BY } from "../model/manifest.ts";
-import { type Healing, Problem } from "../model/problem.ts";
+import { type Healing, NotMeant, Problem } from "../model/problem.ts";
 import { immutableProblem } from "./immutable.ts";
 import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
 import { onlyTo } from "./patch.ts";
@@ -155,7 +155,7 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (error.status === 404 && error.subject.resource === "namespaces") return noNamespace(ref, "soon");
   if (!error.namespaceEnds) return undefined;
   const message = `namespace ${ref.namespace} is being deleted; nothing can be made in it`;
-  return new Problem("TargetNotFound", message, "late");
+  return new NotMeant("TargetNotFound", message, "late");
 }
 
 export function noNamespace({ resource, namespace, name }: ObjectRef, healing: Healing): Problem {

@@ -55,6 +55,9 @@ export class Problem extends Error {
   }
 }
 
+/** What keeps an object from being made only if it was named: selected with others, it was not meant, and is left alone. */
+export class NotMeant extends Problem {}
+
 /** What a source says is to become of the fields that need what is not there. */
 export interface MissingPolicy {
   readonly onMissing: "Wait" | "Remove";
