@@ -79,7 +79,7 @@ export async function prepareWhole(
   record: TargetStatus,
 ): Promise<ReadyWhole | Failed> {
   const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? run.differ };
-  return await decided(run, wanted, record);
+  return await decided(run, wanted, record, run.seen(ref));
 }
 
 /** Where there is no namespace there are no rights in it, and nobody can grant any. */
@@ -94,17 +94,17 @@ export async function withoutNamespace({ parts }: Run, ref: ObjectRef | Problem,
 }
 
 /** What to do with the object as it is now. Nothing of one that others made is recorded as ours. */
-async function decided(run: Run, wanted: Wanted, record: TargetStatus): Promise<ReadyWhole | Failed> {
-  const outcome = await attempt(decideOn(run, wanted, record));
+async function decided(run: Run, wanted: Wanted, record: TargetStatus, seen?: string): Promise<ReadyWhole | Failed> {
+  const outcome = await attempt(decideOn(run, wanted, record, seen));
   if (!(outcome instanceof Problem)) return outcome;
   return { record: outcome instanceof NotMade && record.created ? withoutHoldings(record) : record, problem: outcome };
 }
 
 /** Throws Problem. */
-async function decideOn(run: Run, wanted: Wanted, record: TargetStatus): Promise<ReadyWhole> {
+async function decideOn(run: Run, wanted: Wanted, record: TargetStatus, seen?: string): Promise<ReadyWhole> {
   const { target, ref, plan, shape, missing } = wanted;
   if (isSourceOf(run.binding, ref)) throw ownSource(ref);
-  const live = await findObject(accessOf(run, wanted));
+  const live = await findObject(accessOf(run, wanted), seen);
   const onRelease = onReleaseOf(run.binding, target);
   const isNew = record.created !== true;
   const compose = (fields: readonly PlannedField[]) =>

@@ -23,10 +23,13 @@ export interface Access {
   verbs: readonly string[];
 }
 
-/** Undefined when there is no such object. Throws Problem. */
-export async function findObject({ client, identity, ref, verbs }: Access): Promise<KubeObject | undefined> {
+/** The object as it is, or at least as new as the version that was seen; undefined when there is none. Throws Problem. */
+export async function findObject(
+  { client, identity, ref, verbs }: Access,
+  seen?: string,
+): Promise<KubeObject | undefined> {
   try {
-    return await client.get(identity, ref);
+    return await client.get(identity, ref, seen);
   } catch (error) {
     if (isStatus(error, 404) && error.reason === "NotFound") return undefined;
     throw refusal(error, { identity, ref, verbs }, "get");
