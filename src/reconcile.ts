@@ -22,7 +22,7 @@ import type { Parts, Run } from "./parts.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
 import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
-import { readSource } from "./resolve/sources.ts";
+import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
 import { type Prepared, prepareTarget, syncTarget } from "./target.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
@@ -72,12 +72,13 @@ export class Reconciler {
     if (goneReleased && this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
     this.#settled.delete(key);
 
-    const { account, seen, inputs, sourceUids } = view;
+    const { account, seen, sourceUids } = view;
     const sources = await readSources(references, view, (ref, name) =>
       readSource(client, identity, ref, missingPolicyOf(binding, name), view.seen(ref)),
     );
     const { requireSame } = binding.spec;
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
+    const inputs = inputsOf(binding.metadata.generation, sources.values());
     const run: Run = { parts: this.#parts, binding, identity, account, differ, seen, inputs, sourceUids };
     const named = references.targets.map((each) => ({ ...each, record: recordFor(binding, each.target, each.ref) }));
     const left = await releaseUnnamed(run, new Set(named.map(({ record }) => record)));

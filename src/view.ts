@@ -17,8 +17,6 @@ export interface View {
   problemOf(ref: ObjectRef | Problem): Problem | undefined;
   /** The version of an object that its stream shows. */
   seen(ref: ObjectRef): string | undefined;
-  /** The versions of the spec and of everything that values come from. */
-  inputs: string;
   /** The uids of the objects that values come from. */
   sourceUids: string[];
   /** All that the outcome depends on, with the versions that writes of ours have made since. */
@@ -68,7 +66,6 @@ export function viewOf(
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
     problemOf,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
-    inputs: [binding.metadata.generation, ...sourceRefs.map((ref) => textOf(ref, looks.get(ref)))].join(),
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     fingerprint: (now, written) =>
       [

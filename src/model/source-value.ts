@@ -9,6 +9,8 @@ import type { SecretValue } from "./secret-value.ts";
  */
 export type LiveSource = {
   readonly description: string;
+  /** Changes with all that is in it. */
+  readonly version: string;
   /** What becomes of the fields that need what is not in it. */
   readonly policy: MissingPolicy;
 } & (

@@ -27,17 +27,26 @@ export async function readSource(
   const description = describeObject(ref.resource.kind, ref.namespace, ref.name);
   try {
     const read = await client.get<DataObject>(identity, ref, seen);
-    const base = { description, policy, annotations: new SecretValue(read.metadata.annotations ?? {}) };
+    const version = `${read.metadata.uid}/${read.metadata.resourceVersion}`;
+    const base = { description, version, policy, annotations: new SecretValue(read.metadata.annotations ?? {}) };
     if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
     if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };
     return { kind: "object", ...base, object: new SecretValue(read as unknown as JsonObject) };
   } catch (error) {
     if (isStatus(error, 404) && error.reason === "NotFound") {
       const problem = new Problem("SourceNotFound", `there is no ${description}; the binding waits for it`);
-      return { kind: "absent", description, policy, problem };
+      return { kind: "absent", description, version: "none", policy, problem };
     }
     return refusal(error, { identity, ref, verbs: READ_VERBS }, "get");
   }
+}
+
+/** The versions of a binding's spec and of its sources as they were read: what a stream has brought may be older. */
+export function inputsOf(generation: number | undefined, sources: Iterable<LiveSource | Problem>): string {
+  return [
+    generation,
+    ...[...sources].map((source) => (source instanceof Problem ? source.reason : source.version)),
+  ].join();
 }
 
 const isData = ({ resource }: ObjectRef, plural: string) => resource.group === "" && resource.plural === plural;

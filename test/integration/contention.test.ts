@@ -37,6 +37,36 @@ function rivalOf(team: Team, manager: string): { stop(): Promise<void> } {
 
 const contended = (binding: AnyObject) => binding.status.conditions[0];
 
+describe("a target of which somebody keeps changing other fields", () => {
+  it("takes every new value at once, and nobody is said to fight", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    let stopped = false;
+    const busy = (async () => {
+      for (let n = 0; !stopped; n++) {
+        await team.editS3({ rootdirectory: `/${n}` }, "busy");
+        await pause(5);
+      }
+    })();
+    try {
+      for (let n = 0; n < 25; n++) {
+        const accessKeyID = secretText("rotated");
+        await team.secret("bucket", { accessKeyID });
+        await eventually(async () => assert.equal((await team.s3()).accesskey, accessKeyID), 5_000);
+      }
+    } finally {
+      stopped = true;
+      await busy;
+    }
+    const events = await team.events("harbor-s3");
+    assert.deepEqual(
+      events.filter(({ reason }) => reason === "Contended"),
+      [],
+    );
+    await team.until("harbor-s3", "Synced");
+  });
+});
+
 describe("a field that somebody keeps changing back", () => {
   it("is written a handful of times, more and more rarely, and the condition names him", async () => {
     const team = await newTeam();

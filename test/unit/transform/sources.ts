@@ -16,6 +16,7 @@ export function secret(
     kind: "data",
     isSecret,
     description,
+    version: "1",
     policy,
     annotations: new SecretValue(annotations),
     data: new Map(data),
@@ -29,6 +30,7 @@ export function object(
   return {
     kind: "object",
     description,
+    version: "1",
     policy,
     annotations: new SecretValue(annotations),
     object: new SecretValue(value),
@@ -37,5 +39,11 @@ export function object(
 
 /** A source that is not there. */
 export function absent(policy = wait, description = "Secret registry/lost"): LiveSource {
-  return { kind: "absent", description, policy, problem: new Problem("SourceNotFound", `there is no ${description}`) };
+  return {
+    kind: "absent",
+    description,
+    version: "none",
+    policy,
+    problem: new Problem("SourceNotFound", `there is no ${description}`),
+  };
 }
