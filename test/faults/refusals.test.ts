@@ -1,0 +1,121 @@
+/** An API server that refuses: it is asked again until it grants, nothing is undone meanwhile, nothing is written twice. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { usualRules } from "../controller/team.ts";
+import { Behind } from "./behind.ts";
+
+const RBAC = "/apis/rbac.authorization.k8s.io/v1";
+const FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1";
+
+describe("when the API server refuses", function () {
+  this.timeout("2m");
+  let behind: Behind;
+
+  before(async () => {
+    behind = await Behind.start(40);
+  });
+  after(() => behind.stop());
+
+  it("a binding's account with 403 on list and watch, what was written stays, and it goes on once it may again", async () => {
+    const { fleet, proxy } = behind;
+    const { team } = fleet;
+    const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+    await team.revoke();
+    proxy.cut();
+    await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden")));
+    await fleet.rotate();
+    await eventually(async () => assert.ok((await behind.streams("failed")) > 0));
+    assert.deepEqual(await fleet.generations(), before);
+    await team.grant(usualRules, { role: "again" });
+    await fleet.inStep();
+    await behind.writtenOnce(mark, before);
+    await behind.isWell();
+  });
+
+  it("the controller itself with 403, it is not ready, and goes on once it may again", async () => {
+    const { fleet, proxy } = behind;
+    const { api } = fleet.team;
+    const name = "inlay-controller";
+    const { roleRef, subjects } = await api.get(`${RBAC}/clusterrolebindings/${name}`);
+    const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+    await api.delete(`${RBAC}/clusterrolebindings/${name}`);
+    try {
+      proxy.cut();
+      await eventually(async () => assert.match(await behind.readiness(), /^failed: inlay\.dev\/secretbindings$/m));
+      await fleet.rotate();
+    } finally {
+      await api.create(`${RBAC}/clusterrolebindings`, { metadata: { name }, roleRef, subjects });
+    }
+    await fleet.inStep();
+    await behind.writtenOnce(mark, before);
+    await behind.isWell();
+  });
+
+  for (const [what, verbs] of Object.entries({
+    "reads and watches": ["get", "list", "watch"],
+    writes: ["patch", "update", "create"],
+  })) {
+    it(`${what} with 429, it waits for as long as it is told to`, async () => {
+      const { fleet, proxy } = behind;
+      const { team } = fleet;
+      const before = await fleet.generations();
+      const refused = await auditLog().mark();
+      const end = await refuse(verbs);
+      try {
+        if (verbs.includes("watch")) proxy.cut();
+        await fleet.rotate();
+        await eventually(async () => {
+          const codes = (await requestsFor(team, refused)).filter(({ verb }) => verbs.includes(verb));
+          assert.ok(codes.filter(({ code }) => code === 429).length > 10);
+        });
+      } finally {
+        await end();
+      }
+      await fleet.inStep(45_000);
+      await behind.changedOnce(before);
+      await eventually(async () => assert.equal(await behind.streams("interrupted"), 0), 35_000);
+      await behind.isWell();
+    });
+  }
+
+  /** Has API Priority and Fairness leave no place for these requests of all accounts. Call what comes back to end it. */
+  async function refuse(verbs: string[]): Promise<() => Promise<void>> {
+    const { api } = behind.fleet.team;
+    const metadata = { name: "no-place" };
+    const limited = {
+      nominalConcurrencyShares: 0,
+      lendablePercent: 0,
+      borrowingLimitPercent: 0,
+      limitResponse: { type: "Reject" },
+    };
+    const groups = [behind.fleet.team.namespace, "inlay-system"].map((namespace) => ({
+      kind: "Group",
+      group: { name: `system:serviceaccounts:${namespace}` },
+    }));
+    const everything = { apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true };
+    await api.create(`${FLOWS}/prioritylevelconfigurations`, { metadata, spec: { type: "Limited", limited } });
+    await api.create(`${FLOWS}/flowschemas`, {
+      metadata,
+      spec: {
+        priorityLevelConfiguration: metadata,
+        matchingPrecedence: 2,
+        rules: [{ subjects: groups, resourceRules: [{ verbs, ...everything }] }],
+      },
+    });
+    // It takes a moment until it holds.
+    await eventually(async () => {
+      const { status } = await api.get(`${FLOWS}/flowschemas/${metadata.name}`);
+      assert.deepEqual(
+        status.conditions?.map(({ type, status: is }: AnyObject) => [type, is]),
+        [["Dangling", "False"]],
+      );
+    });
+    return async () => {
+      await api.delete(`${FLOWS}/flowschemas/${metadata.name}`);
+      await api.delete(`${FLOWS}/prioritylevelconfigurations/${metadata.name}`);
+    };
+  }
+});
