@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
+import { foundIn, secretText } from "./hunted.ts";
 import { requestsFor } from "./requests.ts";
 import { harborTarget, type Team } from "./team.ts";
 
@@ -21,7 +21,7 @@ export class Fleet {
   }
 
   /** Makes everything, and waits until it is in step. */
-  async launch(): Promise<void> {
+  async launch(withinMs = 30_000): Promise<void> {
     const { team, names } = this;
     await this.rotate();
     await Promise.all(names.map((name) => team.harbor(name)));
@@ -34,7 +34,7 @@ export class Fleet {
         return team.bind(name, { sources: [{ secret: { name } }], targets: [harborTarget(fields, { name })] });
       }),
     );
-    await this.inStep(30_000);
+    await this.inStep(withinMs);
   }
 
   /** Gives every Secret a new pair. */
@@ -51,7 +51,19 @@ export class Fleet {
   /** Waits until every target holds its pair, and every binding says so. */
   async inStep(withinMs?: number): Promise<void> {
     await eventually(async () => assert.deepEqual(await this.behind(), []), withinMs);
-    await Promise.all(this.names.map((name) => this.team.until(name, "Synced", withinMs)));
+    await eventually(async () => assert.deepEqual(await this.#unsaid(), []), withinMs);
+  }
+
+  /** The bindings that don't say yet that they are Synced. None ever holds a value. */
+  async #unsaid(): Promise<string[]> {
+    const { items } = await this.team.api.get(this.team.path("inlay.dev/v1alpha1", "secretbindings"));
+    assert.deepEqual(foundIn(JSON.stringify(items)), []);
+    const said = items.filter(({ metadata, status }: AnyObject) => {
+      const ready = status?.conditions?.find(({ type }: AnyObject) => type === "Ready");
+      return ready?.reason === "Synced" && ready.observedGeneration === metadata.generation;
+    });
+    const names = new Set(said.map(({ metadata }: AnyObject) => metadata.name));
+    return this.names.filter((name) => !names.has(name));
   }
 
   /** The targets that don't hold their pair yet. */

@@ -1,0 +1,98 @@
+/** Many streams, many connections, many changes: none starves another, and none is lost or done twice. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Fleet } from "../controller/fleet.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { newTeam, usualRules } from "../controller/team.ts";
+import { Behind } from "./behind.ts";
+
+describe("with a stream for each of 160 names", function () {
+  this.timeout("2m");
+  let behind: Behind;
+
+  before(async () => {
+    const resourceNames = Array.from({ length: 80 }, (_, index) => `harbor-${index}`);
+    behind = await Behind.start(80, { rules: usualRules.map((rule) => ({ ...rule, resourceNames })) });
+    assert.ok((await behind.streams("synced")) > 160);
+  });
+  after(() => behind.stop());
+
+  it("a change is written at once", async () => {
+    const { fleet } = behind;
+    const [first = ""] = fleet.names;
+    for (let time = 0; time < 3; time++) {
+      await fleet.rotate([first]);
+      await eventually(async () => assert.deepEqual(await fleet.behind(), []), 1_000);
+    }
+  });
+
+  it("all of them come back when all connections are cut, and none is open twice", async () => {
+    const streams = await behind.streams("synced");
+    behind.proxy.cut();
+    await behind.rotate();
+    await behind.isWell();
+    assert.equal(await behind.streams("synced"), streams);
+  });
+});
+
+describe("an API server that sends clients away with GOAWAY, as one behind a load balancer does,", function () {
+  this.timeout("2m");
+  const MOST_OFTEN = "--goaway-chance=0.02";
+  let behind: Behind;
+
+  before(async () => {
+    const { apiServer } = controlPlane();
+    await apiServer.kill();
+    await apiServer.start(MOST_OFTEN);
+    behind = await Behind.start(40);
+  });
+  after(async () => {
+    await behind.stop();
+    const { apiServer } = controlPlane();
+    await apiServer.kill();
+    await apiServer.start();
+  });
+
+  it("is gone on with over another connection, whatever it sends away", async () => {
+    const { accepted } = behind.proxy;
+    for (let time = 0; time < 8; time++) await behind.rotate();
+    assert.ok(behind.proxy.accepted - accepted >= 5, `${behind.proxy.accepted - accepted} connections`);
+    await behind.isWell();
+  });
+});
+
+describe("a controller that is killed in the middle of 1,000 changes", function () {
+  this.timeout("4m");
+  const controller = () => new ControllerProcess(controlPlane());
+  let first: ControllerProcess;
+  let fleet: Fleet;
+
+  before(async () => {
+    await stopSharedController();
+    first = controller();
+    await first.start();
+    fleet = new Fleet(await newTeam({ controller: false }), 1_000);
+    await fleet.launch(90_000);
+  });
+
+  it("has changed each target once when another one has finished", async () => {
+    const before = await fleet.generations();
+    const rotated = fleet.rotate();
+    await eventually(async () => assert.ok((await fleet.behind()).length < 700), 60_000);
+    await first.stop("SIGKILL");
+    await rotated;
+    assert.ok((await fleet.behind()).length > 100);
+    const next = controller();
+    await next.start();
+    try {
+      await fleet.inStep(90_000);
+    } finally {
+      await next.stop();
+    }
+    const after = await fleet.generations();
+    const twice = fleet.names.filter((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0) !== 1);
+    assert.deepEqual(twice, []);
+  });
+});
