@@ -87,8 +87,11 @@ export function kindNotFound(apiVersion: string, kind: string): Problem {
 const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
 
 /** A refused impersonation names the account itself as what was refused. */
-function isImpersonation(error: ApiError, { identity, ref }: Use): boolean {
-  const { resource, name } = error.subject;
+export function isImpersonation(
+  { subject }: ApiError,
+  { identity, ref }: { identity: Identity; ref: Pick<ObjectRef, "resource"> },
+): boolean {
+  const { resource, name } = subject;
   return (
     identity !== CONTROLLER &&
     resource === "serviceaccounts" &&

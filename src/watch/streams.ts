@@ -8,6 +8,7 @@ import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
+import { isImpersonation } from "../kube/refusal.ts";
 import type { Transport } from "../kube/transport.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
 import { objectKey, Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
@@ -63,6 +64,8 @@ export class Streams {
   readonly #subscriptions = new Map<string, Map<string, Subscription>>();
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
   readonly #rungs = new Map<string, Promise<Rung>>();
+  /** For which of them it is being asked whether they may be wider again. */
+  readonly #widening = new Set<string>();
   /** Whether the controller may watch a kind, or one name of it, everywhere. */
   readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
 
@@ -139,6 +142,7 @@ export class Streams {
 
   #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung): Stream {
     const { resource } = scope;
+    let wasRefused = false;
     const stream: Stream = {
       resource,
       subscriptions: new Map(),
@@ -148,9 +152,16 @@ export class Streams {
           for (const { dependent } of stream.subscriptions.get(key) ?? []) this.#events.changed(dependent, "change");
         },
         stateChanged: (state) => {
-          if (state.phase === "failed" && state.error.status === 403 && rung !== "name") {
-            this.#narrow(streamKey, rung);
-            return;
+          if (state.phase === "failed" && state.error.status === 403) {
+            wasRefused = true;
+            // Who may not be impersonated may not be for a single name either.
+            if (rung !== "name" && !isImpersonation(state.error, { identity, ref: scope })) {
+              this.#narrow(streamKey, rung);
+              return;
+            }
+          } else if (state.phase === "synced" && wasRefused && rung === "name") {
+            wasRefused = false;
+            void this.#widen(stream);
           }
           for (const each of stream.subscriptions.values()) {
             for (const { dependent } of each) this.#events.changed(dependent, "resync");
@@ -166,15 +177,33 @@ export class Streams {
 
   /** A right that a review promised, or that was there, is not: everything on this stream goes one rung down. */
   #narrow(streamKey: string, rung: Rung): void {
-    for (const subscriptions of this.#subscriptions.values()) {
-      for (const subscription of subscriptions.values()) {
-        if (subscription.streamKey !== streamKey) continue;
-        this.#unsubscribe(subscription);
-        const next = rung === "shared" ? "namespace" : "name";
-        this.#rungs.set(groupKey(subscription.interest), Promise.resolve(next));
-        void this.#subscribe(subscription);
-      }
+    for (const subscription of this.#all()) {
+      if (subscription.streamKey !== streamKey) continue;
+      this.#unsubscribe(subscription);
+      const next = rung === "shared" ? "namespace" : "name";
+      this.#rungs.set(groupKey(subscription.interest), Promise.resolve(next));
+      void this.#subscribe(subscription);
     }
+  }
+
+  /** A right is there again: if a wider stream may carry this one's objects now, it takes on all that are like them. */
+  async #widen({ subscriptions }: Stream): Promise<void> {
+    const [first] = subscriptions.values().next().value ?? [];
+    if (first === undefined) return;
+    const group = groupKey(first.interest);
+    if (this.#widening.has(group)) return;
+    this.#widening.add(group);
+    const rung = await this.#askForRung(first.interest);
+    this.#widening.delete(group);
+    if (rung === "name") return;
+    const alike = this.#all().filter((each) => each.streamKey !== undefined && groupKey(each.interest) === group);
+    for (const each of alike) this.#unsubscribe(each);
+    this.#rungs.set(group, Promise.resolve(rung));
+    for (const each of alike) void this.#subscribe(each);
+  }
+
+  #all(): Subscription[] {
+    return [...this.#subscriptions.values()].flatMap((each) => [...each.values()]);
   }
 
   #rungFor(interest: Interest): Promise<Rung> {

@@ -23,6 +23,7 @@ describe("when the API server refuses", function () {
     const { fleet, proxy } = behind;
     const { team } = fleet;
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+    const streams = await behind.streams("synced");
     await team.revoke();
     proxy.cut();
     await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden")));
@@ -33,6 +34,8 @@ describe("when the API server refuses", function () {
     await fleet.inStep();
     await behind.writtenOnce(mark, before);
     await behind.isWell();
+    // While it may not watch all Secrets, it may some by name. That costs a stream for each, but not for ever.
+    await eventually(async () => assert.equal(await behind.streams("synced"), streams));
   });
 
   it("the controller itself with 403, it is not ready, and goes on once it may again", async () => {
@@ -41,17 +44,21 @@ describe("when the API server refuses", function () {
     const name = "inlay-controller";
     const { roleRef, subjects } = await api.get(`${RBAC}/clusterrolebindings/${name}`);
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+    const streams = await behind.streams("synced");
     await api.delete(`${RBAC}/clusterrolebindings/${name}`);
     try {
       proxy.cut();
       await eventually(async () => assert.match(await behind.readiness(), /^failed: inlay\.dev\/secretbindings$/m));
       await fleet.rotate();
+      // It may not act as any account: a stream for each name would be refused as well.
+      assert.ok((await behind.streams("failed")) <= streams);
     } finally {
       await api.create(`${RBAC}/clusterrolebindings`, { metadata: { name }, roleRef, subjects });
     }
     await fleet.inStep();
     await behind.writtenOnce(mark, before);
     await behind.isWell();
+    assert.equal(await behind.streams("synced"), streams);
   });
 
   for (const [what, verbs] of Object.entries({

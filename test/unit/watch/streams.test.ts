@@ -1,5 +1,6 @@
 /** As whom and how wide objects are watched, and who is called when one of them changes. */
 import assert from "node:assert/strict";
+import { ApiError } from "../../../src/kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import type { ObjectRef, Resource } from "../../../src/model/kube-object.ts";
 import { type Interest, Streams } from "../../../src/watch/streams.ts";
@@ -202,6 +203,33 @@ describe("streams", () => {
       for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
       assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
       assert.equal(streams.look("a", bucket).phase, "synced");
+    });
+
+    it("become one again when the account may watch all of them again", async () => {
+      const all = `${ACCOUNT} registry/secrets *`;
+      api.rights.add(all);
+      await observe("a", bucket, other);
+      api.rights.delete(all);
+      api.streams.get(all)?.end(apiError(403));
+      for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
+      assert.deepEqual([streams.states.length, streams.look("a", bucket).phase], [2, "failed"]);
+      api.rights.add(all);
+      await clock.pass(4_000);
+      assert.deepEqual(api.open, [all]);
+      for (const each of [bucket, other]) assert.equal(streams.look("a", each).phase, "synced");
+      assert.equal(streams.states.length, 1);
+    });
+
+    it("stay as wide as they are while the account may not be impersonated", async () => {
+      const all = `${ACCOUNT} registry/secrets *`;
+      api.rights.add(all);
+      await observe("a", bucket, other);
+      const details = { kind: "serviceaccounts", name: ACCOUNT.split(":").at(-1) };
+      api.streams.get(all)?.end(new ApiError("GET /x", 403, "Forbidden", { details }));
+      await settled();
+      assert.deepEqual([streams.states.length, streams.look("a", bucket).phase], [1, "failed"]);
+      await clock.pass(4_000);
+      assert.deepEqual([api.open, streams.look("a", other).phase], [[all], "synced"]);
     });
 
     it("say why, and call who depends on them", async () => {
