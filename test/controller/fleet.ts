@@ -37,6 +37,11 @@ export class Fleet {
     await this.inStep(withinMs);
   }
 
+  /** Takes all bindings away, so that no later test has to do with them. */
+  async disband(): Promise<void> {
+    await this.team.api.delete(this.team.path("inlay.dev/v1alpha1", "secretbindings"));
+  }
+
   /** Gives every Secret a new pair. */
   async rotate(names = this.names): Promise<void> {
     await Promise.all(

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { auditLog } from "../controller/shared.ts";
 import { Behind } from "./behind.ts";
 
 /** How long etcd is away: longer than a request may take. */
@@ -83,7 +82,7 @@ describe("a leader whose API server has no etcd for a while", function () {
   it("ends by itself and writes nothing more, and its successor finishes what it began", async () => {
     const { etcd } = controlPlane();
     const { fleet, controller } = behind;
-    const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+    const before = await fleet.generations();
     const rotated = fleet.rotate();
     await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
     await etcd.kill("SIGSTOP");
@@ -96,6 +95,7 @@ describe("a leader whose API server has no etcd for a while", function () {
     await rotated;
     await fleet.inStep(30_000);
     assert.match(successor.output, /"msg":"leading"/);
-    await behind.writtenOnce(mark, before);
+    // What it had sent when it ended may have been written and not be in the audit log.
+    await behind.changedOnce(before);
   });
 });

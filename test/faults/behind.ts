@@ -58,6 +58,7 @@ export class Behind {
     this.proxy.resume();
     await this.controller.stop();
     await this.proxy.stop();
+    await this.fleet.disband();
     assert.deepEqual(foundIn(this.controller.output), []);
   }
 

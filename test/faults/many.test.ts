@@ -76,6 +76,7 @@ describe("a controller that is killed in the middle of 1,000 changes", function 
     fleet = new Fleet(await newTeam({ controller: false }), 1_000);
     await fleet.launch(90_000);
   });
+  after(() => fleet.disband());
 
   it("has changed each target once when another one has finished", async () => {
     const before = await fleet.generations();
