@@ -46,7 +46,7 @@ export function notAlive(runningSeconds: readonly number[]): string[] {
 function stateOf({ phase, refused, quietSeconds, interruptedSeconds }: StreamState): string | undefined {
   if (refused) return undefined;
   if (interruptedSeconds > INTERRUPTED_SECONDS) return "interrupted";
-  if (phase === "pending" && quietSeconds > PENDING_SECONDS) return "pending";
+  if (phase !== "synced" && quietSeconds > PENDING_SECONDS) return phase;
   if (quietSeconds > SILENT_SECONDS) return "silent";
   return undefined;
 }

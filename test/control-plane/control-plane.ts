@@ -158,14 +158,22 @@ export class ControlPlane implements AsyncDisposable {
 
   /** Makes etcd forget every version but the last. */
   async compact(): Promise<void> {
-    const ask = async (path: string, body: object) => {
-      const url = `http://127.0.0.1:${this.#place.ports.etcd}/v3/kv/${path}`;
-      const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
-      if (!answer.ok) throw new Error(`etcd refused: ${await answer.text()}`);
-      return (await answer.json()) as { header: { revision: string } };
-    };
-    const { header } = await ask("range", { key: Buffer.from("/").toString("base64") });
-    await ask("compaction", { revision: header.revision, physical: true });
+    const { header } = await this.#etcdKv("range", { key: base64("/") });
+    await this.#etcdKv("compaction", { revision: header.revision, physical: true });
+  }
+
+  /** Puts something under a key of etcd that no API server can read. Call what comes back to remove it. */
+  async spoil(key: string): Promise<() => Promise<unknown>> {
+    await this.#etcdKv("put", { key: base64(key), value: base64("not an object") });
+    return () => this.#etcdKv("deleterange", { key: base64(key) });
+  }
+
+  /** A request of etcd's KV service, by its JSON gateway. */
+  async #etcdKv(path: string, body: object): Promise<{ header: { revision: string } }> {
+    const url = `http://127.0.0.1:${this.#place.ports.etcd}/v3/kv/${path}`;
+    const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`etcd refused: ${await answer.text()}`);
+    return (await answer.json()) as { header: { revision: string } };
   }
 
   get apiServer(): Program {
@@ -240,3 +248,5 @@ export class ControlPlane implements AsyncDisposable {
     return join(this.folder, "kubeconfigs", `${encodeURIComponent(user)}.yaml`);
   }
 }
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");

@@ -16,7 +16,7 @@ describe("a controller whose API server", function () {
   before(async () => {
     behind = await Behind.start(40);
   });
-  after(() => behind.stop());
+  after(() => behind?.stop());
 
   it("is killed and started again, hears of what changes right after", async () => {
     const { apiServer } = controlPlane();
@@ -77,7 +77,7 @@ describe("a leader whose API server has no etcd for a while", function () {
     successor = new ControllerProcess(controlPlane(), "--leader-elect");
     await successor.start();
   });
-  after(() => Promise.all([behind.stop(), successor.stop()]));
+  after(() => Promise.all([behind?.stop(), successor?.stop()]));
 
   it("ends by itself and writes nothing more, and its successor finishes what it began", async () => {
     const { etcd } = controlPlane();

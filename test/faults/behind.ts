@@ -47,11 +47,17 @@ export class Behind {
         controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),
     };
     const controller = new ControllerProcess(door, "--health-port", String(port), ...args);
-    await controller.start();
-    const fleet = new Fleet(await newTeam({ controller: false, rules }), count);
-    const behind = new Behind(proxy, controller, fleet, port);
-    await fleet.launch();
-    return behind;
+    try {
+      await controller.start();
+      const fleet = new Fleet(await newTeam({ controller: false, rules }), count);
+      await fleet.launch();
+      return new Behind(proxy, controller, fleet, port);
+    } catch (error) {
+      // A test that fails leaves nothing behind that would have others fail too.
+      await controller.stop();
+      await proxy.stop();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
@@ -103,8 +109,9 @@ export class Behind {
   }
 
   /** No stream is stuck: all of them come back within seconds, it says so, and the next rotation comes at once. */
-  async isWell(): Promise<void> {
-    await eventually(async () => assert.equal(await this.streams("interrupted"), 0), BACK_WITHIN_MS);
+  async isWell(withinMs = BACK_WITHIN_MS): Promise<void> {
+    for (const state of ["interrupted", "failed", "pending"] as const)
+      await eventually(async () => assert.equal(await this.streams(state), 0, state), withinMs);
     assert.equal(await this.readiness(), "ok\n");
     await this.rotate(undefined, PROMPTLY_MS);
   }

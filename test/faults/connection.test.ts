@@ -15,7 +15,7 @@ describe("when its connections", function () {
   before(async () => {
     behind = await Behind.start(40);
   });
-  after(() => behind.stop());
+  after(() => behind?.stop());
 
   it("are cut time and again, the controller goes on, and tells that it watches anew", async () => {
     const restarts = await behind.restarts("unavailable");

@@ -25,13 +25,15 @@ describe("readiness", () => {
     const streams = [
       stream({ quietSeconds: 119 }),
       stream({ quietSeconds: 121 }),
-      stream({ quietSeconds: 300, phase: "failed" }),
+      stream({ quietSeconds: 300 }),
+      stream({ quietSeconds: 31, phase: "failed" }),
       stream({ resource: "goharbor.io/harborclusters", phase: "pending", quietSeconds: 29 }),
       stream({ resource: "goharbor.io/harborclusters", phase: "pending", quietSeconds: 31 }),
     ];
     assert.deepEqual(notReady(undefined, bindings({ quietSeconds: 200 }), streams), [
       "silent: inlay.dev/secretbindings",
       "silent: secrets (2 watches)",
+      "failed: secrets",
       "pending: goharbor.io/harborclusters",
     ]);
   });
