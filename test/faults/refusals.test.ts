@@ -29,7 +29,7 @@ describe("when the API server refuses", function () {
     const streams = await behind.streams("synced");
     await team.revoke();
     proxy.cut();
-    await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden")));
+    await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden", TROUBLE_MS)));
     await fleet.rotate();
     await eventually(async () => assert.ok((await behind.streams("failed")) > 0));
     assert.deepEqual(await fleet.generations(), before);
