@@ -20,6 +20,9 @@ const EVENTS: Resource = {
 /** The API server takes 1024 bytes of UTF-8 as an event's note; some are spared for a character that is cut. */
 const LONGEST_NOTE_BYTES = 1000;
 const AT_ONCE = 2;
+/** An event costs the API server a third of the write that it tells of. As many as client-go writes, later than those. */
+const PER_SECOND = 20;
+const FIRST_FEW = 30;
 const LONGEST_BACKLOG = 1000;
 /** How long the end waits for events that are not under way yet. */
 const STOP_WITHIN_MS = 5_000;
@@ -35,32 +38,53 @@ export interface Happening {
 export class EventRecorder {
   readonly #client: Client;
   readonly #instance: string;
-  readonly #backlog: (() => Promise<void>)[] = [];
+  /** What waits to be written. Nobody looks for a warning behind a thousand successes. */
+  readonly #backlog = {
+    Warning: new Map<string, () => Promise<void>>(),
+    Normal: new Map<string, () => Promise<void>>(),
+  };
   readonly #underWay = new Set<Promise<void>>();
+  /** How many may be written now. */
+  #allowance = FIRST_FEW;
+  #refill: NodeJS.Timeout | undefined;
+  #stopping = false;
 
   constructor(client: Client, instance: string) {
     this.#client = client;
     this.#instance = instance;
   }
 
+  /** What waits to be told already is not told twice. */
   record(binding: SecretBinding, happening: Happening): void {
-    if (this.#backlog.length >= LONGEST_BACKLOG) return;
-    this.#backlog.push(() => this.#write(binding, happening));
+    const backlog = this.#backlog[happening.type];
+    if (backlog.size >= LONGEST_BACKLOG) return;
+    const key = [binding.metadata.uid, happening.reason, happening.note].join();
+    backlog.set(key, () => this.#write(binding, happening));
     this.#pump();
   }
 
-  /** Waits for what was recorded to be written. What is not even under way after this time is dropped. */
+  /** Waits for what was recorded to be written, as fast as it can be. What is not under way by then is dropped. */
   async stop(withinMs = STOP_WITHIN_MS): Promise<void> {
-    const enough = setTimeout(() => this.#backlog.splice(0), withinMs);
+    this.#stopping = true;
+    clearInterval(this.#refill);
+    const enough = setTimeout(() => {
+      for (const backlog of Object.values(this.#backlog)) backlog.clear();
+    }, withinMs);
+    this.#pump();
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     clearTimeout(enough);
   }
 
   #pump(): void {
-    while (this.#underWay.size < AT_ONCE) {
-      const next = this.#backlog.shift();
+    while (this.#underWay.size < AT_ONCE && (this.#allowance > 0 || this.#stopping)) {
+      const { Warning, Normal } = this.#backlog;
+      const backlog = Warning.size > 0 ? Warning : Normal;
+      const [next] = backlog;
       if (next === undefined) return;
-      const work = next()
+      const [key, write] = next;
+      backlog.delete(key);
+      this.#spend();
+      const work = write()
         .catch(() => {})
         .finally(() => {
           this.#underWay.delete(work);
@@ -68,6 +92,19 @@ export class EventRecorder {
         });
       this.#underWay.add(work);
     }
+  }
+
+  #spend(): void {
+    this.#allowance--;
+    if (this.#stopping) return;
+    this.#refill ??= setInterval(() => {
+      this.#allowance++;
+      if (this.#allowance >= FIRST_FEW) {
+        clearInterval(this.#refill);
+        this.#refill = undefined;
+      }
+      this.#pump();
+    }, 1_000 / PER_SECOND).unref();
   }
 
   async #write(binding: SecretBinding, { type, reason, action, note }: Happening): Promise<void> {

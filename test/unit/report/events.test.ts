@@ -121,6 +121,59 @@ describe("an event", () => {
     );
   });
 
+  it("is written at once until there are thirty, then twenty in a second, so that it costs no change its time", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    const all = async () => {
+      while (underWay.length > 0) await endAll();
+      return written.length;
+    };
+    for (let i = 0; i < 100; i++) events.record(binding, happening(`${i}`));
+    assert.equal(await all(), 30);
+    for (const count of [50, 70]) {
+      for (let tick = 0; tick < 20; tick++) {
+        await clock.pass(50);
+        await all();
+      }
+      assert.equal(written.length, count);
+    }
+    const stop = events.stop();
+    assert.equal(await all(), 100);
+    await stop;
+  });
+
+  it("may be one of thirty again after some quiet seconds", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let round = 1; round <= 3; round++) {
+      for (let i = 0; i < 30; i++) events.record(binding, happening(`${i}`));
+      while (underWay.length > 0) await endAll();
+      assert.equal(written.length, round * 30);
+      for (let tick = 0; tick < 60; tick++) await clock.pass(50);
+    }
+  });
+
+  it("that warns goes before those that do not", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 4; i++) events.record(binding, happening(`${i}`));
+    events.record(binding, { ...happening("careful"), type: "Warning" });
+    while (underWay.length > 0) await endAll();
+    assert.deepEqual(
+      written.map(({ event }) => event.note),
+      ["0", "1", "careful", "2", "3"],
+    );
+  });
+
+  it("that waits already is not written twice", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    const other = { metadata: { ...binding.metadata, uid: "u2" } } as SecretBinding;
+    for (const note of ["a", "b", "c", "c", "d", "c"]) events.record(binding, happening(note));
+    events.record(other, happening("c"));
+    while (underWay.length > 0) await endAll();
+    assert.deepEqual(
+      written.map(({ event }) => event.note),
+      ["a", "b", "c", "d", "c"],
+    );
+  });
+
   it("that can't be written is dropped, and the next goes on", async () => {
     const { events, written, endAll } = recorder();
     events.record(binding, happening("lost"));
@@ -136,8 +189,10 @@ describe("an event", () => {
 
   it("is dropped when a thousand wait already", async () => {
     const { events, underWay, written, endAll } = recorder();
-    for (let i = 0; i < 1_500; i++) events.record(binding, happening());
+    for (let i = 0; i < 1_500; i++) events.record(binding, happening(`${i}`));
+    const stop = events.stop();
     while (underWay.length > 0) await endAll();
+    await stop;
     assert.equal(written.length, 1_002);
   });
 
@@ -157,7 +212,7 @@ describe("an event", () => {
 
   it("does not hold up the end for long when the API server is slow", async () => {
     const { events, written, endAll } = recorder();
-    for (let i = 0; i < 100; i++) events.record(binding, happening());
+    for (let i = 0; i < 100; i++) events.record(binding, happening(`${i}`));
     const stop = events.stop();
     await clock.pass(5_000);
     await endAll();
