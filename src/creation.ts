@@ -174,15 +174,15 @@ export async function syncWhole(run: Run, prepared: ReadyWhole, tries = TRIES): 
     if (answer === "stale") return await syncAgain(run, prepared, tries - 1);
     const record = held(prepared.record, answer, whole);
     const { uid, resourceVersion, generation } = answer.metadata;
-    const written = { ref, version: { uid, resourceVersion, generation } };
+    const stands = { ref, version: { uid, resourceVersion, generation } };
     parts.propagation.wrote(bindingKey(binding));
     // The server spells something in its own way, and it stood there already.
-    if (resourceVersion === live?.metadata.resourceVersion) return { record, written, ...said() };
+    if (resourceVersion === live?.metadata.resourceVersion) return { record, stands, ...said() };
     parts.contention.wrote(fight, run.inputs, uid, run.sourceUids);
     const [reason, note] = live === undefined ? ["Created", `made ${where}`] : ["Written", `put ${where} right`];
     parts.log.info({ binding: bindingKey(binding), target: where }, note);
     parts.events.record(binding, { type: "Normal", reason, action: "Sync", note });
-    return { record, written, ...said() };
+    return { record, stands, ...said() };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return failed(prepared.record, error);

@@ -5,6 +5,7 @@
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
 import {
+  bindingKey,
   FINALIZER,
   missingPolicyOf,
   type SecretBinding,
@@ -19,17 +20,20 @@ import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
 import { storedStatus } from "./model/status-records.ts";
 import type { Parts, Run } from "./parts.ts";
+import { sideBySide } from "./queue/side-by-side.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
 import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
+import { type Ending, Settled } from "./settled.ts";
 import { type Prepared, prepareTarget, syncTarget } from "./target.ts";
+import { targetsOf } from "./targets.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
-import { pathsOf, recordFor, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
+import { pathsOf, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
 import { SECRET_BINDINGS } from "./watch/bindings.ts";
-import type { Named } from "./watch/claims.ts";
+import type { Named as Claimed } from "./watch/claims.ts";
 
 const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
@@ -41,7 +45,7 @@ const NOT_READ = new Problem("Unavailable", "the source was not read");
 export class Reconciler {
   readonly #parts: Parts;
   /** All that the outcome of a binding depends on, as it was when nothing was left to do. */
-  readonly #settled = new Map<string, string>();
+  readonly #settled = new Settled();
   /** Deleted bindings that had no finalizer, since they only retain: their names still stand in managedFields. */
   readonly #gone = new Map<string, { binding: SecretBinding; since: number }>();
   /** When the release of a deleted binding began, by its uid. */
@@ -66,65 +70,69 @@ export class Reconciler {
 
     const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
     const references = await resolveReferences(binding, discovery);
-    bindings.resolved(key, namedIn(references));
     const view = viewOf(streams, key, binding, identity, references, (ref) => olderClaims(this.#parts, binding, ref));
     if (view.pending) return DONE;
-    if (goneReleased && this.#settled.get(key) === view.fingerprint(binding, new Map())) return DONE;
-    this.#settled.delete(key);
+    bindings.resolved(key, claimsIn(view));
+    // What a binding of this name that is gone has left to give up may be what this one holds.
+    if (!goneReleased) this.#settled.forget(key);
+    if (this.#settled.isWhole(key, view, binding)) return DONE;
 
     const { account, seen, sourceUids } = view;
-    const sources = await readSources(references, view, (ref, name) =>
-      readSource(client, identity, ref, missingPolicyOf(binding, name), view.seen(ref)),
-    );
+    const targets = targetsOf(binding, view);
+    const endings = this.#settled.endingsOf(key, view, targets.named);
+    const sources =
+      endings.size === targets.named.length
+        ? new Map<string, LiveSource | Problem>()
+        : await readSources(references, view, (ref, name) =>
+            readSource(client, identity, ref, missingPolicyOf(binding, name), seen(ref)),
+          );
     const { requireSame } = binding.spec;
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
     const inputs = inputsOf(binding.metadata.generation, sources.values());
     const run: Run = { parts: this.#parts, binding, identity, account, differ, seen, inputs, sourceUids };
-    const named = references.targets.map((each) => ({ ...each, record: recordFor(binding, each.target, each.ref) }));
-    const left = await releaseUnnamed(run, new Set(named.map(({ record }) => record)));
-    const prepared = await Promise.all(
-      named.map(async (each) => {
-        const blocked = account ?? view.problemOf(each.ref);
-        const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
-        return yielded ?? prepareTarget(run, each, sources, blocked);
-      }),
-    );
-    const records = [...prepared, ...left].map(({ record }) => record);
+    const left = await releaseUnnamed(run, targets.recorded);
+    const prepared = await sideBySide(targets.named, async (each): Promise<Step> => {
+      const ending = endings.get(each);
+      if (ending !== undefined) return { record: each.record, ending };
+      const blocked = account ?? view.problemOf(each.ref);
+      const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
+      return yielded ?? prepareTarget(run, each, sources, blocked);
+    });
+    const records = [...prepared, ...targets.kept, ...left].map(({ record }) => record);
     const held = await this.#withFinalizer(binding, records);
     const noted = acquires(prepared) ? await this.#writeStatus(held, withRecords(held, records)) : held;
-    const outcomes = await allEnded(prepared.map((each) => syncTarget(run, each)));
-    const result = await this.#report(key, binding, noted, outcomes, left, view);
-    return goneReleased ? result : SOON;
+    const outcomes = await sideBySide(prepared, async (each) =>
+      "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
+    );
+    const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], left, view);
+    if (!goneReleased) return SOON;
+    const all = [...outcomes, ...targets.kept, ...left, ...view.unknown];
+    const isDone = all.every(({ problem }) => problem === undefined);
+    this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined);
+    return whenAgain(all);
   }
 
-  /** Writes the status, tells what changed, and says when to look again. `binding` is as it was read, `noted` as it is. */
+  /** Writes the status and tells what changed. `binding` is as it was read, `noted` as it is. */
   async #report(
-    key: string,
     binding: SecretBinding,
     noted: SecretBinding,
-    outcomes: TargetOutcome[],
-    left: TargetOutcome[],
+    outcomes: readonly TargetOutcome[],
+    left: readonly TargetOutcome[],
     view: View,
-  ): Promise<WorkResult> {
-    const { events, log } = this.#parts;
-    const status = statusOf(binding, outcomes, left, new Date());
+  ): Promise<SecretBinding> {
+    const { events, log, discovery } = this.#parts;
+    const status = statusOf(binding, outcomes, left, new Date(), view);
     const reported = await this.#writeStatus(noted, status);
     const [before, now] = [binding.status?.conditions?.[0], status.conditions?.[0]];
     if (now?.status === "False" && (before?.reason !== now.reason || before.message !== now.message)) {
       events.record(binding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
-      log.warn({ binding: key, reason: now.reason }, now.message);
+      log.warn({ binding: bindingKey(binding), reason: now.reason }, now.message);
     }
-    const all = [...outcomes, ...left];
-    for (const { record, problem } of all) {
-      if (problem?.reason === "KindNotFound") this.#parts.discovery.forget(record.apiVersion);
+    const kinds = [...outcomes, ...left].map(({ record, problem }) => ({ target: record, problem }));
+    for (const { target, problem } of [...kinds, ...view.unknown]) {
+      if (problem?.reason === "KindNotFound") discovery.forget(target.apiVersion);
     }
-    if (all.some(({ problem }) => problem?.healing === "soon")) return SOON;
-    const waits = all.flatMap(({ againMs, problem }) => againMs ?? (problem?.healing === "late" ? LATE_MS : []));
-    if (waits.length > 0) return { retry: "after", ms: Math.min(...waits) };
-    if (all.some(({ problem }) => problem !== undefined)) return DONE;
-    const written = new Map(outcomes.flatMap(({ written: w }) => (w ? [[w.ref, w.version] as const] : [])));
-    this.#settled.set(key, view.fingerprint(reported, written));
-    return DONE;
+    return reported;
   }
 
   async #writeStatus(binding: SecretBinding, status: Status): Promise<SecretBinding> {
@@ -151,7 +159,7 @@ export class Reconciler {
 
   /** Nothing is watched either: what happened meanwhile is seen when the binding goes on. */
   async #suspend(key: string, binding: SecretBinding): Promise<WorkResult> {
-    this.#settled.delete(key);
+    this.#settled.forget(key);
     this.#parts.streams.observe(key, []);
     const records = binding.status?.targets ?? [];
     const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
@@ -163,7 +171,7 @@ export class Reconciler {
   async #delete(key: string, binding: SecretBinding): Promise<WorkResult> {
     const finalizers = binding.metadata.finalizers ?? [];
     if (!finalizers.includes(FINALIZER)) return DONE;
-    this.#settled.delete(key);
+    this.#settled.forget(key);
     const { uid } = binding.metadata;
     const since = this.#deletions.get(uid) ?? Date.now();
     this.#deletions.set(uid, since);
@@ -191,43 +199,46 @@ export class Reconciler {
   }
 
   #forget(key: string, goneReleased: boolean): WorkResult {
-    this.#settled.delete(key);
+    this.#settled.forget(key);
     this.#parts.streams.observe(key, []);
     return goneReleased ? DONE : SOON;
   }
 }
 
+/** What is left to do for a target, or what came of it already. */
+type Step = Prepared | { record: TargetStatus; ending: Ending };
+
 /** Before a path is written or an object made for the first time, status says so: a crash leaves nothing unrecorded. */
-function acquires(prepared: readonly Prepared[]): boolean {
+function acquires(prepared: readonly Step[]): boolean {
   return prepared.some((each) => {
     if ("whole" in each) return each.isNew;
     return "decision" in each && each.decision.write && each.decision.acquires.length > 0;
   });
 }
 
+function whenAgain(all: readonly { problem?: Problem; againMs?: number }[]): WorkResult {
+  if (all.some(({ problem }) => problem?.healing === "soon")) return SOON;
+  const waits = all.flatMap(({ againMs, problem }) => againMs ?? (problem?.healing === "late" ? LATE_MS : []));
+  return waits.length > 0 ? { retry: "after", ms: Math.min(...waits) } : DONE;
+}
+
 /** The objects that a binding's targets are, with what it names there. */
-function namedIn({ targets }: References): Named[] {
-  return targets.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }]));
+function claimsIn({ members }: View): Claimed[] {
+  return members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }]));
 }
 
 /** Each source is read once, so that all targets take their values from the same state of it. */
 async function readSources(
-  { sources, targets }: References,
+  { sources }: References,
   view: View,
   read: (ref: ObjectRef, name: string) => Promise<LiveSource | Problem>,
 ): Promise<Map<string, LiveSource | Problem>> {
-  const blocked = targets.every(({ ref }) => view.problemOf(ref) !== undefined);
+  const blocked = view.members.every(({ ref }) => view.problemOf(ref) !== undefined);
   const entries = [...sources].map(async ([name, ref]) => {
     const problem = view.account ?? view.problemOf(ref) ?? (blocked ? NOT_READ : undefined);
     return [name, problem ?? (await read(ref as ObjectRef, name))] as const;
   });
   return new Map(await Promise.all(entries));
-}
-
-/** Waits until all have ended, also when one fails: what goes on in the background could meet the next reconcile. */
-async function allEnded<T>(work: Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(work);
-  return Promise.all(work);
 }
 
 function refOf({ metadata: { namespace, name } }: SecretBinding): ObjectRef {

@@ -197,18 +197,18 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
   const record = held(prepared.record, live, desired, decision);
   const note = noteOf(desired.plan);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
-  if (!decision.write) return { record, ...note, ...contended(run, fight, FIGHT) };
+  if (!decision.write) return { record, ...note, stands: standing(ref, live), ...contended(run, fight, FIGHT) };
   const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy, run.sourceUids);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight, FIGHT), againMs: wait };
   try {
     const answer = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
     if (answer === "stale") return syncTarget(run, await decideAgain(run, prepared, tries - 1), tries - 1);
-    const { uid, resourceVersion, generation } = answer.metadata;
-    const written = { ref, version: { uid, resourceVersion, generation } };
+    const { resourceVersion } = answer.metadata;
+    const stands = standing(ref, answer);
     parts.propagation.wrote(bindingKey(binding));
     // The server spells the value in its own way, and it stood there already.
     if (resourceVersion === live.metadata.resourceVersion)
-      return { record, ...note, written, ...contended(run, fight, FIGHT) };
+      return { record, ...note, stands, ...contended(run, fight, FIGHT) };
     parts.contention.wrote(fight, run.inputs, live.metadata.uid, run.sourceUids);
     const paths = desired.plan.fields.map(({ path }) => String(path));
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
@@ -219,7 +219,7 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
       action: "Sync",
       note: [`wrote ${paths.join(", ")} of ${where}`, ...decision.warnings].join("; "),
     });
-    return { record, ...note, written, ...contended(run, fight, FIGHT) };
+    return { record, ...note, stands, ...contended(run, fight, FIGHT) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return { record: prepared.record, problem: error };
@@ -234,6 +234,10 @@ async function decideAgain(run: Run, prepared: Ready, tries: number): Promise<Pr
   const again = await attempt(decideOn(run, ref, desired, record));
   if (again instanceof Problem) return { record, problem: again };
   return sameJson(again.record, record) ? again : { record, problem: changing };
+}
+
+function standing(ref: ObjectRef, { metadata: { uid, resourceVersion, generation } }: KubeObject) {
+  return { ref, version: { uid, resourceVersion, generation } };
 }
 
 /** The record with what is about to be acquired. */

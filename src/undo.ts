@@ -8,33 +8,41 @@ import { type Released, release } from "./apply/release.ts";
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "./kube/identity.ts";
 import { accountNotFound, attempt, verbsFor } from "./kube/refusal.ts";
-import { bindingKey, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import {
+  bindingKey,
+  onReleaseOf,
+  recordId,
+  type SecretBinding,
+  type Target,
+  type TargetStatus,
+} from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
-import { describeObject, type ObjectRef } from "./model/kube-object.ts";
+import { describeObject, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import type { Parts, Run } from "./parts.ts";
-import { isRecordOf, NAMESPACES, newRecord, resolveRecorded, SERVICE_ACCOUNTS } from "./resolve/references.ts";
+import { sideBySide } from "./queue/side-by-side.ts";
+import { NAMESPACES, resolveRecorded, SERVICE_ACCOUNTS } from "./resolve/references.ts";
+import { selects } from "./resolve/selection.ts";
 import { shapeOf } from "./transform/target-shape.ts";
 
 /** How long a deleted binding is held for targets that can't be released. */
 const BEST_EFFORT_MS = 60_000;
 
-/** What status says of a target of the spec, or is about to. */
-export function recordFor(binding: SecretBinding, target: Target, ref: ObjectRef | Problem): TargetStatus {
-  const fresh = newRecord(binding, target, ref);
-  return binding.status?.targets?.find((each) => isRecordOf(each, fresh)) ?? fresh;
-}
-
 /** Releases what status records and no target of the spec is. The outcomes are of those that could not be yet. */
 export async function releaseUnnamed(run: Run, named: ReadonlySet<TargetStatus>): Promise<TargetOutcome[]> {
-  const left: TargetOutcome[] = [];
-  for (const before of (run.binding.status?.targets ?? []).filter((each) => !named.has(each))) {
+  const unnamed = (run.binding.status?.targets ?? []).filter((each) => !named.has(each));
+  const outcomes = await sideBySide(unnamed, async (before) => {
     const { record, problem } = await releasePaths(run, before, before.onRelease ?? "Retain", new Set());
-    if (problem) left.push({ record, problem });
-  }
-  return left;
+    // Rights may end with the namespace, and then there is nothing left to release.
+    const isOver =
+      problem !== undefined &&
+      before.namespace !== undefined &&
+      (await attempt(isTerminating(run.parts, before.namespace)));
+    return problem === undefined || isOver === true ? [] : [{ record, problem }];
+  });
+  return outcomes.flat();
 }
 
 /**
@@ -58,14 +66,17 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding, since
     inputs: "",
     sourceUids: [],
   };
-  let problem: Problem | undefined;
-  for (const record of binding.status?.targets ?? []) {
-    const there = record.namespace ?? "";
-    const goes = there === namespace ? ending : there !== "" && (await attempt(isTerminating(parts, there)));
-    if (goes === true) continue;
-    if (goes instanceof Problem) problem = goes;
-    problem = (await releasePaths(run, record, releaseModeOf(binding, record), new Set())).problem ?? problem;
-  }
+  const endings = new Map([[namespace, Promise.resolve(ending)]]);
+  const problems = await sideBySide(binding.status?.targets ?? [], async (record) => {
+    const there = record.namespace;
+    const known = there === undefined ? undefined : (endings.get(there) ?? attempt(isTerminating(parts, there)));
+    if (there !== undefined && known !== undefined) endings.set(there, known);
+    const goes = await known;
+    if (goes === true) return undefined;
+    const { problem } = await releasePaths(run, record, releaseModeOf(binding, record), new Set());
+    return problem ?? (goes instanceof Problem ? goes : undefined);
+  });
+  const problem = problems.findLast((each) => each !== undefined);
   if (problem === undefined) return { done: true };
   if (Date.now() - since < BEST_EFFORT_MS) return { done: false };
   const note = `gave up after ${BEST_EFFORT_MS / 1000} s, values may be left: ${problem.message}`;
@@ -76,8 +87,18 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding, since
 
 /** The spec goes before the record: it may have been changed and not been acted upon since. */
 export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Retain" | "Remove" {
-  const target = binding.spec.targets.find((each) => isRecordOf(record, inNamespace(each, record, binding)));
-  return target ? onReleaseOf(binding, target, record.created === true) : (record.onRelease ?? "Retain");
+  const ofKind = binding.spec.targets.filter(({ apiVersion, kind }) => isKindOf(record, apiVersion, kind));
+  const named = ofKind.find(
+    (each) => !selects(each) && recordId(inNamespace(each, record, binding)) === recordId(record),
+  );
+  const candidates = named ? [named] : ofKind.filter(selects);
+  const modes = new Set(candidates.map((each) => onReleaseOf(binding, each, record.created === true)));
+  const [mode] = modes;
+  return mode !== undefined && modes.size === 1 ? mode : (record.onRelease ?? "Retain");
+}
+
+function isKindOf(record: TargetStatus, apiVersion: string, kind: string): boolean {
+  return record.kind === kind && parseApiVersion(record.apiVersion).group === parseApiVersion(apiVersion).group;
 }
 
 /** A deleted account is not acted as, although the API server would let us. */
@@ -95,7 +116,7 @@ async function accountProblem(parts: Parts, identity: Identity, namespace: strin
 function inNamespace({ apiVersion, kind, name, namespace }: Target, record: TargetStatus, binding: SecretBinding) {
   const own = record.namespace === undefined ? undefined : binding.metadata.namespace;
   const where = namespace ?? own;
-  return { apiVersion, kind, name, ...(where !== undefined && { namespace: where }) };
+  return { apiVersion, kind, name: name ?? "", ...(where !== undefined && { namespace: where }) };
 }
 
 /**

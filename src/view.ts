@@ -1,14 +1,17 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
+import { createHash } from "node:crypto";
 import { CONTROLLER, type Identity } from "./kube/identity.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, refusal, verbsFor } from "./kube/refusal.ts";
-import { onReleaseOf, type SecretBinding, type Target } from "./model/binding.ts";
+import { type Members, membersOf } from "./members.ts";
+import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { References } from "./resolve/references.ts";
+import { type Dependency, isCollection } from "./watch/interest.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
 import type { Streams, Version } from "./watch/streams.ts";
 
-export interface View {
+export interface View extends Pick<Members, "members" | "unknown" | "notes"> {
   /** Some stream has not brought its first list yet; the binding is called again when it has. */
   pending: boolean;
   /** Why nothing can be done as the binding's account at all. */
@@ -19,8 +22,18 @@ export interface View {
   seen(ref: ObjectRef): string | undefined;
   /** The uids of the objects that values come from. */
   sourceUids: string[];
-  /** All that the outcome depends on, with the versions that writes of ours have made since. */
-  fingerprint(binding: SecretBinding, written: ReadonlyMap<ObjectRef, Version>): string;
+  /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
+  stateOf(
+    target: Target,
+    ref: ObjectRef,
+    record: TargetStatus,
+    isSynced: boolean,
+    version: Version | undefined,
+  ): string;
+  /** All that the outcome depends on, with the versions that we made or read since. */
+  fingerprint(binding: SecretBinding, known: ReadonlyMap<ObjectRef, Version>): string;
+  /** The version that the stream shows, unless a later one of the same object is known already. */
+  shown(ref: ObjectRef, known?: Version): Version | undefined;
 }
 
 export function viewOf(
@@ -29,18 +42,27 @@ export function viewOf(
   binding: SecretBinding,
   identity: Identity,
   references: References,
-  rivalsAt: (ref: ObjectRef) => unknown,
+  rivalsAt: (ref: ObjectRef) => readonly unknown[],
 ): View {
-  const { serviceAccount, sources, targets } = references;
-  const isRef = (ref: ObjectRef | Problem): ref is ObjectRef => !(ref instanceof Problem);
-  const sourceRefs = [...sources.values()].filter(isRef);
-  const targetRefs = targets.map(({ ref }) => ref).filter(isRef);
-  const interests = [
+  const { serviceAccount, sources } = references;
+  const { members, unknown, notes, dependencies, versions } = membersOf(streams, key, identity, references);
+  const sourceRefs = [...sources.values()].flatMap((ref) => (ref instanceof Problem ? [] : [ref]));
+  const targetOf = new Map(
+    members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
+  );
+  const all: Dependency[] = [
     { identity: CONTROLLER, ref: serviceAccount },
-    ...[...sourceRefs, ...targetRefs].map((ref) => ({ identity, ref })),
+    ...sourceRefs.map((ref) => ({ identity, ref })),
+    ...dependencies,
   ];
-  streams.observe(key, interests);
-  const looks = new Map(interests.map((interest) => [interest.ref, streams.look(key, interest)]));
+  streams.observe(key, all);
+  const pending = all.some(
+    (each) => (isCollection(each) ? streams.members(key, each) : streams.look(key, each)).phase === "pending",
+  );
+  const looks = new Map<ObjectRef, ReflectorState & { version?: Version }>([
+    ...all.flatMap((each) => (isCollection(each) ? [] : [[each.ref, streams.look(key, each)] as const])),
+    ...[...versions].map(([ref, version]) => [ref, { phase: "synced", version }] as const),
+  ]);
 
   const problemOf = (ref: ObjectRef | Problem): Problem | undefined => {
     if (ref instanceof Problem) return ref;
@@ -56,25 +78,63 @@ export function viewOf(
     return look.error.status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
   };
   // As they are now: one who comes later calls again.
-  const rivals = targetRefs.map((ref) => JSON.stringify(rivalsAt(ref)));
-  const targetOf = new Map(targets.map(({ target, ref }) => [ref, target]));
-  const textOf = (ref: ObjectRef, look: (ReflectorState & { version?: Version }) | undefined, written?: Version) =>
-    look?.phase === "failed" ? "failed" : versionText(written ?? look?.version, ref, targetOf.get(ref));
+  const rivals = new Map([...targetOf.keys()].map((ref) => [ref, rivalsText(rivalsAt(ref))]));
+  const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
+    looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
+  const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
+  const inputs = [binding.metadata.generation, ...sourceRefs.map((ref) => seenOf(ref))].join();
 
   return {
-    pending: [...looks.values()].some(({ phase }) => phase === "pending"),
+    members,
+    unknown,
+    notes,
+    pending,
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
     problemOf,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
-    fingerprint: (now, written) =>
-      [
+    shown: (ref, known) => newer(looks.get(ref)?.version, known),
+    stateOf: (target, ref, record, isSynced, version) =>
+      digest([
+        binding.metadata.uid,
+        inputs,
+        seenOf(serviceAccount),
+        // What keeps a target from being written may be told by its metadata too.
+        textOf(ref, version, isSynced ? target : undefined),
+        rivals.get(ref) ?? "",
+        ownText(record),
+      ]),
+    fingerprint: (now, known) =>
+      digest([
         now.metadata.resourceVersion,
-        ...[...looks].map(([ref, look]) => textOf(ref, look, written.get(ref))),
-        ...rivals,
-      ].join(),
+        inputs,
+        seenOf(serviceAccount),
+        ...members.map(({ target, ref }) =>
+          ref instanceof Problem
+            ? ref.message
+            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${rivals.get(ref)}`,
+        ),
+        ...unknown.map(({ problem }) => problem.message),
+      ]),
   };
 }
+
+/** Of one object, resourceVersions are numbers that grow, but of an API server of somebody else's they may be anything. */
+function newer(seen: Version | undefined, known: Version | undefined): Version | undefined {
+  if (seen === undefined || known === undefined || seen.uid !== known.uid) return seen;
+  if (![seen, known].every(({ resourceVersion }) => /^\d+$/.test(resourceVersion))) return seen;
+  return BigInt(seen.resourceVersion) < BigInt(known.resourceVersion) ? known : seen;
+}
+
+const rivalsText = (rivals: readonly unknown[]) => (rivals.length === 0 ? "" : JSON.stringify(rivals));
+
+/** What a record says is ours, whatever the order in which it says so. */
+function ownText({ reason: _r, message: _m, ...own }: TargetStatus): string {
+  return JSON.stringify(Object.entries(own).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Short, however much it is made from: versions, names and paths, and never a value. */
+const digest = (texts: readonly string[]) => createHash("sha256").update(texts.join("\n")).digest("base64");
 
 /**
  * Where a kind has a status subresource, its generation grows with each change outside metadata and status, so a target

@@ -10,6 +10,11 @@ interface ApiResource {
   namespaced: boolean;
 }
 
+interface ApiGroup {
+  preferredVersion: { groupVersion: string };
+  versions: { groupVersion: string }[];
+}
+
 /** How long an answer holds. A kind that is not there yet is asked for again soon: its CRD may be on its way. */
 const FOUND_LIVES_MS = 300_000;
 const MISSING_LIVES_MS = 1_000;
@@ -30,6 +35,17 @@ export class Discovery {
     return this.#find(apiVersion, (resource) => resource.plural === plural);
   }
 
+  /** In any version that the group of `apiVersion` is served in, the preferred one first. */
+  async byKindInGroup(apiVersion: string, kind: string): Promise<Resource | undefined> {
+    const { group } = parseApiVersion(apiVersion);
+    if (group === "") return undefined;
+    for (const served of await this.#versionsOf(group)) {
+      const found = await this.byKind(served, kind);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   /** Forgets what is known of a group and version, after the server denied knowing it. */
   forget(apiVersion: string): void {
     this.#versions.delete(apiVersion);
@@ -41,6 +57,20 @@ export class Discovery {
     const found = (await fresh.resources).find(matches);
     if (found === undefined) fresh.until = Math.min(fresh.until, Date.now() + MISSING_LIVES_MS);
     return found;
+  }
+
+  async #versionsOf(group: string): Promise<string[]> {
+    try {
+      const { preferredVersion, versions } = await this.#transport.request<ApiGroup>({
+        method: "GET",
+        path: `/apis/${group}`,
+        identity: CONTROLLER,
+      });
+      return [...new Set([preferredVersion, ...versions].map(({ groupVersion }) => groupVersion))];
+    } catch (error) {
+      if (isStatus(error, 404)) return [];
+      throw error;
+    }
   }
 
   #load(apiVersion: string): { resources: Promise<Resource[]>; until: number } {

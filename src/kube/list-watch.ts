@@ -5,11 +5,13 @@ import { pathOf } from "./client.ts";
 import type { Identity } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
-/** Which objects of a kind: all, those of a namespace, or a single name (in a namespace or in all of them). */
+/** Which objects of a kind: all, those of a namespace, or a single name (in a namespace or in all of them). Of those, what labels select. */
 export interface Scope {
   resource: Resource;
   namespace?: string;
   name?: string;
+  /** A label selector, for those that match it. */
+  labels?: string;
   /** Whether whole objects are wanted, or their metadata alone. */
   form: "whole" | "metadata";
 }
@@ -93,9 +95,11 @@ export class ListWatch {
   }
 
   #path(query: Record<string, string>): string {
-    const { resource, namespace, name } = this.#scope;
-    const selector: Record<string, string> =
-      name === undefined ? {} : { fieldSelector: `metadata.name=${escaped(name)}` };
+    const { resource, namespace, name, labels } = this.#scope;
+    const selector: Record<string, string> = {
+      ...(name !== undefined && { fieldSelector: `metadata.name=${escaped(name)}` }),
+      ...(labels !== undefined && { labelSelector: labels }),
+    };
     return `${pathOf(resource, namespace)}?${new URLSearchParams({ ...query, ...selector })}`;
   }
 

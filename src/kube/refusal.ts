@@ -7,7 +7,8 @@ import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
 /** What a request was for: as whom, on what, and all the verbs that this use of the object needs. */
 export interface Use {
   identity: Identity;
-  ref: ObjectRef;
+  /** Without a name, all objects of the kind there. */
+  ref: Omit<ObjectRef, "name"> & { name?: string };
   verbs: readonly string[];
 }
 
@@ -84,7 +85,10 @@ export function kindNotFound(apiVersion: string, kind: string): Problem {
   );
 }
 
-const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
+function describe({ resource, namespace, name }: Use["ref"]): string {
+  if (name !== undefined) return describeObject(resource.kind, namespace, name);
+  return namespace === undefined ? resource.plural : `${resource.plural} in namespace ${namespace}`;
+}
 
 /** A refused impersonation names the account itself as what was refused. */
 export function isImpersonation(
@@ -123,7 +127,7 @@ export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectR
 function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   const { resource, namespace, name } = ref;
   const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
-  const what = `${plural}/${name}`;
+  const what = name === undefined ? plural : `${plural}/${name}`;
   const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
   const refused = `${describeIdentity(identity)} may not ${verb} ${what}${where}`;
   if (identity === CONTROLLER)
@@ -139,15 +143,10 @@ function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   };
   const onName = verbs.filter((each) => each !== "create");
   const use = onName.includes("delete") ? "owns" : onName.includes("patch") ? "writes" : "reads";
+  const [uses, only] =
+    name === undefined ? [`${use}-${plural}`, ""] : [`${use}-${plural}-${name}`, ` --resource-name=${shellWord(name)}`];
   const commands = [
-    ...(verb === "create"
-      ? []
-      : [
-          allow(
-            `${use}-${plural}-${name}`,
-            `--verb=${onName.join(",")} --resource=${plural} --resource-name=${shellWord(name)}`,
-          ),
-        ]),
+    ...(verb === "create" ? [] : [allow(uses, `--verb=${onName.join(",")} --resource=${plural}${only}`)]),
     ...(verbs.includes("create") ? [allow(`makes-${plural}`, `--verb=create --resource=${plural}`)] : []),
   ];
   return new Problem("Forbidden", `${refused}; allow it with: ${commands.join(" && ")}`);

@@ -1,5 +1,5 @@
 /** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
-import type { JsonObject } from "./kube-object.ts";
+import { type JsonObject, objectId, parseApiVersion } from "./kube-object.ts";
 import type { MissingPolicy } from "./problem.ts";
 import type { SecretBinding as StoredBinding } from "./secret-binding.ts";
 
@@ -29,6 +29,11 @@ export function sourceName(source: Source): string {
 /** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
 export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
+}
+
+/** Of the object that a record speaks of; the version of its kind may have changed since. */
+export function recordId({ apiVersion, kind, namespace, name }: Omit<TargetStatus, "reason">): string {
+  return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);
 }
 
 export const conflictsOf = (binding: SecretBinding, target: Target) =>

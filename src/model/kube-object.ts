@@ -73,3 +73,14 @@ export function parseApiVersion(apiVersion: string): { group: string; version: s
 export function describeObject(kind: string, namespace: string | undefined, name: string): string {
   return namespace === undefined || namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
 }
+
+/** The same for one object by whatever version. */
+export function objectId(
+  { group, kind }: Pick<Resource, "group" | "kind">,
+  namespace: string | undefined,
+  name: string,
+): string {
+  return [group, kind, namespace ?? "", name].join("|");
+}
+
+export const idOf = ({ resource, namespace, name }: ObjectRef): string => objectId(resource, namespace, name);

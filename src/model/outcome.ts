@@ -8,8 +8,15 @@ export interface TargetOutcome {
   problem?: Problem;
   /** What is to be known although all is well: which optional fields were left out. */
   note?: string;
-  /** The object that was written just now, and the version that the write made. */
-  written?: { ref: ObjectRef; version: { uid: string; resourceVersion: string; generation: number | undefined } };
+  /** The object as it stands now: the version that a write made, or that was read where there was nothing to write. */
+  stands?: { ref: ObjectRef; version: { uid: string; resourceVersion: string; generation: number | undefined } };
   /** When to look again although nothing changed, in milliseconds. */
   againMs?: number;
+}
+
+/** What is to be known of all targets together. */
+export interface Overview {
+  /** Why it can't be told which objects a target is. */
+  unknown: readonly { target: { apiVersion: string; kind: string }; problem: Problem }[];
+  notes: readonly string[];
 }

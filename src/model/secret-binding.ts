@@ -134,109 +134,294 @@ export interface SecretBinding {
      *
      * @minItems 1
      * @maxItems 64
+     *
+     * Items: One object, or all that selectors match. An object that several entries match belongs to the one that names it, else to the first of them; the others leave it alone.
      */
-    targets: {
-      /**
-       * Group and version, such as goharbor.io/v1beta1.
-       */
-      apiVersion: string;
-      kind: string;
-      name: string;
-      /**
-       * The target's namespace, the binding's own unless given. Not for cluster-scoped kinds.
-       */
-      namespace?: string;
-      /**
-       * Overrides spec.defaults.mode for this target.
-       */
-      mode?: "Continuous" | "Once";
-      /**
-       * Overrides spec.defaults.conflicts for this target.
-       */
-      conflicts?: "Fail" | "Force";
-      /**
-       * Overrides spec.defaults.onRelease for this target.
-       */
-      onRelease?: "Retain" | "Remove";
-      /**
-       * Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched.
-       */
-      create?: {
-        /**
-         * The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it.
-         */
-        manifest: {
-          apiVersion?: string;
-          kind?: string;
-          status?: {};
-          metadata?: {
-            name?: string;
-            namespace?: string;
-            labels?: {
+    targets: (
+      | {
+          /**
+           * Group and version, such as goharbor.io/v1beta1.
+           */
+          apiVersion: string;
+          kind: string;
+          name: string;
+          selector?: never;
+          /**
+           * The target's namespace, the binding's own unless given. Not for cluster-scoped kinds.
+           */
+          namespace?: string;
+          /**
+           * The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. With labels, or * or ? in names, the account needs list and watch on namespaces.
+           */
+          namespaceSelector?: {
+            /**
+             * The name is one of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            names?: string[];
+            matchLabels?: {
               [k: string]: string;
             };
-            annotations?: {
-              [k: string]: string;
+            /**
+             * @maxItems 16
+             */
+            matchExpressions?: {
+              key: string;
+              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+              /**
+               * @maxItems 64
+               */
+              values?: string[];
+            }[];
+          };
+          /**
+           * Overrides spec.defaults.mode for this target.
+           */
+          mode?: "Continuous" | "Once";
+          /**
+           * Overrides spec.defaults.conflicts for this target.
+           */
+          conflicts?: "Fail" | "Force";
+          /**
+           * Overrides spec.defaults.onRelease for this target.
+           */
+          onRelease?: "Retain" | "Remove";
+          /**
+           * Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched.
+           */
+          create?: {
+            /**
+             * The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it.
+             */
+            manifest: {
+              apiVersion?: string;
+              kind?: string;
+              status?: {};
+              metadata?: {
+                name?: string;
+                namespace?: string;
+                labels?: {
+                  [k: string]: string;
+                };
+                annotations?: {
+                  [k: string]: string;
+                };
+              };
             };
           };
-        };
-      };
-      /**
-       * What to write, all of it in one request. Without create there is at least one.
-       *
-       * @maxItems 64
-       *
-       * Items: One field. Exactly one of from and template.
-       */
-      fields: (
-        | {
+          /**
+           * What to write, all of it in one request. Without create there is at least one.
+           *
+           * @maxItems 64
+           *
+           * Items: One field. Exactly one of from and template.
+           */
+          fields: (
+            | {
+                /**
+                 * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
+                 */
+                path: string;
+                /**
+                 * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys.
+                 */
+                from: {
+                  source: string;
+                  key?: string;
+                  /**
+                   * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
+                   */
+                  pointer?: string;
+                  fieldPath?: string;
+                };
+                template?: never;
+                /**
+                 * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+                 */
+                onMissingElement?: "Wait" | "Append";
+                /**
+                 * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
+                 */
+                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
+              }
+            | {
+                /**
+                 * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
+                 */
+                path: string;
+                from?: never;
+                /**
+                 * Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}.
+                 */
+                template: string;
+                /**
+                 * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+                 */
+                onMissingElement?: "Wait" | "Append";
+                /**
+                 * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
+                 */
+                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
+              }
+          )[];
+        }
+      | {
+          /**
+           * Group and version, such as goharbor.io/v1beta1.
+           */
+          apiVersion: string;
+          kind: string;
+          name?: never;
+          /**
+           * The objects of the kind that match all that is given, as they come and go. Those that match no more are released. The account needs list and watch on the kind.
+           */
+          selector: {
             /**
-             * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
+             * The name is one of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
              */
-            path: string;
-            /**
-             * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys.
-             */
-            from: {
-              source: string;
-              key?: string;
-              /**
-               * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
-               */
-              pointer?: string;
-              fieldPath?: string;
+            names?: string[];
+            matchLabels?: {
+              [k: string]: string;
             };
-            template?: never;
             /**
-             * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+             * @maxItems 16
              */
-            onMissingElement?: "Wait" | "Append";
+            matchExpressions?: {
+              key: string;
+              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+              /**
+               * @maxItems 64
+               */
+              values?: string[];
+            }[];
+          };
+          /**
+           * The target's namespace, the binding's own unless given. Not for cluster-scoped kinds.
+           */
+          namespace?: string;
+          /**
+           * The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. With labels, or * or ? in names, the account needs list and watch on namespaces.
+           */
+          namespaceSelector?: {
             /**
-             * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
+             * The name is one of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
              */
-            as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-          }
-        | {
+            names?: string[];
+            matchLabels?: {
+              [k: string]: string;
+            };
             /**
-             * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
+             * @maxItems 16
              */
-            path: string;
-            from?: never;
+            matchExpressions?: {
+              key: string;
+              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+              /**
+               * @maxItems 64
+               */
+              values?: string[];
+            }[];
+          };
+          /**
+           * Overrides spec.defaults.mode for this target.
+           */
+          mode?: "Continuous" | "Once";
+          /**
+           * Overrides spec.defaults.conflicts for this target.
+           */
+          conflicts?: "Fail" | "Force";
+          /**
+           * Overrides spec.defaults.onRelease for this target.
+           */
+          onRelease?: "Retain" | "Remove";
+          /**
+           * Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched.
+           */
+          create?: {
             /**
-             * Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}.
+             * The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it.
              */
-            template: string;
-            /**
-             * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
-             */
-            onMissingElement?: "Wait" | "Append";
-            /**
-             * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
-             */
-            as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-          }
-      )[];
-    }[];
+            manifest: {
+              apiVersion?: string;
+              kind?: string;
+              status?: {};
+              metadata?: {
+                name?: string;
+                namespace?: string;
+                labels?: {
+                  [k: string]: string;
+                };
+                annotations?: {
+                  [k: string]: string;
+                };
+              };
+            };
+          };
+          /**
+           * What to write, all of it in one request. Without create there is at least one.
+           *
+           * @maxItems 64
+           *
+           * Items: One field. Exactly one of from and template.
+           */
+          fields: (
+            | {
+                /**
+                 * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
+                 */
+                path: string;
+                /**
+                 * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys.
+                 */
+                from: {
+                  source: string;
+                  key?: string;
+                  /**
+                   * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
+                   */
+                  pointer?: string;
+                  fieldPath?: string;
+                };
+                template?: never;
+                /**
+                 * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+                 */
+                onMissingElement?: "Wait" | "Append";
+                /**
+                 * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
+                 */
+                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
+              }
+            | {
+                /**
+                 * The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host.
+                 */
+                path: string;
+                from?: never;
+                /**
+                 * Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}.
+                 */
+                template: string;
+                /**
+                 * What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding.
+                 */
+                onMissingElement?: "Wait" | "Append";
+                /**
+                 * The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed.
+                 */
+                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
+              }
+          )[];
+        }
+    )[];
   };
   status?: {
     /**

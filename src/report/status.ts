@@ -2,11 +2,13 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../model/binding.ts";
 import { describeObject } from "../model/kube-object.ts";
-import type { TargetOutcome } from "../model/outcome.ts";
+import type { Overview, TargetOutcome } from "../model/outcome.ts";
 import { storedStatus } from "../model/status-records.ts";
 
 /** Longer messages are cut: a status is read by people. */
 const LONGEST_MESSAGE = 1024;
+
+const NOTHING_MORE: Overview = { unknown: [], notes: [] };
 
 export interface Verdict {
   /** Unknown while nobody looks. */
@@ -16,20 +18,28 @@ export interface Verdict {
 }
 
 /** One verdict of all targets: ready when each holds the current values, else the first that stands in the way. */
-export function judge(outcomes: readonly TargetOutcome[]): Verdict {
-  const failed = outcomes.filter(({ problem }) => problem !== undefined);
+export function judge(outcomes: readonly TargetOutcome[], { unknown, notes }: Overview = NOTHING_MORE): Verdict {
+  const failed = [
+    ...unknown.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
+    ...outcomes.flatMap(({ record: { kind, namespace, name }, problem }) =>
+      problem === undefined ? [] : [{ what: describeObject(kind, namespace, name), problem }],
+    ),
+  ];
   const [first] = failed;
-  if (first?.problem === undefined) {
-    const count = outcomes.length === 1 ? "the target holds" : `all ${outcomes.length} targets hold`;
-    const notes = outcomes.flatMap(({ note }) => note ?? []);
-    const message = [`${count} the current values`, ...notes].join("; ");
+  if (first === undefined) {
+    const more = new Set([...outcomes.flatMap(({ note }) => note ?? []), ...notes]);
+    const message = [countOf(outcomes.length), ...more].join("; ");
     return { ready: "True", reason: "Synced", message: message.slice(0, LONGEST_MESSAGE) };
   }
-  const { kind, namespace, name } = first.record;
-  const others = new Set(failed.map(({ problem }) => problem?.message)).size - 1;
+  const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;
   const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
-  const message = `${describeObject(kind, namespace, name)}: ${first.problem.message}${more}`;
+  const message = `${first.what}: ${first.problem.message}${more}`;
   return { ready: "False", reason: first.problem.reason, message: message.slice(0, LONGEST_MESSAGE) };
+}
+
+function countOf(targets: number): string {
+  if (targets === 0) return "there is nothing to write to";
+  return `${targets === 1 ? "the target holds" : `all ${targets} targets hold`} the current values`;
 }
 
 /** The whole status after a reconcile. `left` are records of objects that the spec names no more and that remain. */
@@ -38,8 +48,9 @@ export function statusOf(
   outcomes: readonly TargetOutcome[],
   left: readonly TargetOutcome[],
   now: Date,
+  overview: Overview = NOTHING_MORE,
 ): Status {
-  const verdict = judge([...outcomes, ...left]);
+  const verdict = judge([...outcomes, ...left], overview);
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
   return {
     observedGeneration: binding.metadata.generation ?? 0,

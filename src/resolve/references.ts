@@ -10,15 +10,16 @@ import {
   type TargetStatus,
 } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
-import { apiVersionOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { apiVersionOf, idOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
+import { type Selection, selectionOf, selects } from "./selection.ts";
 
 export interface References {
   /** By the name that fields and templates use. */
   sources: Map<string, ObjectRef | Problem>;
-  /** In the order of the spec. */
-  targets: { target: Target; ref: ObjectRef | Problem }[];
+  /** In the order of the spec: one object, or what to look for. */
+  targets: { target: Target; at: ObjectRef | Selection | Problem }[];
   serviceAccount: ObjectRef;
 }
 
@@ -45,7 +46,7 @@ export async function resolveReferences(binding: SecretBinding, discovery: Disco
   const targets = await Promise.all(
     binding.spec.targets.map(async (target) => ({
       target,
-      ref: await attempt(resolveTarget(target, namespace, discovery)),
+      at: await attempt(resolveTarget(target, namespace, discovery)),
     })),
   );
   return {
@@ -55,38 +56,27 @@ export async function resolveReferences(binding: SecretBinding, discovery: Disco
   };
 }
 
-/** The object that a record in status speaks of. Undefined when the cluster serves its kind no more. */
+/**
+ * The object that a record in status speaks of. Undefined when the cluster serves its kind no more, in whatever version:
+ * that of the record may have gone.
+ */
 export async function resolveRecorded(record: TargetStatus, discovery: Discovery): Promise<ObjectRef | undefined> {
-  const resource = await discovery.byKind(record.apiVersion, record.kind);
-  return (
-    resource && { resource, name: record.name, ...(record.namespace !== undefined && { namespace: record.namespace }) }
-  );
+  const { apiVersion, kind, name, namespace } = record;
+  const resource = (await discovery.byKind(apiVersion, kind)) ?? (await discovery.byKindInGroup(apiVersion, kind));
+  return resource && { resource, name, ...(namespace !== undefined && { namespace }) };
 }
 
 /** What `status.targets` says of a target before anything is known of it. */
 export function newRecord(binding: SecretBinding, target: Target, ref: ObjectRef | Problem): TargetStatus {
-  const namespace = ref instanceof Problem ? target.namespace : ref.namespace;
+  const { namespace, name } = ref instanceof Problem ? target : ref;
   return {
     apiVersion: target.apiVersion,
     kind: target.kind,
     ...(namespace !== undefined && { namespace }),
-    name: target.name,
+    name: name ?? "",
     reason: "Pending",
     onRelease: onReleaseOf(binding, target, false),
   };
-}
-
-/** Whether a record speaks of that object; the version of its kind may have changed since. */
-export function isRecordOf(
-  record: TargetStatus,
-  named: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">,
-) {
-  return (
-    record.kind === named.kind &&
-    record.name === named.name &&
-    (record.namespace ?? "") === (named.namespace ?? "") &&
-    parseApiVersion(record.apiVersion).group === parseApiVersion(named.apiVersion).group
-  );
 }
 
 async function resolveSource(source: Source, namespace: string, discovery: Discovery): Promise<ObjectRef> {
@@ -105,7 +95,7 @@ async function resolveSource(source: Source, namespace: string, discovery: Disco
   return { resource, name, ...(resource.namespaced && { namespace }) };
 }
 
-async function resolveTarget(target: Target, namespace: string, discovery: Discovery): Promise<ObjectRef> {
+async function resolveTarget(target: Target, own: string, discovery: Discovery): Promise<ObjectRef | Selection> {
   const { group } = parseApiVersion(target.apiVersion);
   assertWritableKind(group, target.kind);
   for (const { path } of target.fields) assertReadablePath(group, target.kind, FieldPath.parse(path));
@@ -114,23 +104,26 @@ async function resolveTarget(target: Target, namespace: string, discovery: Disco
   if (!resource.namespaced && target.namespace !== undefined) {
     throw new Problem(
       "InvalidBinding",
-      `the target ${target.kind} ${target.name} belongs to the cluster; leave its namespace out`,
+      `the target ${target.kind} ${target.name ?? ""} belongs to the cluster; leave its namespace out`,
     );
   }
-  return { resource, name: target.name, ...(resource.namespaced && { namespace: target.namespace ?? namespace }) };
+  if (selects(target) || target.name === undefined) return selectionOf(target, resource, own);
+  return { resource, name: target.name, ...(resource.namespaced && { namespace: target.namespace ?? own }) };
 }
+
+export const isSelection = (at: ObjectRef | Selection | Problem): at is Selection => "objects" in at;
 
 /** Two entries for one object, by different versions or with and without its namespace: the second is refused. */
 function withoutTwins(targets: References["targets"]): References["targets"] {
   const seen = new Set<string>();
-  return targets.map(({ target, ref }) => {
-    if (ref instanceof Problem) return { target, ref };
-    const key = [ref.resource.group, ref.resource.kind, ref.namespace ?? "", ref.name].join("|");
+  return targets.map(({ target, at }) => {
+    if (at instanceof Problem || isSelection(at)) return { target, at };
+    const key = idOf(at);
     if (!seen.has(key)) {
       seen.add(key);
-      return { target, ref };
+      return { target, at };
     }
-    const message = `${apiVersionOf(ref.resource)} ${ref.resource.kind} ${ref.name} is listed twice; put its fields into one entry`;
-    return { target, ref: new Problem("InvalidBinding", message) };
+    const message = `${apiVersionOf(at.resource)} ${at.resource.kind} ${at.name} is listed twice; put its fields into one entry`;
+    return { target, at: new Problem("InvalidBinding", message) };
   });
 }

@@ -3,8 +3,8 @@
  * whom it concerns when that changes. A binding names what its spec says, exactly once its targets were resolved.
  */
 import { isDeepStrictEqual } from "node:util";
-import { bindingKey, type StoredBinding, type TargetStatus } from "../model/binding.ts";
-import { type ObjectRef, parseApiVersion } from "../model/kube-object.ts";
+import { bindingKey, recordId, type StoredBinding, type TargetStatus } from "../model/binding.ts";
+import { idOf, type ObjectRef, objectId, parseApiVersion } from "../model/kube-object.ts";
 import { expand } from "../model/status-records.ts";
 
 /** What a binding names, or holds, of one object. */
@@ -39,7 +39,7 @@ export class Claims {
 
   /** All claims on an object. */
   at(ref: ObjectRef): Claim[] {
-    return [...(this.#byObject.get(keyOf(ref))?.values() ?? [])].flat();
+    return [...(this.#byObject.get(idOf(ref))?.values() ?? [])].flat();
   }
 
   /** Takes what a binding says and records now. Returns the other bindings whom that concerns. */
@@ -91,20 +91,22 @@ export class Claims {
       if (paths.length > 0) claims.set(object, [...(claims.get(object) ?? []), claim]);
     };
     for (const record of expand(status?.targets ?? [])) {
-      if (REFUSED.includes(record.reason)) refused.add(recordKey(record));
-      if (record.created && record.uid !== undefined) made.add(recordKey(record));
-      add(recordKey(record), heldPaths(record), true);
+      if (REFUSED.includes(record.reason)) refused.add(recordId(record));
+      if (record.created && record.uid !== undefined) made.add(recordId(record));
+      add(recordId(record), heldPaths(record), true);
     }
     // Who writes nothing keeps what is his, and no more.
     if (spec.suspend || metadata.deletionTimestamp !== undefined) return claims;
     const resolved = this.#resolved.get(key);
     if (resolved?.uid === metadata.uid && resolved.generation === metadata.generation) {
-      for (const { ref, paths } of resolved.named) add(keyOf(ref), paths, false);
+      for (const { ref, paths } of resolved.named) add(idOf(ref), paths, false);
       return claims;
     }
-    for (const { apiVersion, kind, name, namespace = metadata.namespace, fields } of spec.targets) {
+    // Until it is known what they select, and which kinds belong to the cluster.
+    for (const { apiVersion, kind, name, namespace = metadata.namespace, fields, namespaceSelector } of spec.targets) {
+      if (name === undefined || namespaceSelector !== undefined) continue;
       const paths = fields.map(({ path }) => path);
-      add(objectKey(parseApiVersion(apiVersion).group, kind, namespace, name), paths, false);
+      add(objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name), paths, false);
     }
     return claims;
   }
@@ -113,12 +115,3 @@ export class Claims {
 function heldPaths({ reason, paths = [], acquiring = [] }: TargetStatus): string[] {
   return REFUSED.includes(reason) ? paths : [...paths, ...acquiring];
 }
-
-/** Versions of a group are one object. */
-const objectKey = (group: string, kind: string, namespace: string | undefined, name: string) =>
-  [group, kind, namespace ?? "", name].join("|");
-
-const keyOf = ({ resource, namespace, name }: ObjectRef) => objectKey(resource.group, resource.kind, namespace, name);
-
-const recordKey = ({ apiVersion, kind, namespace, name }: TargetStatus) =>
-  objectKey(parseApiVersion(apiVersion).group, kind, namespace, name);

@@ -58,6 +58,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   readonly #events: ReflectorEvents<T>;
   readonly #stop = new AbortController();
   readonly #store = new Map<string, T>();
+  #revision = 0;
   #state: ReflectorState = { phase: "pending" };
   #version: string | undefined;
   #heard = performance.now();
@@ -88,6 +89,15 @@ export class Reflector<T extends { resourceVersion: string }> {
 
   get(key: string): T | undefined {
     return this.#store.get(key);
+  }
+
+  /** Grows with every change. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#store.keys();
   }
 
   values(): IterableIterator<T> {
@@ -200,6 +210,7 @@ export class Reflector<T extends { resourceVersion: string }> {
       if (before?.resourceVersion === object.metadata.resourceVersion) return;
       this.#store.set(key, this.#events.keep(object));
     }
+    this.#revision++;
     if (this.#hasListed) this.#events.changed(key, this.#store.get(key), before);
   }
 

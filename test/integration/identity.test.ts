@@ -1,16 +1,13 @@
 /** Everything is read and written as the account of the binding, with its rights and no others. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { text } from "node:stream/consumers";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api, type RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind } from "../controller/kinds.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
 import { CONTROLLER, requestsFor, watchesFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
@@ -42,28 +39,6 @@ async function newRegistry(options: Parameters<typeof newTeam>[0] = {}): Promise
 }
 
 const messageOf = (binding: AnyObject): string => binding.status.targets[0].message;
-
-/** The commands that a message tells to run. */
-function commandsIn(message: string): string {
-  const [, commands] = /: (kubectl .*)$/s.exec(message) ?? [];
-  assert.ok(commands, message);
-  return commands;
-}
-
-/** Runs a line as somebody who pasted it into a shell, in an empty folder. Returns the names of files that are there then. */
-async function paste(line: string): Promise<string[]> {
-  const folder = await mkdtemp(join(tmpdir(), "inlay-paste-"));
-  try {
-    const { kubectlProgram, kubeconfigFile } = controlPlane();
-    const env = { PATH: `${dirname(kubectlProgram)}:/bin:/usr/bin`, KUBECONFIG: kubeconfigFile, HOME: folder };
-    const shell = spawn("/bin/sh", ["-c", line], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] });
-    const [stderr, [code]] = await Promise.all([text(shell.stderr), once(shell, "close")]);
-    assert.equal(code, 0, `${line}\n${stderr}`);
-    return (await readdir(folder)).filter((name) => !name.startsWith("."));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
 
 describe("identity: a binding", () => {
   it("reads, lists, watches and writes all sources and targets as its account, and nothing of them as the controller", async () => {

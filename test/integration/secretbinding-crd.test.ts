@@ -162,6 +162,36 @@ describe("the schema of SecretBinding", () => {
       }
     });
 
+    it("one with both name and selector, or neither, and one with both namespace and namespaceSelector", async () => {
+      const selector = { matchLabels: { a: "b" } };
+      const { name: _, ...unnamed } = target;
+      const withTarget = (more: object) => binding({ targets: [{ ...unnamed, ...more }] });
+      await refused(withTarget({ name: "harbor", selector }), /exactly one of name and selector/);
+      await refused(withTarget({}), /targets\[0\]" must validate one and only one/);
+      const both = { selector, namespace: "a", namespaceSelector: { names: ["b"] } };
+      await refused(withTarget(both), /at most one of namespace and namespaceSelector/);
+      await accepted(withTarget({ selector, namespaceSelector: { names: ["team-*", "x?"] } }));
+      await accepted(withTarget({ name: "harbor", namespaceSelector: { matchLabels: { a: "" } } }));
+    });
+
+    it("a selector of nothing, and labels and expressions that can't be", async () => {
+      const { name: _, ...unnamed } = target;
+      const withSelector = (selector: object) => binding({ targets: [{ ...unnamed, selector }] });
+      await refused(withSelector({}), /should have at least 1 properties/);
+      await refused(withSelector({ matchLabels: { "a/b/c": "x" } }), /a key of matchLabels is no label's/);
+      await refused(withSelector({ matchLabels: { a: "b c" } }), /should match/);
+      const expressions = (more: object) => withSelector({ matchExpressions: [{ key: "a", ...more }] });
+      await refused(expressions({ operator: "In" }), /In and NotIn have values; Exists and DoesNotExist have none/);
+      await refused(expressions({ operator: "Exists", values: ["x"] }), /In and NotIn have values/);
+      await refused(expressions({ operator: "Gt", values: ["1"] }), /Unsupported value/);
+      await accepted(expressions({ operator: "NotIn", values: ["x", ""] }));
+    });
+
+    it("no name twice where the namespaces are selected", () => {
+      const selected = (name: string) => ({ ...target, namespaceSelector: { names: [name] } });
+      return accepted(binding({ targets: [target, selected("a"), selected("b")] }));
+    });
+
     it("one whose name climbs", () =>
       refused(binding({ targets: [{ ...target, name: ".." }] }), /targets\[0\].name in body should match/));
 

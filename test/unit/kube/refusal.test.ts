@@ -106,6 +106,19 @@ describe("a missing right", () => {
     );
   });
 
+  it("to all objects of a kind is granted without a name", () => {
+    const { name: _, ...all } = harbor.ref;
+    const problem = refusal(answer(403, "Forbidden"), { ...harbor, ref: all }, "list");
+    const refused = "may not list harborclusters.goharbor.io in namespace web; ";
+    assert.ok(problem.message.includes(refused), problem.message);
+    granted(
+      problem,
+      (role) =>
+        `kubectl create role ${role} -n web --verb=get,list,watch,patch --resource=harborclusters.goharbor.io && ` +
+        `kubectl create rolebinding ${role} -n web --role=${role} --serviceaccount=registry:inlay`,
+    );
+  });
+
   it("in another namespace is granted there, to the account of the binding's", () => {
     const problem = refusal(answer(403, "Forbidden"), harbor, "patch");
     const refused = "may not patch harborclusters.goharbor.io/harbor in namespace web; ";

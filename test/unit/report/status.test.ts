@@ -50,6 +50,22 @@ describe("a binding", () => {
     });
   });
 
+  it("is ready where nothing matches, and says so", () => {
+    const overview = { unknown: [], notes: ["no object matches spec.targets[0]"] };
+    assert.deepEqual(judge([], overview), {
+      ready: "True",
+      reason: "Synced",
+      message: "there is nothing to write to; no object matches spec.targets[0]",
+    });
+  });
+
+  it("is not ready where it can't be told which objects match", () => {
+    const target = { apiVersion: "v1", kind: "ConfigMap" };
+    const unknown = [{ target, problem: new Problem("Forbidden", "may not list") }];
+    const { ready, reason, message } = judge([synced("a")], { unknown, notes: [] });
+    assert.deepEqual([ready, reason, message], ["False", "Forbidden", "ConfigMap objects: may not list"]);
+  });
+
   it("says once what stands in the way of all its targets", () => {
     const same = ["a", "b", "c"].map((name) => failed(name, "ServiceAccountNotFound", "no account"));
     assert.equal(judge(same).message, "HarborCluster registry/a: no account");

@@ -17,7 +17,7 @@ export class FakeApi {
   readonly promised = new Set<string>();
   /** What there is, by the path of its collection. */
   readonly objects = new Map<string, KubeObject[]>();
-  /** By `identity path name`. */
+  /** By `identity path name`, with the label selector behind. */
   readonly streams = new Map<string, OpenStream>();
   readonly reviews: string[] = [];
   lists = 0;
@@ -52,10 +52,11 @@ export class FakeApi {
     const url = new URL(path, "https://x");
     const [, namespace, plural = ""] = /(?:\/namespaces\/([^/]+))?\/([^/]+)$/.exec(url.pathname) ?? [];
     const name = url.searchParams.get("fieldSelector")?.replace("metadata.name=", "") ?? "*";
+    const labels = url.searchParams.get("labelSelector");
     const collection = `${namespace ? `${namespace}/` : ""}${plural}`;
     const key = `${identity || "-"} ${collection} ${name}`;
     if (!this.rights.has(key) && !this.rights.has(key.replace(/ \S+$/, " *"))) throw apiError(403, "Forbidden");
-    return { path: collection, key };
+    return { path: collection, key: labels === null ? key : `${key} ${labels}` };
   }
 
   async *#lines(request: Request, signal: AbortSignal, onOpen: () => void): AsyncGenerator<string, void> {

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import type { ObjectRef, Resource } from "../../../src/model/kube-object.ts";
-import { type Interest, Streams } from "../../../src/watch/streams.ts";
+import type { Collection, Dependency, Interest } from "../../../src/watch/interest.ts";
+import { Streams } from "../../../src/watch/streams.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { FakeApi } from "./api.ts";
 import { apiError, secret } from "./list-watch.ts";
@@ -46,7 +47,7 @@ describe("streams", () => {
   // After the hook that stops the streams: a timer must end in the time in which it began.
   const clock = fakeClock();
 
-  async function observe(dependent: string, ...interests: Interest[]): Promise<void> {
+  async function observe(dependent: string, ...interests: Dependency[]): Promise<void> {
     streams.observe(dependent, interests);
     await settled();
     await settled();
@@ -238,6 +239,115 @@ describe("streams", () => {
       assert.equal(look.phase === "failed" && look.error.status, 403);
       assert.deepEqual(called, ["a"]);
     });
+  });
+
+  describe("of collections", () => {
+    const inTeam = (more: Partial<Collection> = {}): Collection => ({
+      identity: ACCOUNT,
+      resource: SECRETS,
+      namespace: "registry",
+      labels: "",
+      names: undefined,
+      ...more,
+    });
+    const namesOf = (collection: Collection) => {
+      const { phase, members } = streams.members("a", collection);
+      return [phase, ...members.map(({ name }) => name)];
+    };
+    const NAMESPACE = `${ACCOUNT} registry/secrets *`;
+
+    it("show what is in them, and call for what is of them alone", async () => {
+      api.rights.add(NAMESPACE);
+      api.objects.set("registry/secrets", [secret("web-1", "1"), secret("db", "2")]);
+      const web = inTeam({ names: ["web-*"] });
+      assert.deepEqual(namesOf(web), ["pending"]);
+      await observe("a", web);
+      await observe("b", bucket);
+      assert.deepEqual([api.open, namesOf(web)], [[NAMESPACE], ["synced", "web-1"]]);
+      called.length = 0;
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("web-2", "11"));
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("bucket", "12"));
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("nobody", "13"));
+      await settled();
+      assert.deepEqual(
+        [called, namesOf(web)],
+        [
+          ["a", "b"],
+          ["synced", "web-1", "web-2"],
+        ],
+      );
+      api.streams.get(NAMESPACE)?.send("DELETED", secret("web-1", "14"));
+      await settled();
+      assert.deepEqual(
+        [called, namesOf(web)],
+        [
+          ["a", "b", "a"],
+          ["synced", "web-2"],
+        ],
+      );
+    });
+
+    it("are filtered by the server where labels choose, one stream for each choice", async () => {
+      api.rights.add(NAMESPACE);
+      await observe("a", inTeam({ labels: "tier=prod" }), inTeam({ labels: "tier=test" }));
+      await observe("b", inTeam({ labels: "tier=prod", names: ["x"] }));
+      assert.deepEqual(api.open, [`${NAMESPACE} tier=prod`, `${NAMESPACE} tier=test`]);
+    });
+
+    it("of many namespaces are one stream of the cluster where the account may, else one for each", async () => {
+      const others = ["one", "two"].map((namespace) => inTeam({ namespace, wide: true }));
+      api.rights.add(`${ACCOUNT} secrets *`).add(`${ACCOUNT} one/secrets *`).add(`${ACCOUNT} two/secrets *`);
+      api.objects.set("one/secrets", [secret("x", "1", "one")]).set("two/secrets", [secret("y", "2", "two")]);
+      await observe("a", ...others);
+      assert.deepEqual(api.open, [`${ACCOUNT} secrets *`]);
+      assert.deepEqual(others.map(namesOf), [
+        ["synced", "x"],
+        ["synced", "y"],
+      ]);
+      api.rights.delete(`${ACCOUNT} secrets *`);
+      api.streams.get(`${ACCOUNT} secrets *`)?.end(apiError(403));
+      for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
+      assert.deepEqual(api.open, [`${ACCOUNT} one/secrets *`, `${ACCOUNT} two/secrets *`]);
+      assert.deepEqual(others.map(namesOf), [
+        ["synced", "x"],
+        ["synced", "y"],
+      ]);
+    });
+
+    it("of an opened kind are shared with accounts that may list them, and with no others", async () => {
+      api.rights.add("- secrets *");
+      const mine = inTeam();
+      await observe("a", mine);
+      assert.deepEqual([api.open, namesOf(mine)], [[], ["failed"]]);
+      await observe("a");
+      api.rights.add(NAMESPACE);
+      await observe("a", mine);
+      assert.deepEqual([api.open, namesOf(mine)], [["- secrets *"], ["synced"]]);
+    });
+
+    it("that are refused say why, and come when they may", async () => {
+      const mine = inTeam();
+      await observe("a", mine);
+      assert.deepEqual([namesOf(mine), called], [["failed"], ["a"]]);
+      api.rights.add(NAMESPACE);
+      await clock.pass(4_000);
+      assert.deepEqual([namesOf(mine), called], [["synced"], ["a", "a"]]);
+    });
+  });
+
+  it("become wider when they are begun anew and rights have come", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets bucket`).add(`${ACCOUNT} registry/secrets other`);
+    await observe("a", bucket, other);
+    assert.equal(api.open.length, 2);
+    await clock.pass(61_000);
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    api.streams.get(`${ACCOUNT} registry/secrets bucket`)?.end();
+    await clock.pass(0);
+    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`, `${ACCOUNT} registry/secrets other`]);
+    assert.deepEqual(
+      [bucket, other].map((each) => streams.look("a", each).phase),
+      ["synced", "synced"],
+    );
   });
 
   it("all close when they are stopped", async () => {

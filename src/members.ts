@@ -1,0 +1,162 @@
+/**
+ * What a binding's targets name and select comes in; the objects that they are, as the streams show them at the moment,
+ * go out, with what has to be watched to know. Where that can't be known, it is said so: nothing is released for it.
+ */
+import type { Identity } from "./kube/identity.ts";
+import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
+import type { Target } from "./model/binding.ts";
+import { idOf, type ObjectRef } from "./model/kube-object.ts";
+import { Problem } from "./model/problem.ts";
+import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
+import { type Choice, type Selection, selects } from "./resolve/selection.ts";
+import type { Collection, Dependency } from "./watch/interest.ts";
+import type { ReflectorState } from "./watch/reflector.ts";
+import type { Streams, Version } from "./watch/streams.ts";
+
+/** One object of a target, or why it is not known which. */
+export interface Member {
+  target: Target;
+  ref: ObjectRef | Problem;
+  /** It was not named alone. */
+  selected: boolean;
+}
+
+/** A part of a target of which it can't be told which objects it is: all, or those of one namespace. */
+export interface Unknown {
+  target: Target;
+  namespace?: string;
+  problem: Problem;
+}
+
+export interface Members {
+  members: Member[];
+  unknown: Unknown[];
+  /** What there is to know although all is well. */
+  notes: string[];
+  /** Objects that are looked for by themselves, and collections. */
+  dependencies: Dependency[];
+  /** The versions of objects that a collection showed. */
+  versions: Map<ObjectRef, Version>;
+}
+
+/** The record of all has to fit into the binding's status, which the API server stores within 1.5 MB. */
+const MOST_OBJECTS = 5_000;
+const MOST_CHARACTERS = 1_000_000;
+/** As long as what an object's uid takes there, and what stands around it. */
+const UID_AND_MARKS = 41;
+
+export function membersOf(streams: Streams, key: string, identity: Identity, references: References): Members {
+  const found: Members = { members: [], unknown: [], notes: [], dependencies: [], versions: new Map() };
+  const taken = new Set<string>();
+  const size = { objects: 0, characters: 0 };
+  const members = new Map<number, Member[]>();
+  const inOrder = [...references.targets.entries()];
+  // Who names an object goes before who selects it.
+  for (const [position, { target, at }] of inOrder.sort(([, a], [, b]) => rank(a.target) - rank(b.target))) {
+    if (at instanceof Problem && selects(target)) {
+      found.unknown.push({ target, problem: at });
+    } else if (at instanceof Problem || !isSelection(at)) {
+      members.set(position, [{ target, ref: at, selected: false }]);
+      if (at instanceof Problem) continue;
+      taken.add(idOf(at));
+      found.dependencies.push({ identity, ref: at });
+    } else {
+      const refs = selected(streams, key, identity, target, at, found);
+      const own = refs.filter((ref) => !taken.has(idOf(ref)));
+      size.objects += own.length;
+      for (const { namespace = "", name } of own) size.characters += namespace.length + name.length + UID_AND_MARKS;
+      if (size.objects > MOST_OBJECTS || size.characters > MOST_CHARACTERS) {
+        found.unknown.push({ target, problem: tooMany(position, size.objects) });
+        continue;
+      }
+      for (const ref of own) taken.add(idOf(ref));
+      members.set(
+        position,
+        own.map((ref) => ({ target, ref, selected: true })),
+      );
+      found.notes.push(...notesOn(position, refs.length, own.length));
+    }
+  }
+  found.members = references.targets.flatMap((_, position) => members.get(position) ?? []);
+  return found;
+}
+
+const rank = (target: Target) => (!selects(target) ? 0 : target.name !== undefined ? 1 : 2);
+
+function tooMany(position: number, count: number): Problem {
+  return new Problem(
+    "InvalidBinding",
+    `with spec.targets[${position}] the binding selects ${count} objects, and its status has room for ${MOST_OBJECTS}, or less if their names are long; split it into several bindings`,
+    "event",
+  );
+}
+
+function notesOn(position: number, all: number, own: number): string[] {
+  const where = `spec.targets[${position}]`;
+  if (all === 0) return [`no object matches ${where}`];
+  return own === all ? [] : [`${all - own} objects that ${where} matches are left to others of spec.targets`];
+}
+
+/** The objects of one target, in the order of namespace and name. */
+function selected(
+  streams: Streams,
+  key: string,
+  identity: Identity,
+  target: Target,
+  { resource, objects, namespaces }: Selection,
+  found: Members,
+): ObjectRef[] {
+  const wide = target.namespaceSelector !== undefined;
+  const where = isChoice(namespaces) ? namespacesOf(streams, key, identity, target, namespaces, found) : namespaces;
+  return where.flatMap((namespace): ObjectRef[] => {
+    const inside = { resource, ...(namespace !== undefined && { namespace }) };
+    if (typeof objects === "string") {
+      const ref = { ...inside, name: objects };
+      found.dependencies.push({ identity, ref, wide });
+      return [ref];
+    }
+    const collection = { identity, resource, namespace, ...objects, wide };
+    found.dependencies.push(collection);
+    const seen = streams.members(key, collection);
+    if (seen.phase === "failed") {
+      const problem = whyNot(seen, collection, WRITE_VERBS);
+      found.unknown.push({ target, problem, ...(namespace !== undefined && { namespace }) });
+      return [];
+    }
+    return seen.members.toSorted(byName).map(({ name, version }) => {
+      const ref = { ...inside, name };
+      found.versions.set(ref, version);
+      return ref;
+    });
+  });
+}
+
+const isChoice = (namespaces: Selection["namespaces"]): namespaces is Choice => "labels" in namespaces;
+
+function namespacesOf(
+  streams: Streams,
+  key: string,
+  identity: Identity,
+  target: Target,
+  choice: Choice,
+  found: Members,
+): string[] {
+  const collection: Collection = { identity, resource: NAMESPACES, namespace: undefined, ...choice };
+  found.dependencies.push(collection);
+  const seen = streams.members(key, collection);
+  if (seen.phase === "failed") found.unknown.push({ target, problem: whyNot(seen, collection, READ_VERBS) });
+  return seen.phase === "failed" ? [] : seen.members.toSorted(byName).map(({ name }) => name);
+}
+
+/** The stream goes on asking, and calls when it may. */
+function whyNot(
+  { error }: Extract<ReflectorState, { phase: "failed" }>,
+  { identity, resource, namespace }: Collection,
+  verbs: readonly string[],
+): Problem {
+  const ref = { resource, ...(namespace !== undefined && { namespace }) };
+  const problem = refusal(error, { identity, ref, verbs }, "list");
+  return error.status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
+}
+
+const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);

@@ -1,0 +1,63 @@
+/**
+ * A target that selects comes in; what to watch for it goes out: the kind, label selectors as the API server takes them,
+ * names, and the namespaces. Pure.
+ */
+import type { Target } from "../model/binding.ts";
+import { isGlob } from "../model/glob.ts";
+import type { Resource } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+
+/** Names are globs; undefined for any. */
+export interface Choice {
+  names: readonly string[] | undefined;
+  labels: string;
+}
+
+export interface Selection {
+  resource: Resource;
+  /** One object of that name in each of the namespaces, or all that match. */
+  objects: string | Choice;
+  /** Those that are listed (the one of a kind of the cluster is undefined), or all that match. */
+  namespaces: readonly (string | undefined)[] | Choice;
+}
+
+type Selector = NonNullable<Target["selector"]>;
+
+/** Whether a target is not one object that it names. */
+export const selects = (target: Target): boolean =>
+  target.selector !== undefined || target.namespaceSelector !== undefined;
+
+/** Throws Problem("InvalidBinding") when namespaces are selected for a kind that has none. */
+export function selectionOf(target: Target, resource: Resource, own: string): Selection {
+  const { namespaceSelector } = target;
+  if (!resource.namespaced && namespaceSelector !== undefined) {
+    throw new Problem(
+      "InvalidBinding",
+      `${target.kind} belongs to the cluster and is in no namespace; leave namespaceSelector out`,
+    );
+  }
+  const objects = target.name ?? choiceOf(target.selector);
+  if (!resource.namespaced) return { resource, objects, namespaces: [undefined] };
+  if (namespaceSelector === undefined) return { resource, objects, namespaces: [target.namespace ?? own] };
+  const namespaces = choiceOf(namespaceSelector);
+  const isListed = namespaces.labels === "" && namespaces.names?.every((name) => !isGlob(name));
+  return { resource, objects, namespaces: isListed ? [...new Set(namespaces.names)] : namespaces };
+}
+
+function choiceOf({ names, ...selector }: Selector): Choice {
+  return { names, labels: labelSelector(selector) };
+}
+
+const OPERATORS = {
+  In: (key: string, values: readonly string[]) => `${key} in (${values.join(",")})`,
+  NotIn: (key: string, values: readonly string[]) => `${key} notin (${values.join(",")})`,
+  Exists: (key: string) => key,
+  DoesNotExist: (key: string) => `!${key}`,
+};
+
+/** In an order of its own, so that those who mean the same share a stream. */
+function labelSelector({ matchLabels = {}, matchExpressions = [] }: Omit<Selector, "names">): string {
+  const equal = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+  const others = matchExpressions.map(({ key, operator, values = [] }) => OPERATORS[operator](key, values));
+  return [...equal, ...others].sort().join(",");
+}

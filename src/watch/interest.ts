@@ -1,0 +1,55 @@
+/** What a binding depends on, one object or all that match, and the keys under which streams share that. */
+import type { Identity } from "../kube/identity.ts";
+import { apiVersionOf, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import { objectKey } from "./reflector.ts";
+
+/** An object that a binding depends on, and as whom it is read. */
+export interface Interest {
+  identity: Identity;
+  ref: ObjectRef;
+  /** It is one of many namespaces: they share a stream of the whole cluster, where the identity may have one. */
+  wide?: boolean;
+}
+
+/** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
+export interface Collection {
+  identity: Identity;
+  resource: Resource;
+  namespace: string | undefined;
+  /** As the API server takes it; empty for all. */
+  labels: string;
+  /** Globs; undefined for all. */
+  names: readonly string[] | undefined;
+  wide?: boolean;
+}
+
+export type Dependency = Interest | Collection;
+
+export const isCollection = (dependency: Dependency): dependency is Collection => "labels" in dependency;
+
+export const resourceOf = (dependency: Dependency): Resource =>
+  isCollection(dependency) ? dependency.resource : dependency.ref.resource;
+
+export const namespaceOf = (dependency: Dependency): string | undefined =>
+  isCollection(dependency) ? dependency.namespace : dependency.ref.namespace;
+
+export const resourceKey = (resource: Pick<Resource, "group" | "version" | "plural">) =>
+  `${apiVersionOf(resource)}/${resource.plural}`;
+
+/** Under which a stream tells of changes: an object's key, or for a collection what the keys of its objects begin with. */
+export const subjectKey = (dependency: Dependency): string =>
+  isCollection(dependency)
+    ? collectionKey(dependency.namespace)
+    : objectKey(dependency.ref.namespace, dependency.ref.name);
+
+/** No object has such a key: none has an empty name. */
+export const collectionKey = (namespace: string | undefined) => (namespace === undefined ? "" : `${namespace}/`);
+
+export const dependencyKey = (dependency: Dependency): string =>
+  [
+    dependency.identity,
+    resourceKey(resourceOf(dependency)),
+    subjectKey(dependency),
+    dependency.wide ? "wide" : "",
+    ...(isCollection(dependency) ? [dependency.labels, ...(dependency.names ?? ["*"])] : []),
+  ].join("|");

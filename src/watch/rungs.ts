@@ -1,0 +1,137 @@
+/** A dependency comes in; how wide a stream may carry it, by the rights of its identity, goes out. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isStatus } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import { CONTROLLER, type Identity } from "../kube/identity.ts";
+import type { Scope } from "../kube/list-watch.ts";
+import type { Resource } from "../model/kube-object.ts";
+import { type Dependency, isCollection, namespaceOf, resourceKey, resourceOf } from "./interest.ts";
+
+/**
+ * From the widest to the narrowest stream that can carry a dependency: the controller's own, then those of its identity.
+ * A collection ends at `namespace`.
+ */
+export type Rung = "shared" | "sharedName" | "cluster" | "namespace" | "name";
+
+const EVERYTHING = { group: "*", version: "*", plural: "*" };
+/** How long it is believed what somebody may watch everywhere. */
+const EVERYWHERE_LIVES_MS = 60_000;
+const REVIEW_AGAIN_MS = 1_000;
+
+type Kind = Pick<Resource, "group" | "version" | "plural">;
+
+export class Rungs {
+  readonly #client: Client;
+  /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
+  readonly #rungs = new Map<string, { rung: Promise<Rung>; since: number }>();
+  /** Whether somebody may watch a kind, or one name of it, everywhere. */
+  readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
+  #stopped = false;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  of(dependency: Dependency): Promise<Rung> {
+    return this.#rungs.get(groupKey(dependency))?.rung ?? this.#note(dependency, this.#ask(dependency));
+  }
+
+  /** Takes note that a stream was refused: the next narrower one is right. */
+  refused(dependency: Dependency, rung: Rung): void {
+    const next = rungBelow(rung, dependency);
+    if (next !== undefined) void this.#note(dependency, Promise.resolve(next));
+  }
+
+  /** Asks again for it the next time. */
+  forget(dependency: Dependency): void {
+    this.#rungs.delete(groupKey(dependency));
+  }
+
+  /** The same, unless it was found out less than so long ago, as for another stream of the group. */
+  reconsider(dependency: Dependency, sinceMs: number): void {
+    const known = this.#rungs.get(groupKey(dependency));
+    if (known !== undefined && known.since <= Date.now() - sinceMs) this.forget(dependency);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #note(dependency: Dependency, rung: Promise<Rung>): Promise<Rung> {
+    this.#rungs.set(groupKey(dependency), { rung, since: Date.now() });
+    return rung;
+  }
+
+  /** Asks until there is an answer: a failed review is no reason to open a stream for every name. */
+  async #ask(dependency: Dependency): Promise<Rung> {
+    for (;;) {
+      try {
+        return await this.#review(dependency);
+      } catch (error) {
+        // One that may not be impersonated gets the narrowest stream, whose own refusal is reported.
+        if (isStatus(error, 403) || this.#stopped) return isCollection(dependency) ? "namespace" : "name";
+        await sleep(REVIEW_AGAIN_MS);
+      }
+    }
+  }
+
+  async #review(dependency: Dependency): Promise<Rung> {
+    const { identity, wide } = dependency;
+    const [resource, namespace] = [resourceOf(dependency), namespaceOf(dependency)];
+    const name = isCollection(dependency) ? undefined : dependency.ref.name;
+    if (identity === CONTROLLER && (await this.#mayEverywhere(CONTROLLER, resource, name))) return "sharedName";
+    if (identity !== CONTROLLER && (await this.#isOptedIn(resource))) {
+      // Which objects there are is nobody's to know who may not list them himself; a name he knows already.
+      if (name !== undefined || (await this.#client.may(identity, "list", resource, namespace))) return "shared";
+    }
+    if (wide && (await this.#mayEverywhere(identity, resource))) return "cluster";
+    if (name === undefined || (await this.#client.may(identity, "watch", resource, namespace))) return "namespace";
+    return "name";
+  }
+
+  /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */
+  async #isOptedIn(resource: Resource): Promise<boolean> {
+    return (await this.#mayEverywhere(CONTROLLER, resource)) && !(await this.#mayEverywhere(CONTROLLER, EVERYTHING));
+  }
+
+  #mayEverywhere(identity: Identity, resource: Kind, name?: string): Promise<boolean> {
+    const key = `${identity}|${resourceKey(resource)}|${name ?? ""}`;
+    let known = this.#everywhere.get(key);
+    if (known === undefined || known.until < Date.now()) {
+      const allowed = this.#client.may(identity, "watch", resource, undefined, name);
+      known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
+      this.#everywhere.set(key, known);
+      allowed.catch(() => this.#everywhere.delete(key));
+    }
+    return known.allowed;
+  }
+}
+
+/** What a stream on that rung is asked for. */
+export function scopeOf(rung: Rung, dependency: Dependency): Scope {
+  const namespace = namespaceOf(dependency);
+  return {
+    resource: resourceOf(dependency),
+    form: "metadata",
+    ...((rung === "namespace" || rung === "name") && namespace !== undefined && { namespace }),
+    ...(!isCollection(dependency) && (rung === "sharedName" || rung === "name") && { name: dependency.ref.name }),
+    ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),
+  };
+}
+
+/** The next narrower stream that can carry it; undefined if there is none. */
+export function rungBelow(rung: Rung, dependency: Dependency): Rung | undefined {
+  if (rung === "shared") return dependency.wide ? "cluster" : "namespace";
+  if (rung === "cluster") return "namespace";
+  return rung === "name" || isCollection(dependency) ? undefined : "name";
+}
+
+/** What shares one answer: all names of a kind in a namespace, for one identity. */
+const groupKey = (dependency: Dependency) =>
+  [
+    dependency.identity,
+    resourceKey(resourceOf(dependency)),
+    namespaceOf(dependency) ?? "",
+    dependency.wide ? "wide" : "",
+    isCollection(dependency) ? "collection" : dependency.identity === CONTROLLER ? dependency.ref.name : "",
+  ].join("|");

@@ -1,0 +1,31 @@
+/** A message with commands comes in; they are run as whoever reads it would run them. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { controlPlane } from "../control-plane/shared.ts";
+
+/** The commands that a message tells to run. */
+export function commandsIn(message: string): string {
+  const [, commands] = /: (kubectl .*)$/s.exec(message) ?? [];
+  assert.ok(commands, message);
+  return commands;
+}
+
+/** Runs a line as somebody who pasted it into a shell, in an empty folder. Returns the names of files that are there then. */
+export async function paste(line: string): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), "inlay-paste-"));
+  try {
+    const { kubectlProgram, kubeconfigFile } = controlPlane();
+    const env = { PATH: `${dirname(kubectlProgram)}:/bin:/usr/bin`, KUBECONFIG: kubeconfigFile, HOME: folder };
+    const shell = spawn("/bin/sh", ["-c", line], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] });
+    const [stderr, [code]] = await Promise.all([text(shell.stderr), once(shell, "close")]);
+    assert.equal(code, 0, `${line}\n${stderr}`);
+    return (await readdir(folder)).filter((name) => !name.startsWith("."));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,378 @@
+/** Targets by selector: whatever matches is a target as long as it does, in one namespace or in many, and a thousand are no trouble. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
+import { requestsFor, watchesFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { fieldsOf, newTeam, pause, type Rule, type Team } from "../controller/team.ts";
+
+const widget: Kind = {
+  group: "selectors.example.com",
+  kind: "Widget",
+  plural: "widgets",
+  spec: { type: "object", properties: { token: { type: "string" }, other: { type: "string" } } },
+};
+const gadget: Kind = { ...widget, kind: "Gadget", plural: "gadgets", scope: "Cluster" };
+const RESOURCE = `${widget.group}/${widget.plural}`;
+const LIMIT_MS = 60_000;
+
+const secrets: Rule = { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] };
+const namespaces: Rule = { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] };
+
+/** A team that may write all widgets of its namespace. */
+async function widgetTeam(rules: Rule[] = [secrets, mayWrite(widget)]): Promise<Team> {
+  const team = await newTeam({ rules });
+  await installKind(team.api, widget);
+  return team;
+}
+
+/** A namespace of nobody, with labels. */
+async function newNamespace(team: Team, name: string, labels: object = {}): Promise<string> {
+  const whole = `${team.namespace}-${name}`;
+  await team.api.create("/api/v1/namespaces", {
+    metadata: { name: whole, labels: { team: team.namespace, ...labels } },
+  });
+  return whole;
+}
+
+/** Makes widgets, and returns once all are there. */
+async function widgets(team: Team, names: readonly string[], labels: object = {}, namespace = team.namespace) {
+  await installKind(team.api, widget);
+  const object = (name: string) => ({
+    apiVersion: apiVersionOf(widget),
+    kind: widget.kind,
+    metadata: { name, labels },
+  });
+  const [first, ...others] = names;
+  if (first === undefined) return;
+  // A kind is listed a moment before objects of it can be made.
+  await eventually(() => team.api.create(objectPath(widget, namespace), object(first)));
+  for (let from = 0; from < others.length; from += 50) {
+    const some = others.slice(from, from + 50);
+    await Promise.all(some.map((name) => team.api.create(objectPath(widget, namespace), object(name))));
+  }
+}
+
+const relabel = (team: Team, name: string, labels: object, namespace = team.namespace) =>
+  team.api.merge(objectPath(widget, namespace, name), { metadata: { labels } });
+
+function entry(chosen: object, more: object = {}): object {
+  const fields = [{ path: "spec.token", from: { source: "bucket", key: "token" } }];
+  return { apiVersion: apiVersionOf(widget), kind: widget.kind, fields, ...chosen, ...more };
+}
+
+const specOf = (...targets: object[]) => ({ sources: [{ secret: { name: "bucket" } }], targets });
+
+async function rotate(team: Team): Promise<string> {
+  const token = secretText("token");
+  await team.secret("bucket", { token });
+  return token;
+}
+
+/** By name, what stands in spec.token of all widgets of a namespace. */
+async function tokens(team: Team, namespace = team.namespace): Promise<Record<string, string | undefined>> {
+  const { items } = await team.api.get(objectPath(widget, namespace));
+  return Object.fromEntries(items.map(({ metadata, spec }: AnyObject) => [metadata.name, spec?.token]));
+}
+
+/** Waits until these widgets hold the token, and the others of the namespace none. */
+function untilHeld(team: Team, token: string, names: readonly string[], namespace = team.namespace): Promise<void> {
+  return eventually(async () => {
+    const held = Object.entries(await tokens(team, namespace)).filter(([, value]) => value !== undefined);
+    assert.deepEqual(Object.fromEntries(held), Object.fromEntries(names.map((name) => [name, token])));
+  }, LIMIT_MS);
+}
+
+/** How often the account did that to widgets since a mark, by name. */
+async function counts(team: Team, mark: number, verb: string): Promise<Map<string, number>> {
+  const byName = new Map<string, number>();
+  for (const each of await requestsFor(team, mark)) {
+    if (each.verb === verb && each.resource === RESOURCE) byName.set(each.name, (byName.get(each.name) ?? 0) + 1);
+  }
+  return byName;
+}
+
+const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
+const remove = { onRelease: "Remove" };
+
+describe("a target by selector", () => {
+  it("is every object with the labels, as they come, change and go", async () => {
+    const team = await widgetTeam();
+    await widgets(team, ["a", "b"], { tier: "prod" });
+    await widgets(team, ["c"], { tier: "test" });
+    const token = await rotate(team);
+    await team.bind("all", specOf(entry({ selector: { matchLabels: { tier: "prod" } } }, remove)));
+    await team.until("all", "Synced");
+    await untilHeld(team, token, ["a", "b"]);
+    await widgets(team, ["d"], { tier: "prod" });
+    await untilHeld(team, token, ["a", "b", "d"]);
+    await relabel(team, "c", { tier: "prod" });
+    await untilHeld(team, token, ["a", "b", "c", "d"]);
+    await relabel(team, "a", { tier: null });
+    await untilHeld(team, token, ["b", "c", "d"]);
+    await team.api.delete(objectPath(widget, team.namespace, "d"));
+    await eventually(async () => {
+      const { status } = await team.until("all", "Synced");
+      assert.equal(status.synced, "2/2");
+      assert.deepEqual(
+        status.targets.map(({ objects }: AnyObject) => objects.map((each: string) => each.split(" ")[0])),
+        [[`${team.namespace}/b`, `${team.namespace}/c`]],
+      );
+    });
+    await team.unbind("all");
+    await untilHeld(team, token, []);
+  });
+
+  it("keeps its value and gives up its field when it matches no more and onRelease is Retain", async () => {
+    const team = await widgetTeam();
+    await widgets(team, ["a"], { tier: "prod" });
+    const token = await rotate(team);
+    await team.bind("all", specOf(entry({ selector: { matchLabels: { tier: "prod" } } })));
+    await team.until("all", "Synced");
+    await relabel(team, "a", { tier: "test" });
+    await eventually(async () => assert.equal((await team.binding("all")).status.targets.length, 0));
+    const object = await team.api.get(objectPath(widget, team.namespace, "a"));
+    assert.deepEqual([object.spec.token, fieldsOf(object, team.manager("all"))], [token, undefined]);
+    assert.match(messageOf(await team.until("all", "Synced")), /no object matches spec\.targets\[0\]/);
+  });
+
+  it("is chosen by names with wildcards, by expressions, and only where all of them hold", async () => {
+    const team = await widgetTeam();
+    await widgets(team, ["web-1", "web-22", "db-1"], { tier: "prod" });
+    await widgets(team, ["web-3"], { tier: "test", old: "yes" });
+    const token = await rotate(team);
+    await team.bind("some", specOf(entry({ selector: { names: ["web-?", "db*"] } }, remove)));
+    await untilHeld(team, token, ["db-1", "web-1", "web-3"]);
+    const matchExpressions = [
+      { key: "tier", operator: "In", values: ["prod", "test"] },
+      { key: "old", operator: "DoesNotExist" },
+      { key: "tier", operator: "Exists" },
+      { key: "tier", operator: "NotIn", values: ["dev"] },
+    ];
+    await team.rebind("some", { targets: [entry({ selector: { names: ["web-*"], matchExpressions } }, remove)] });
+    await untilHeld(team, token, ["web-1", "web-22"]);
+  });
+
+  it("of a kind of the cluster is found there", async () => {
+    const team = await widgetTeam();
+    await installKind(team.api, gadget);
+    await team.grantInCluster([mayWrite(gadget)]);
+    const name = `${team.namespace}-g`;
+    await createObject(team.api, gadget, name, {});
+    const token = await rotate(team);
+    await team.bind("all", specOf(entry({ kind: gadget.kind, selector: { names: [`${team.namespace}-*`] } })));
+    const { status } = await team.until("all", "Synced");
+    assert.equal((await team.api.get(objectPath(gadget, undefined, name))).spec.token, token);
+    assert.match(status.targets[0].objects[0], new RegExp(`^${name} `));
+    await team.rebind("all", { targets: [entry({ kind: gadget.kind, name, namespaceSelector: { names: ["x"] } })] });
+    assert.match(messageOf(await team.until("all", "InvalidBinding")), /leave namespaceSelector out/);
+    assert.equal((await team.api.get(objectPath(gadget, undefined, name))).spec.token, token);
+  });
+
+  it("belongs to the entry that names it, else to the first, and that is said", async () => {
+    const team = await widgetTeam();
+    await widgets(team, ["a", "b", "c"], { tier: "prod" });
+    const token = await rotate(team);
+    const fields = [{ path: "spec.token", template: "special" }];
+    await team.bind(
+      "all",
+      specOf(
+        entry({ selector: { names: ["b", "c"] } }),
+        entry({ selector: { matchLabels: { tier: "prod" } } }, { fields }),
+        entry({ name: "c" }, { fields: [{ path: "spec.other", template: "named" }] }),
+      ),
+    );
+    const binding = await team.until("all", "Synced");
+    assert.equal(binding.status.synced, "3/3");
+    assert.deepEqual(await tokens(team), { a: "special", b: token, c: undefined });
+    assert.match(messageOf(binding), /1 objects that spec\.targets\[0\] matches are left to others/);
+    assert.match(messageOf(binding), /2 objects that spec\.targets\[1\] matches are left to others/);
+  });
+
+  it("is another binding's where that was first, whoever selects", async () => {
+    const team = await widgetTeam();
+    await widgets(team, ["a", "b"], { tier: "prod" });
+    const token = await rotate(team);
+    await team.bind("first", specOf(entry({ selector: { matchLabels: { tier: "prod" } } })));
+    await team.until("first", "Synced");
+    await pause(1_001 - (Date.now() % 1_000));
+    const fields = [{ path: "spec.token", template: "second" }];
+    await team.bind("second", specOf(entry({ selector: { names: ["*"] } }, { fields })));
+    assert.match(messageOf(await team.until("second", "Conflict")), /token is for the SecretBinding \S+\/first, which/);
+    await widgets(team, ["c"]);
+    await eventually(async () => assert.deepEqual(await tokens(team), { a: token, b: token, c: "second" }));
+    await relabel(team, "c", { tier: "prod" });
+    await untilHeld(team, token, ["a", "b", "c"]);
+    await relabel(team, "b", { tier: "test" });
+    await eventually(async () => assert.equal((await tokens(team))["b"], "second"));
+    await team.unbind("first");
+    await team.until("second", "Synced");
+    assert.deepEqual(await tokens(team), { a: "second", b: "second", c: "second" });
+  });
+});
+
+describe("namespaces by selector", () => {
+  it("are followed as they come, change and go", async () => {
+    const team = await widgetTeam();
+    await team.grantInCluster([namespaces, mayWrite(widget)]);
+    const [one, two] = [await newNamespace(team, "one", { env: "prod" }), await newNamespace(team, "two")];
+    for (const namespace of [one, two]) await widgets(team, ["w", "v"], {}, namespace);
+    const token = await rotate(team);
+    const selected = { team: team.namespace, env: "prod" };
+    const target = entry({ selector: { names: ["w"] }, namespaceSelector: { matchLabels: selected } }, remove);
+    await team.bind("all", specOf(target));
+    await untilHeld(team, token, ["w"], one);
+    await untilHeld(team, token, [], two);
+    const label = (namespace: string, env: string | null) =>
+      team.api.merge(`/api/v1/namespaces/${namespace}`, { metadata: { labels: { env } } });
+    await label(two, "prod");
+    await untilHeld(team, token, ["w"], two);
+    await label(one, null);
+    await untilHeld(team, token, [], one);
+    const three = await newNamespace(team, "three", { env: "prod" });
+    await widgets(team, ["w"], {}, three);
+    await untilHeld(team, token, ["w"], three);
+    const open = (await watchesFor(team, 0)).filter(({ open, resource }) => open && resource === RESOURCE);
+    assert.deepEqual(
+      open.map(({ namespace }) => namespace),
+      [""],
+    );
+  });
+
+  it("that are listed need no right on namespaces, and no right beyond each of them", async () => {
+    const team = await widgetTeam([secrets]);
+    const [one, two] = [await newNamespace(team, "one"), await newNamespace(team, "two")];
+    for (const namespace of [one, two]) {
+      await widgets(team, ["w"], {}, namespace);
+      await team.grant([mayWrite(widget)], { namespace, role: "widgets" });
+    }
+    const token = await rotate(team);
+    const target = entry({ name: "w", namespaceSelector: { names: [one, two] } }, remove);
+    await team.bind("all", specOf(target));
+    const { status } = await team.until("all", "Synced");
+    assert.equal(status.synced, "2/2");
+    assert.equal(status.targets.length, 1);
+    for (const namespace of [one, two]) await untilHeld(team, token, ["w"], namespace);
+    await team.rebind("all", { targets: [entry({ name: "w", namespaceSelector: { names: [one] } }, remove)] });
+    await untilHeld(team, token, [], two);
+    await untilHeld(team, token, ["w"], one);
+    await team.api.delete(objectPath(widget, one, "w"));
+    await team.until("all", "TargetNotFound");
+  });
+
+  it("that end take their rights with them, and leave nothing behind", async () => {
+    const team = await widgetTeam([secrets]);
+    await team.grantInCluster([namespaces]);
+    const names = [`${team.namespace}-*`];
+    const [one, two] = [await newNamespace(team, "one"), await newNamespace(team, "two")];
+    for (const namespace of [one, two]) {
+      await widgets(team, ["w"], {}, namespace);
+      await team.grant([mayWrite(widget)], { namespace, role: "widgets" });
+    }
+    const token = await rotate(team);
+    await team.bind("all", specOf(entry({ selector: { names: ["w"] }, namespaceSelector: { names } }, remove)));
+    await team.until("all", "Synced");
+    await untilHeld(team, token, ["w"], two);
+    // There is nobody in this control plane who empties a namespace: this is what is left to see of it.
+    await team.api.delete(`/apis/rbac.authorization.k8s.io/v1/namespaces/${two}/rolebindings/widgets`);
+    await team.api.delete(`/api/v1/namespaces/${two}`);
+    await eventually(async () => {
+      const { status } = await team.binding("all");
+      assert.ok(["Synced", "Forbidden"].includes(status.conditions[0].reason), JSON.stringify(status));
+    });
+    await untilHeld(team, token, ["w"], one);
+  });
+});
+
+describe("an account that may not look for what its binding selects", () => {
+  it("is told the commands that allow it, first for namespaces, then for the kind", async () => {
+    const team = await widgetTeam([secrets]);
+    const one = await newNamespace(team, "one");
+    await widgets(team, ["w"], {}, one);
+    const token = await rotate(team);
+    await team.bind("all", specOf(entry({ selector: { names: ["*"] }, namespaceSelector: { names: [`${one}*`] } })));
+    const first = messageOf(await team.until("all", "Forbidden"));
+    assert.match(first, /may not list namespaces;/);
+    await paste(commandsIn(first));
+    const second = await eventually(async () => {
+      const message = messageOf(await team.until("all", "Forbidden"));
+      assert.match(message, new RegExp(`may not list widgets.${widget.group} in namespace ${one}`));
+      return message;
+    });
+    await paste(commandsIn(second));
+    await team.until("all", "Synced", LIMIT_MS);
+    await untilHeld(team, token, ["w"], one);
+  });
+
+  it("and might once keeps what was written, until it may again", async () => {
+    const team = await widgetTeam();
+    await widgets(team, ["a", "b"]);
+    const token = await rotate(team);
+    await team.bind("all", specOf(entry({ selector: { names: ["*"] } }, remove)));
+    await team.until("all", "Synced");
+    await team.controller.stop();
+    await team.revoke();
+    await team.controller.start();
+    const { status } = await team.until("all", "Forbidden", LIMIT_MS);
+    assert.equal(status.targets[0].objects.length, 2);
+    assert.equal(status.targets[0].reason, "Forbidden");
+    await untilHeld(team, token, ["a", "b"]);
+    await team.grant([secrets, mayWrite(widget)], { role: "again" });
+    await team.until("all", "Synced", LIMIT_MS);
+    assert.equal((await team.binding("all")).status.synced, "2/2");
+  });
+});
+
+describe("a thousand selected targets", () => {
+  const names = Array.from({ length: 1000 }, (_, index) => `w-${index}`);
+
+  it("are each written once when their value changes, and not when the controller starts again; one that changes is read alone", async () => {
+    const team = await widgetTeam();
+    await widgets(team, names);
+    const mark = await auditLog().mark();
+    const first = await rotate(team);
+    await team.bind("all", specOf(entry({ selector: { names: ["w-*"] } }, remove)));
+    await team.until("all", "Synced", LIMIT_MS);
+    await untilHeld(team, first, names);
+    const exactlyOnce = new Map(names.map((name) => [name, 1]));
+    assert.deepEqual(sorted(await counts(team, mark, "patch")), sorted(exactlyOnce));
+    const { status } = await team.binding("all");
+    assert.deepEqual([status.synced, status.targets.length], ["1000/1000", 1]);
+    assert.ok(JSON.stringify(status).length < 100_000);
+
+    const rotated = await auditLog().mark();
+    const second = await rotate(team);
+    await untilHeld(team, second, names);
+    await pause(500);
+    assert.deepEqual(sorted(await counts(team, rotated, "patch")), sorted(exactlyOnce));
+
+    await team.until("all", "Synced", LIMIT_MS);
+    const changed = await auditLog().mark();
+    await team.api.merge(objectPath(widget, team.namespace, "w-7"), { spec: { token: "drift" } });
+    await untilHeld(team, second, names);
+    await pause(500);
+    assert.deepEqual([...(await counts(team, changed, "patch")).keys()], ["w-7"]);
+    const read = await counts(team, changed, "get");
+    assert.deepEqual([...read.keys()], ["w-7"]);
+    assert.ok((read.get("w-7") ?? 0) <= 2);
+
+    await team.controller.stop();
+    const restarted = await auditLog().mark();
+    await team.controller.start();
+    await eventually(async () => assert.equal((await counts(team, restarted, "get")).size, names.length), LIMIT_MS);
+    await pause(500);
+    assert.equal((await counts(team, restarted, "patch")).size, 0);
+    const writes = await auditLog().controllerWritesSince(restarted);
+    assert.deepEqual(
+      writes.filter(({ namespace }) => namespace === team.namespace),
+      [],
+    );
+    await team.unbind("all", LIMIT_MS);
+    await untilHeld(team, second, []);
+  }).timeout(180_000);
+});
+
+const sorted = (counts: Map<string, number>) => [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
