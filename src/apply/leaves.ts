@@ -10,12 +10,13 @@ import type { Place } from "./locate.ts";
 import { nodesAt, otherHolders, placeOf } from "./ownership.ts";
 
 /**
- * The path itself for anything but an object with something in it, or a list whose elements are told apart. An element of a
+ * The path itself for anything but an object with something in it that is told apart, or a list whose elements are told apart. An element of a
  * set is the same as another's, or another element.
  */
 export function leafPaths(path: FieldPath, value: JsonValue, shape: TargetShape): FieldPath[] {
   if (typeof value !== "object" || value === null) return [path];
   if (Array.isArray(value)) return elementLeaves(path, value, shape);
+  if (shape.isAtomic(path)) return [path];
   const below = Object.entries(value).map(([key, child]) => ({ path: childOf(path, key), child }));
   if (below.length === 0) return [path];
   return below.flatMap((each) => (each.path === undefined ? [path] : leafPaths(each.path, each.child, shape)));
@@ -32,7 +33,7 @@ function elementLeaves(list: FieldPath, elements: readonly JsonValue[], shape: T
   });
 }
 
-/** Who but `manager` holds something of that value, or a parent of it as a whole. */
+/** Who but `manager` holds something of that value. */
 export function otherHoldersOf(
   live: KubeObject,
   manager: string,

@@ -4,7 +4,7 @@
  * `.` for the object or element itself, `{}` for a leaf. Paths come as managedFields have them: through elements of map
  * lists by their keys, and into no other list.
  */
-import { type Condition, FieldPath, inOrder, type Segment, sameSegment } from "../model/field-path.ts";
+import { type Condition, type FieldPath, inOrder, type Segment, sameSegment } from "../model/field-path.ts";
 import { parseJson, sameJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 
@@ -19,7 +19,7 @@ export function isEntryOf(
 
 /** Whether `manager` holds the path. */
 export function holds(live: KubeObject, manager: string, path: FieldPath): boolean {
-  return entriesOf(live, manager).some(({ fieldsV1 }) => reach(fieldsV1 ?? {}, path) === "node");
+  return entriesOf(live, manager).some(({ fieldsV1 }) => fieldsAt(fieldsV1 ?? {}, path) !== undefined);
 }
 
 /** Of what stands at the path, the part that `manager` holds; undefined if that is nothing. */
@@ -58,7 +58,7 @@ function isElement(element: JsonValue, name: string): boolean {
   return keys.every(([key, value]) => sameJson((element as JsonObject | null)?.[key], value));
 }
 
-/** Who but `manager` holds the path, or a parent of it as a whole, or something below it. */
+/** Who but `manager` holds the path, or something below it. */
 export function otherHolders(live: KubeObject, manager: string, path: FieldPath): string[] {
   return otherEntries(live, manager, path).map((entry) => entry.manager ?? "unknown");
 }
@@ -70,25 +70,14 @@ export function otherAppliers(live: KubeObject, manager: string, path: FieldPath
   );
 }
 
-function otherEntries(live: KubeObject, manager: string, path: FieldPath): ManagedFieldsEntry[] {
-  const held = (entry: ManagedFieldsEntry) => {
-    const end = reach(entry.fieldsV1 ?? {}, path);
-    return end === "node" || (end instanceof FieldPath && isWhole(live, end));
-  };
-  return (live.metadata.managedFields ?? []).filter((entry) => !isEntryOf(entry, manager) && held(entry));
-}
-
 /**
- * Whether an object that stands as a leaf in managedFields has all that is in it. One that was written as `{}` stands
- * there like that too, and has nothing.
+ * An object or list above the path that stands as a leaf has nothing in it: what was in it may be nobody's since. Where
+ * the API server takes one as a whole, no path goes into it.
  */
-function isWhole(live: KubeObject, path: FieldPath): boolean {
-  const isEmpty = Object.keys(path.get(live) ?? {}).length === 0;
-  const names = (entry: ManagedFieldsEntry) => {
-    const fields = fieldsAt(entry.fieldsV1 ?? {}, path);
-    return Object.keys(fields ?? {}).some((key) => key !== ".");
-  };
-  return !isEmpty && !(live.metadata.managedFields ?? []).some(names);
+function otherEntries(live: KubeObject, manager: string, path: FieldPath): ManagedFieldsEntry[] {
+  return (live.metadata.managedFields ?? []).filter(
+    (entry) => !isEntryOf(entry, manager) && fieldsAt(entry.fieldsV1 ?? {}, path) !== undefined,
+  );
 }
 
 /** What stands under a path in the entries of `manager`, and in those of all others. */
@@ -152,17 +141,6 @@ function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): J
 function identityOf(fields: JsonObject, { conditions }: Extract<Segment, { kind: "element" }>): JsonObject {
   const names = [".", ...conditions.map(({ key }) => `f:${key}`)];
   return Object.fromEntries(names.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
-}
-
-/** `node`: the path itself is in the set. A path: that parent is in it as a leaf. */
-function reach(fields: JsonObject, path: FieldPath): "node" | FieldPath | "nothing" {
-  let at = fields;
-  for (const [depth, segment] of path.segments.entries()) {
-    const next = childOf(at, segment);
-    if (next === undefined) return depth > 0 && Object.keys(at).length === 0 ? path.upTo(depth) : "nothing";
-    at = next;
-  }
-  return "node";
 }
 
 function fieldsAt(fields: JsonObject, path: FieldPath): JsonObject | undefined {

@@ -10,6 +10,8 @@ export type ListType = { readonly kind: "atomic" | "set" } | { readonly kind: "m
 
 export interface TargetShape {
   listAt(list: FieldPath): ListType;
+  /** Whether the API server takes the object as one value, which one manager holds as a whole. */
+  isAtomic(object: FieldPath): boolean;
   /** Whether the object that holds the path's leaf can't be without it. */
   isRequired(path: FieldPath): boolean;
   /**

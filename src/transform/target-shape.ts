@@ -15,6 +15,7 @@ export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | u
   const field = (list: FieldPath, key: string) => at(list.with({ kind: "index", index: 0 }), key);
   return {
     listAt: (list) => listTypeOf(at(list)),
+    isAtomic: (object) => at(object)["x-kubernetes-map-type"] === "atomic",
     isRequired(path) {
       const leaf = path.segments.at(-1);
       return leaf?.kind === "key" && at(path.upTo(path.segments.length - 1)).required?.includes(leaf.key) === true;

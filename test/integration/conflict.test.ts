@@ -1,5 +1,6 @@
 /** Fields that are another's: they are left to him and he is named, unless the binding says to take them. */
 import assert from "node:assert/strict";
+import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/team.ts";
 
@@ -81,6 +82,27 @@ describe("a field that another manager holds", () => {
     await team.api.merge(team.harborPath(), { metadata: { managedFields: others } });
     await team.until("harbor-s3", "Synced", SECONDS);
     assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("is no field in an object that he made, with nothing of his in it any more", async () => {
+    const team = await newTeam();
+    await team.secret("db", { host: "db.test", user: secretText("user") });
+    await team.harbor();
+    const bind = (field: string, value: object) =>
+      team.bind(field, {
+        defaults: { conflicts: field === "hosts" ? "Force" : "Fail" },
+        sources: [{ secret: { name: "db" } }],
+        targets: [harborTarget({}, { fields: [{ path: `spec.database.spec.postgresql.${field}`, ...value }] })],
+      });
+    await bind("hosts", { template: '[{"host": "{{db.host}}"}]', as: "json" });
+    await team.until("hosts", "Synced");
+    await team.unbind("hosts");
+    await eventually(async () => {
+      const { metadata } = await team.api.get(team.harborPath());
+      assert.doesNotMatch(JSON.stringify(metadata.managedFields), /f:hosts/);
+    });
+    await bind("username", { from: { source: "db", key: "user" } });
+    await team.until("username", "Synced");
   });
 
   it("is taken over with conflicts: Force", async () => {

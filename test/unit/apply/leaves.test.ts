@@ -18,12 +18,14 @@ describe("the leaves of a value", () => {
     assert.deepEqual(leaves({ a: 1, b: { constructor: 1 } }), ["data.a", "data.b"]);
   });
 
-  it("are another's when he holds them, or something above them as a whole", () => {
+  it("are another's when he holds them, or all of an object that is one value", () => {
     const live = (...entries: Parameters<typeof liveObject>[1] & object) =>
       liveObject({ data: { a: 1, b: 1 } }, entries);
-    const others = (object: ReturnType<typeof live>) => otherHoldersOf(object, OURS, data, { a: 2, c: 3 }, shape());
+    const others = (object: ReturnType<typeof live>, atomic: string[] = []) =>
+      otherHoldersOf(object, OURS, data, { a: 2, c: 3 }, shape({}, [], atomic));
     assert.deepEqual(others(live(entry("x", ["data.a"]), entry("y", ["data.b"]), entry(OURS, ["data.c"]))), ["x"]);
-    assert.deepEqual(others(live(entry("whole", ["data"]))), ["whole"]);
+    assert.deepEqual(others(live(entry("whole", ["data"])), ["data"]), ["whole"]);
+    assert.deepEqual(others(live(entry("once", ["data"]))), []);
     assert.deepEqual(others(live(entry("itself", ["data", "data.b"]))), []);
   });
 

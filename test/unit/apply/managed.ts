@@ -44,11 +44,16 @@ function nameOf(segment: Segment): string {
 const identityOf = ({ conditions }: Element): JsonObject =>
   Object.fromEntries([".", ...conditions.map(({ key }) => `f:${key}`)].map((name) => [name, {}]));
 
-/** A schema that says that of some lists, and that those leaves are required. All other lists are atomic. */
-export function shape(lists: Record<string, ListType> = {}, required: readonly string[] = []): TargetShape {
+/** A schema that says that of some lists, leaves that are required, and objects. All other lists are atomic. */
+export function shape(
+  lists: Record<string, ListType> = {},
+  required: readonly string[] = [],
+  atomic: readonly string[] = [],
+): TargetShape {
   const listAt = (list: FieldPath) => lists[String(list)] ?? { kind: "atomic" as const };
   return {
     listAt,
+    isAtomic: (path) => atomic.includes(String(path)),
     isRequired: (path) => required.includes(String(path)),
     elementOf: (_, conditions) =>
       Object.fromEntries(conditions.map(({ key, value }) => [key, /^\d+$/.test(value) ? Number(value) : value])),
