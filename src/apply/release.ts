@@ -29,6 +29,8 @@ export interface Release {
   mode: "Retain" | "Remove";
   fieldManager: string;
   shape: TargetShape;
+  /** All values stay, for a rule that the schema does not show. */
+  isStuck?: boolean;
 }
 
 export interface Released {
@@ -92,33 +94,61 @@ async function tryRelease(
     // What is to be removed is gone, or the object is not valid without it by a rule that the schema does not show.
     if ((await client.get(identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion) return "stale";
     if (request.mode !== "Remove") throw error;
-    return await patch({ ...request, shape: { ...request.shape, isRequired: () => true } });
+    return await patch({ ...request, isStuck: true });
   }
 }
 
 /** A JSON Patch that hits only the version that was read, and what it does to each path. Pure. */
 export function planRelease(live: KubeObject, request: Release): ReleasePlan {
-  const released = nothing();
-  const removed: Removal[] = [];
-  for (const text of request.paths) {
+  const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
-    if (place === undefined || path.get(live) === undefined) continue;
-    const fates = fatesOf(live, request, path, place);
-    for (const fate of new Set(fates.map(([each]) => each))) released[fate].push(text);
-    removed.push(...fates.flatMap(([fate, at]) => (fate === "removed" ? [{ path, at, within: place.within }] : [])));
+    if (place === undefined || path.get(live) === undefined) return [];
+    return fatesOf(live, request, path, place).map(([fate, at]) => ({ path, at, within: place.within, fate }));
+  });
+  const { operations: removal, removed } = removeWhatMay(live, parts, request);
+  const released = nothing();
+  for (const { path, fate } of parts) {
+    const paths = released[fate];
+    if (paths.at(-1) !== String(path)) paths.push(String(path));
   }
   const kept = request.kept.flatMap((text) => locateNow(FieldPath.parse(text), request.shape, live)?.held ?? []);
   const operations: JsonPatchOperation[] = [
     // Of what is removed too: where there is no schema, the API server leaves our name on the object around it.
     ...giveUp(live, request.fieldManager, () => kept),
-    ...remove(live, removed, request),
+    ...removal,
   ];
   return {
     operations: operations.length === 0 ? [] : [onlyTo(live), ...operations],
     released,
     again: removed.some(({ within }) => within),
   };
+}
+
+/** A value that stands there, or a part of it. */
+interface Part {
+  path: FieldPath;
+  /** Where it is now, by places only. */
+  at: FieldPath;
+  /** Of a list that is one value. */
+  within: boolean;
+  fate: keyof Released;
+}
+
+/**
+ * What an object can't be without stays, and is blocked from then on, unless that object came with it and goes too: so it is
+ * known only when all is planned.
+ */
+function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Release) {
+  for (;;) {
+    const removed = parts.filter(({ fate }) => fate === "removed");
+    const { operations, dropped } = remove(live, removed, request);
+    const isStuck = ({ path, at }: Part) =>
+      request.isStuck || (request.shape.isRequired(at) && !dropped.some((parent) => path.startsWith(parent)));
+    const stuck = removed.filter(isStuck);
+    if (stuck.length === 0) return { operations, removed };
+    for (const part of stuck) part.fate = "blocked";
+  }
 }
 
 /** Undefined where the object has become another than the path was made for: nothing there can be told to be ours. */
@@ -134,7 +164,7 @@ function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Place
 /** What becomes of a value that stands there, or of its parts; nothing if it is not ours any more. */
 function fatesOf(
   live: KubeObject,
-  { mode, fieldManager, shape }: Release,
+  { mode, fieldManager }: Release,
   path: FieldPath,
   place: Place,
 ): (readonly [keyof Released, FieldPath])[] {
@@ -144,7 +174,7 @@ function fatesOf(
   if (mode === "Retain") return [["retained", place.at]];
   if (!isHeld && isNumbered(path)) return [["shifted", place.at]];
   const parts = place.within ? [{ at: place.at, isShared: false }] : ownParts(live, fieldManager, place);
-  return parts.map(({ at, isShared }) => [isShared ? "retained" : shape.isRequired(at) ? "blocked" : "removed", at]);
+  return parts.map(({ at, isShared }) => [isShared ? "retained" : "removed", at]);
 }
 
 const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");
@@ -167,22 +197,15 @@ export function giveUp(
   return operations.reverse();
 }
 
-interface Removal {
-  path: FieldPath;
-  /** Where it is now, by places only. */
-  at: FieldPath;
-  /** Of a list that is one value. */
-  within: boolean;
-}
-
 /** Removes the values, then what came to be with them and is left empty, the deepest first. */
 function remove(
   live: KubeObject,
-  removed: readonly Removal[],
+  removed: readonly Part[],
   { parents, fieldManager, shape }: Release,
-): JsonPatchOperation[] {
+): { operations: JsonPatchOperation[]; dropped: FieldPath[] } {
   const after = structuredClone(live);
   const operations: JsonPatchOperation[] = [];
+  const dropped: FieldPath[] = [];
   const drop = (at: FieldPath) => {
     dropIn(after, at);
     operations.push({ op: "remove", path: at.toJsonPointer() });
@@ -198,9 +221,11 @@ function remove(
     // Others who hold an object want it by itself. In a list that is one value, nobody holds an element.
     const isElement = before.within && !before.held.equals(path);
     if (!isElement && otherHolders(live, fieldManager, before.held).length > 0) continue;
-    if (isEmpty(path.get(after), path, place)) drop(place.at);
+    if (!isEmpty(path.get(after), path, place)) continue;
+    drop(place.at);
+    dropped.push(path);
   }
-  return operations;
+  return { operations, dropped };
 }
 
 /** Nothing is in it; or, in an element, nothing but what names it. */

@@ -89,6 +89,25 @@ describe("a release that removes", () => {
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
+  it("takes out what the schema demands of an object that came with it and goes too, and of none that stays", () => {
+    const paths = ["spec.list[name=x].url", "spec.list[name=x].token"];
+    const requires = shape({}, ["spec.list[1].url"]);
+    const released = (list: JsonObject[], more: Partial<Release> = {}) =>
+      patch(
+        liveObject({ spec: { list } }, [entry("kubectl", ["spec.list"])]),
+        asked(paths, { parents: ["spec.list[name=x]"], shape: requires, ...more }),
+      );
+    const before = { name: "a", url: "b" };
+    const whole = released([before, { name: "x", url: "y", token: "z" }]);
+    assert.deepEqual(whole.object["spec"], { list: [before] });
+    assert.deepEqual([whole.released.removed, whole.released.blocked], [paths, []]);
+    const filled = released([before, { name: "x", url: "y", token: "z", others: 1 }]);
+    assert.deepEqual(filled.object["spec"], { list: [before, { name: "x", url: "y", others: 1 }] });
+    assert.deepEqual([filled.released.removed, filled.released.blocked], [[paths[1]], [paths[0]]]);
+    const notOurs = released([before, { name: "x", url: "y", token: "z" }], { parents: [] });
+    assert.deepEqual(notOurs.object["spec"], { list: [before, { name: "x", url: "y" }] });
+  });
+
   it("does nothing to a path that is not ours any more", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.a"]), entry(OURS, ["spec.b"])]);
     assert.deepEqual(planRelease(live, asked(["spec.a"], { kept: ["spec.b"] })), {
@@ -184,9 +203,13 @@ describe("any release", () => {
         const { released, object, operations } = patch(live, request);
         // Who names a parent of our path does not hold the path: it has been one that is written field by field.
         const shared = (path: FieldPath) => some.others.some((held) => has(held, path));
-        const gone = some.asked.filter(
-          (path) => some.mode === "Remove" && has(some.ours, path) && !has(some.required, path) && !shared(path),
-        );
+        const mayGo = some.asked.filter((path) => some.mode === "Remove" && has(some.ours, path) && !shared(path));
+        const objects = nodes(some.fields, FieldPath.parse("spec")).filter(({ path }) => !has(some.leaves, path));
+        const goesToo = (object: FieldPath) =>
+          has(some.parents, object) &&
+          some.leaves.every((leaf) => !leaf.startsWith(object) || has(mayGo, leaf)) &&
+          objects.every(({ path }) => !path.startsWith(object) || (has(some.parents, path) && !shared(path)));
+        const gone = mayGo.filter((path) => !has(some.required, path) || goesToo(path.parent as FieldPath));
         assert.deepEqual(released.removed.toSorted(), gone.map(String).toSorted());
         for (const leaf of some.leaves) {
           assert.deepEqual(leaf.get(object), has(gone, leaf) ? undefined : leaf.get(live), String(leaf));
