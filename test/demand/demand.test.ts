@@ -3,7 +3,7 @@
  * changes, a rotation follows, and release leaves the object as it was, or the values in it.
  */
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
@@ -23,6 +23,20 @@ describe("of the custom resources that want values inline", () => {
     await controlPlane().kubectl("wait", "--for=condition=Established", ...files);
     const api = new Api(controlPlane());
     for (const { apiVersion, kind } of rows.flatMap(({ targets }) => targets)) await published(api, apiVersion, kind);
+  });
+
+  it("are those of docs/demand.md, each with its kinds", async () => {
+    const table = await readFile(join(import.meta.dirname, "..", "..", "docs", "demand.md"), "utf8");
+    const listed = [...table.matchAll(/^\| +(\d*) +\| (\S+) of `(\S+)` /gm)].map(
+      ([, , kind, version]) => `${version} ${kind}`,
+    );
+    const numbers = [...table.matchAll(/^\| (\d+) +\|/gm)].map(([, number]) => Number(number));
+    const tested = rows.flatMap(({ targets }) => targets.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`));
+    assert.deepEqual(
+      numbers,
+      rows.map(({ number }) => number),
+    );
+    assert.deepEqual([...new Set(tested)].toSorted(), [...new Set(listed)].toSorted());
   });
 
   for (const row of rows) it(`${row.number}. ${row.title}`, () => live(row));

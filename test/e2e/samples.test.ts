@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -14,9 +14,7 @@ import { sharedController } from "../controller/shared.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const run = promisify(execFile);
-const folders = readdirSync(join(root, "samples"), { withFileTypes: true }).filter(({ name }) =>
-  existsSync(join(root, "samples", name, "README.md")),
-);
+const folders = readdirSync(join(root, "samples"), { withFileTypes: true }).filter((each) => each.isDirectory());
 
 /** Commands that stand together, and what they print, if that is shown. */
 interface Step {

@@ -2,6 +2,57 @@
 import { secretText } from "../../controller/hunted.ts";
 import type { Row } from "../row.ts";
 
+const applicationRow: Row = {
+  number: 22,
+  title: "an Application of Argo CD takes a tree of Helm values out of YAML, and one parameter by its name",
+  configMaps: ["release"],
+  values: () => ({
+    release: {
+      "values.yaml": `replicas: 3\ningress:\n  host: ${secretText("host")}\n  tls: true\n`,
+      tag: secretText("tag"),
+    },
+  }),
+  targets: [
+    {
+      apiVersion: "argoproj.io/v1alpha1",
+      kind: "Application",
+      plural: "applications",
+      name: "shop",
+      object: {
+        spec: {
+          project: "default",
+          destination: { server: "https://kubernetes.default.svc", namespace: "shop" },
+          source: {
+            repoURL: "https://charts.example.com",
+            chart: "shop",
+            targetRevision: "1.2.3",
+            helm: {
+              parameters: [
+                { name: "debug", value: "false" },
+                { name: "image.tag", forceString: true },
+              ],
+            },
+          },
+        },
+      },
+      entry: {
+        fields: [
+          { path: "spec.source.helm.valuesObject", from: { source: "release", key: "values.yaml" }, as: "yaml" },
+          { path: "spec.source.helm.parameters[name=image.tag].value", from: { source: "release", key: "tag" } },
+        ],
+      },
+      arrives: ({ release }) => {
+        const host = /host: (\S+)/.exec(release["values.yaml"])?.[1];
+        return [
+          [["spec", "source", "helm", "valuesObject"], { replicas: 3, ingress: { host, tls: true } }],
+          [["spec", "source", "helm", "parameters", 1, "value"], release.tag],
+        ];
+      },
+      operation: "Update",
+    },
+  ],
+};
+
 const runRow: Row = {
   number: 23,
   title: "a PipelineRun is made with a parameter, and never touched again",
@@ -30,4 +81,4 @@ const runRow: Row = {
   ],
 };
 
-export const delivery: Row[] = [runRow];
+export const delivery: Row[] = [applicationRow, runRow];

@@ -3,11 +3,47 @@ import { randomInt } from "node:crypto";
 import { hunt, secretText } from "../../controller/hunted.ts";
 import { base64, type Row } from "../row.ts";
 
+const prometheus = { apiVersion: "monitoring.coreos.com/v1", kind: "Prometheus", plural: "prometheuses" };
 const alertmanager = {
   apiVersion: "monitoring.coreos.com/v1alpha1",
   kind: "AlertmanagerConfig",
   plural: "alertmanagerconfigs",
 };
+
+const withKey = {
+  path: "spec.remoteWrite[name=central].url",
+  onMissingElement: "Append",
+  template: "https://metrics.example.com/write?API_KEY={{urlencode central.key}}",
+};
+const remoteWriteRow: Row = {
+  number: 14,
+  title: "a Prometheus writes to a URL with the key in it, encoded, in an element that comes and goes with it",
+  values: () => ({ central: { key: `${secretText("key")}/+ &` } }),
+  targets: [
+    {
+      ...prometheus,
+      name: "with-others",
+      object: {
+        spec: { replicas: 2, remoteWrite: [{ name: "archive", url: "https://archive.example.com/write" }] },
+      },
+      entry: { fields: [withKey] },
+      arrives: ({ central }) => [[["spec", "remoteWrite", 1], { name: "central", url: urlWith(central.key) }]],
+      operation: "Update",
+    },
+    {
+      ...prometheus,
+      name: "alone",
+      object: { spec: { replicas: 1 } },
+      entry: { fields: [withKey] },
+      arrives: ({ central }) => [[["spec", "remoteWrite"], [{ name: "central", url: urlWith(central.key) }]]],
+      operation: "Update",
+    },
+  ],
+};
+
+function urlWith(key: string): string {
+  return `https://metrics.example.com/write?API_KEY=${encodeURIComponent(key)}`;
+}
 
 const botToken = { name: "telegram", key: "token" };
 const alertRow: Row = {
@@ -98,4 +134,4 @@ const collectorRow: Row = {
   ],
 };
 
-export const monitoring: Row[] = [alertRow, collectorRow];
+export const monitoring: Row[] = [remoteWriteRow, alertRow, collectorRow];

@@ -1,9 +1,71 @@
 /** Rows of buckets and databases. */
+import { randomInt } from "node:crypto";
 import { secretText } from "../../controller/hunted.ts";
 import { base64, bucketInfo, pem, type Row } from "../row.ts";
 
+const inS3 = ["spec", "storage", "spec", "s3"];
+const inPostgresql = ["spec", "database", "spec", "postgresql"];
+const harbor = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", plural: "harborclusters" };
 const objectStore = { apiVersion: "barmancloud.cnpg.io/v1", kind: "ObjectStore", plural: "objectstores" };
 const location = { apiVersion: "velero.io/v1", kind: "BackupStorageLocation", plural: "backupstoragelocations" };
+
+/** The spec of a HarborCluster with a bucket, or without, and with nothing of its database but its host. */
+function harborSpec(s3: object = {}): object {
+  return {
+    externalURL: "https://harbor.example.com",
+    storage: { kind: "S3", spec: { s3: { region: "eu-central-1", ...s3 } } },
+    database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "unknown" }] } } },
+  };
+}
+
+const harborRow: Row = {
+  number: 1,
+  title: "a HarborCluster takes its bucket's key and address and its database's, the port as an integer",
+  values: () => ({
+    bucket: { key: secretText("key"), name: secretText("bucket"), host: secretText("host"), port: "9000" },
+    db: { username: secretText("user"), host: secretText("db"), port: `${randomInt(5000, 6000)}` },
+  }),
+  targets: [
+    {
+      ...harbor,
+      name: "harbor",
+      object: { spec: harborSpec({ bucket: "harbor" }) },
+      entry: {
+        fields: [
+          { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "key" } },
+          { path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.host}}:{{bucket.port}}" },
+          { path: "spec.database.spec.postgresql.username", from: { source: "db", key: "username" } },
+          { path: "spec.database.spec.postgresql.hosts[0].host", from: { source: "db", key: "host" } },
+          { path: "spec.database.spec.postgresql.hosts[0].port", from: { source: "db", key: "port" } },
+        ],
+      },
+      arrives: ({ bucket, db }) => [
+        [[...inS3, "accesskey"], bucket.key],
+        [[...inS3, "regionendpoint"], `https://${bucket.host}:9000`],
+        [[...inPostgresql, "username"], db.username],
+        [[...inPostgresql, "hosts", 0, "host"], db.host],
+        [[...inPostgresql, "hosts", 0, "port"], Number(db.port)],
+      ],
+      operation: "Update",
+      required: [[...inPostgresql, "hosts", 0, "host"]],
+    },
+    {
+      ...harbor,
+      name: "made",
+      entry: {
+        fields: [
+          { path: "spec.storage.spec.s3.bucket", from: { source: "bucket", key: "name" } },
+          { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "key" } },
+        ],
+        create: { manifest: { spec: harborSpec() } },
+      },
+      arrives: ({ bucket }) => [
+        [[...inS3, "bucket"], bucket.name],
+        [[...inS3, "accesskey"], bucket.key],
+      ],
+    },
+  ],
+};
 
 const objectStoreRow: Row = {
   number: 2,
@@ -241,4 +303,4 @@ const clickHouseRow: Row = {
   ],
 };
 
-export const storage: Row[] = [objectStoreRow, veleroRow, cloneRow, clickHouseRow];
+export const storage: Row[] = [harborRow, objectStoreRow, veleroRow, cloneRow, clickHouseRow];
