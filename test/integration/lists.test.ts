@@ -347,12 +347,8 @@ describe("an element that is not there", () => {
     });
     assert.ok(status.targets[0].parents.includes("spec.atomic[name=db,port=5432]"));
     await team.unbind("lists");
-    // What an element requires stays.
-    assert.deepEqual(await specOf(team), {
-      atomic: [{ name: "web" }],
-      map: [{ name: "x", port: 1 }],
-      strict: [{ name: "new", token: b }],
-    });
+    // Also what an element can't be without: it goes with it.
+    assert.deepEqual(await specOf(team), { atomic: [{ name: "web" }], map: [{ name: "x", port: 1 }] });
     assert.deepEqual(await heldBy(team, team.manager("lists")), {});
     assert.deepEqual(await heldBy(team, "inlay-controller"), {});
   });
