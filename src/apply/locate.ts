@@ -38,7 +38,7 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Plac
     const here = path.upTo(position);
     assertFits(node, segment, here, path);
     if (segment.kind === "key") {
-      at.push(segment);
+      if (missing === undefined) at.push(segment);
       if (!within) held.push(segment);
       node = step(node, segment);
       continue;
@@ -47,7 +47,7 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Plac
     const place = placeIn(list, segment, path.upTo(position + 1));
     if (place === undefined) missing ??= notFound(path, here, segment, list);
     if (place === undefined && segment.kind === "index") untold ??= missing;
-    if (place !== undefined) at.push({ kind: "index", index: place });
+    if (place !== undefined && missing === undefined) at.push({ kind: "index", index: place });
     node = place === undefined ? undefined : list[place];
     const type = shape.listAt(here);
     within ||= type.kind !== "map" || isKey(path.segments.slice(position + 1), type.keys);
@@ -120,7 +120,7 @@ function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: 
   return new Problem("ElementNotFound", String(named) === String(path) ? why : `${path}: ${why}`);
 }
 
-/** The order of places in an object: a later element of a list comes after. */
+/** The order of places in an object: a later element of a list comes after, and one that is to be appended is the last. */
 export function byPlace(a: FieldPath, b: FieldPath): number {
   for (const [n, segment] of a.segments.entries()) {
     const other = b.segments[n];
@@ -130,5 +130,5 @@ export function byPlace(a: FieldPath, b: FieldPath): number {
       return segment.key < other.key ? -1 : 1;
     }
   }
-  return a.segments.length - b.segments.length;
+  return b.segments.length - a.segments.length;
 }

@@ -8,7 +8,7 @@ import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import { FieldPath } from "../model/field-path.ts";
+import { FieldPath, isNameable } from "../model/field-path.ts";
 import { sameJson } from "../model/json.ts";
 import type { KubeObject, ManagedFieldsEntry, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
@@ -103,6 +103,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
+    if (place === "untold") return request.mode === "Remove" ? [{ path, at: path, within: true, fate: "shifted" }] : [];
     if (place === undefined || path.get(live) === undefined) return [];
     return fatesOf(live, request, path, place).map(([fate, at]) => ({ path, at, within: place.within, fate }));
   });
@@ -112,7 +113,10 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     const paths = released[fate];
     if (paths.at(-1) !== String(path)) paths.push(String(path));
   }
-  const kept = request.kept.flatMap((text) => locateNow(FieldPath.parse(text), request.shape, live)?.held ?? []);
+  const kept = request.kept.flatMap((text) => {
+    const place = locateNow(FieldPath.parse(text), request.shape, live);
+    return typeof place === "object" ? [place.held] : [];
+  });
   const operations: JsonPatchOperation[] = [
     // Of what is removed too: where there is no schema, the API server leaves our name on the object around it.
     ...giveUp(live, request.fieldManager, () => kept),
@@ -151,12 +155,12 @@ function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Releas
   }
 }
 
-/** Undefined where the object has become another than the path was made for: nothing there can be told to be ours. */
-function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Place | undefined {
+/** `untold` where several elements fit now; undefined where the object has become another than the path was made for. */
+function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Place | "untold" | undefined {
   try {
     return locate(path, shape, live);
   } catch (error) {
-    if (error instanceof Problem) return undefined;
+    if (error instanceof Problem) return error.reason === "ElementNotUnique" ? "untold" : undefined;
     throw error;
   }
 }
@@ -217,24 +221,28 @@ function remove(
     .sort((a, b) => b.segments.length - a.segments.length);
   for (const path of deepestFirst) {
     const [before, place] = [locateNow(path, shape, live), locateNow(path, shape, after)];
-    if (before === undefined || place === undefined || place.missing) continue;
+    if (typeof before !== "object" || typeof place !== "object" || place.missing) continue;
     // Others who hold an object want it by itself. In a list that is one value, nobody holds an element.
     const isElement = before.within && !before.held.equals(path);
     if (!isElement && otherHolders(live, fieldManager, before.held).length > 0) continue;
-    if (!isEmpty(path.get(after), path, place)) continue;
+    if (!isEmpty(path.get(after), path, place, shape)) continue;
     drop(place.at);
     dropped.push(path);
   }
   return { operations, dropped };
 }
 
-/** Nothing is in it; or, in an element, nothing but what names it. */
-function isEmpty(value: unknown, path: FieldPath, { keys }: Place): boolean {
+/** Nothing is in it but defaults, and in an element what names it. */
+function isEmpty(value: unknown, path: FieldPath, { keys, at }: Place, shape: TargetShape): boolean {
   if (value === null || typeof value !== "object") return false;
+  if (Array.isArray(value)) return value.length === 0;
   const last = path.segments.at(-1);
-  const names =
-    last?.kind === "element" ? [...conditionsOf(last).map(({ key }) => key), ...Object.keys(keys.at(-1) ?? {})] : [];
-  return Object.keys(value).every((key) => names.includes(key));
+  const conditions = last ? conditionsOf(last).map(({ key }) => key) : [];
+  const names = [...conditions, ...(conditions.length > 0 ? Object.keys(keys.at(-1) ?? {}) : [])];
+  return Object.entries(value).every(
+    ([key, child]) =>
+      names.includes(key) || (isNameable(key) && sameJson(child, shape.defaultAt(at.with({ kind: "key", key })))),
+  );
 }
 
 function dropIn(object: KubeObject, at: FieldPath): void {

@@ -122,9 +122,8 @@ function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
 /** The smallest object that holds the fields, elements of lists by their keys. Nothing is inherited, so no key means anything by itself. */
 function leavesOf(fields: readonly Located[]): JsonObject {
   const root = emptyObject();
-  // The API server puts elements into the order in which they are applied; new ones come last.
-  const isNew = ({ place }: Located) => Number(place.missing !== undefined);
-  const inOrder = fields.toSorted((a, b) => isNew(a) - isNew(b) || byPlace(a.place.at, b.place.at));
+  // The API server puts elements into the order in which they are applied.
+  const inOrder = fields.toSorted((a, b) => byPlace(a.place.at, b.place.at));
   for (const { path, place, value } of inOrder) {
     const elements = [...place.keys];
     const { segments } = place.held;

@@ -1,6 +1,6 @@
 /** What a target's schema says of how it is written and released, whatever stands in it. Types only. */
 import type { Condition, FieldPath } from "./field-path.ts";
-import type { JsonObject } from "./kube-object.ts";
+import type { JsonObject, JsonValue } from "./kube-object.ts";
 
 /**
  * How the API server merges what several managers write into a list. `atomic`: the list is one value. `set`: each element
@@ -14,6 +14,8 @@ export interface TargetShape {
   isAtomic(object: FieldPath): boolean;
   /** Whether the object that holds the path's leaf can't be without it. */
   isRequired(path: FieldPath): boolean;
+  /** What the API server puts there where nothing is said; undefined if nothing. */
+  defaultAt(path: FieldPath): JsonValue | undefined;
   /**
    * What conditions say of an element of a list, with the types that the fields have; and the defaults of its keys in a map
    * list. Throws Problem("InvalidPath") when a text is none of its type, or a key is left open.

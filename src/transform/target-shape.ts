@@ -20,6 +20,7 @@ export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | u
       const leaf = path.segments.at(-1);
       return leaf?.kind === "key" && at(path.upTo(path.segments.length - 1)).required?.includes(leaf.key) === true;
     },
+    defaultAt: (path) => at(path).default,
     elementOf(list, conditions) {
       const element: JsonObject = {};
       for (const condition of conditions) {

@@ -20,7 +20,13 @@ const entry = {
     },
   },
 };
-const keyed = { ...entry, required: ["name", "port"] };
+const inner = {
+  type: "array",
+  "x-kubernetes-list-type": "map",
+  "x-kubernetes-list-map-keys": ["name"],
+  items: { type: "object", required: ["name"], properties: { name: { type: "string" }, token: { type: "string" } } },
+};
+const keyed = { ...entry, required: ["name", "port"], properties: { ...entry.properties, inner } };
 
 const shelf: Kind = {
   group: "lists.example.com",
@@ -264,6 +270,24 @@ describe("an element of a map list", () => {
     assert.deepEqual((await specOf(team)).map, [map[0], { ...map[1], token: b }, { ...map[2], token: a }]);
     const { Apply } = await heldBy(team, team.manager("lists"));
     assert.equal(Object.keys((Apply as AnyObject)["f:spec"]["f:map"]).length, 2);
+  });
+
+  it("stays in its place, also where something is appended in it", async () => {
+    const { team, a, b } = await newTeamWith({ map });
+    const paths = {
+      "spec.map[name=new,port=1].token": "a",
+      "spec.map[kind=y].token": "a",
+      "spec.map[0].inner[name=x].token": "b",
+      "spec.map[1].token": "b",
+    };
+    await bind(team, paths, { field: { onMissingElement: "Append" } });
+    assert.deepEqual((await specOf(team)).map, [
+      { ...map[0], inner: [{ name: "x", token: b }] },
+      { ...map[1], token: b },
+      { ...map[2], token: a },
+      { name: "new", port: 1, token: a },
+    ]);
+    assert.deepEqual(Object.keys(await heldBy(team, team.manager("lists"))), ["Apply"]);
   });
 
   it("is not made by being applied to", async () => {

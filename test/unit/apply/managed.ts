@@ -1,6 +1,6 @@
 /** Objects with managedFields for the tests of this folder: who holds which paths comes in, the object goes out. */
 import { FieldPath, type Segment } from "../../../src/model/field-path.ts";
-import type { JsonObject, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import type { ListType, TargetShape } from "../../../src/model/target-shape.ts";
 
 /** The manager of the binding under test. */
@@ -44,17 +44,19 @@ function nameOf(segment: Segment): string {
 const identityOf = ({ conditions }: Element): JsonObject =>
   Object.fromEntries([".", ...conditions.map(({ key }) => `f:${key}`)].map((name) => [name, {}]));
 
-/** A schema that says that of some lists, leaves that are required, and objects. All other lists are atomic. */
+/** A schema that says that of some lists, leaves that are required, objects, and defaults. All other lists are atomic. */
 export function shape(
   lists: Record<string, ListType> = {},
   required: readonly string[] = [],
   atomic: readonly string[] = [],
+  defaults: Record<string, JsonValue> = {},
 ): TargetShape {
   const listAt = (list: FieldPath) => lists[String(list)] ?? { kind: "atomic" as const };
   return {
     listAt,
     isAtomic: (path) => atomic.includes(String(path)),
     isRequired: (path) => required.includes(String(path)),
+    defaultAt: (path) => defaults[String(path)],
     elementOf: (_, conditions) =>
       Object.fromEntries(conditions.map(({ key, value }) => [key, /^\d+$/.test(value) ? Number(value) : value])),
   };

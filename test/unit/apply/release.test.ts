@@ -8,7 +8,7 @@ import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
-import { entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
+import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 
 const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   uid: "uid-1",
@@ -115,6 +115,94 @@ describe("a release that removes", () => {
       operations: [],
       released: { removed: [], retained: [], blocked: [], shifted: [] },
     });
+  });
+});
+
+describe("a release of elements of lists", () => {
+  const patched = (...paths: string[]) => entry(OURS, paths, { operation: "Update" });
+  const names = (object: KubeObject, path: string) => FieldPath.parse(path).get(object);
+
+  it("finds them by their conditions, and takes out what was appended and holds nothing but what names it", () => {
+    const list = [
+      { id: "b", token: "x" },
+      { id: "a", port: 1, kind: "d", token: "x" },
+      { id: "c", token: "x" },
+    ];
+    const live = liveObject({ spec: { list } }, [entry("other", ["spec.list"])]);
+    const { object, released } = patch(
+      live,
+      asked(["spec.list[id=a,port=1].token", "spec.list[id=b].token", "spec.list[id=gone].token"], {
+        parents: ["spec.list[id=a,port=1]", "spec.list"],
+        shape: shape({}, [], [], { "spec.list[1].kind": "d" }),
+      }),
+    );
+    assert.deepEqual(names(object, "spec.list"), [{ id: "b" }, { id: "c", token: "x" }]);
+    assert.deepEqual(released.removed, ["spec.list[id=a,port=1].token", "spec.list[id=b].token"]);
+  });
+
+  it("takes places out from the last to the first, and only while nobody else changed the list", () => {
+    const want = { spec: { texts: ["a", "b", "c"] } };
+    const request = asked(["spec.texts[0]", "spec.texts[2]"]);
+    const { object, released, operations } = patch(liveObject(want, [patched("spec.texts")]), request);
+    assert.deepEqual(names(object, "spec.texts"), ["b"]);
+    assert.deepEqual(released.removed, ["spec.texts[0]", "spec.texts[2]"]);
+    assert.equal(operations.at(-1)?.path, "/spec/texts/0");
+    const theirs = patch(liveObject(want, [entry("other", ["spec.texts"])]), request);
+    assert.deepEqual([theirs.released.shifted, theirs.operations], [["spec.texts[0]", "spec.texts[2]"], []]);
+  });
+
+  it("keeps our name on a list while another path of ours is in it", () => {
+    const live = liveObject({ spec: { list: [{ id: "a", x: 1, y: 2 }] } }, [patched("spec.list")]);
+    const retained = asked(["spec.list[id=a].x"], { mode: "Retain", kept: ["spec.list[id=a].y"] });
+    assert.deepEqual(planRelease(live, retained), {
+      again: false,
+      operations: [],
+      released: { removed: [], retained: ["spec.list[id=a].x"], blocked: [], shifted: [] },
+    });
+    assert.deepEqual(planRelease(live, { ...retained, kept: [] }).operations, [
+      guard,
+      { op: "remove", path: "/metadata/managedFields/0" },
+    ]);
+  });
+
+  it("leaves a field that the element requires, and a list in which an element is told by nothing any more", () => {
+    const live = liveObject(
+      {
+        spec: {
+          list: [
+            { id: "a", x: 1 },
+            { id: "b", x: 1 },
+            { id: "b", x: 2 },
+          ],
+        },
+      },
+      [],
+    );
+    const request = asked(["spec.list[id=a].x", "spec.list[id=b].x"], { shape: shape({}, ["spec.list[0].x"]) });
+    const { released, operations } = planRelease(live, request);
+    assert.deepEqual(operations, []);
+    assert.deepEqual([released.blocked, released.shifted], [["spec.list[id=a].x"], ["spec.list[id=b].x"]]);
+  });
+
+  it("leaves elements of a map list that others hold, with their keys, and takes ours", () => {
+    const live = liveObject(
+      {
+        spec: {
+          map: [
+            { id: "a", x: 1, y: 2 },
+            { id: "b", x: 1 },
+          ],
+        },
+      },
+      [entry(OURS, ["spec.map[id=a].x", "spec.map[id=b].x"]), entry("other", ["spec.map[id=a].y"])],
+    );
+    const lists = { shape: shape({ "spec.map": byKeys("id") }), parents: ["spec.map[id=a]", "spec.map[id=b]"] };
+    const { object } = patch(live, asked(["spec.map[id=a].x", "spec.map[id=b].x"], lists));
+    assert.deepEqual(names(object, "spec.map"), [{ id: "a", y: 2 }]);
+    assert.deepEqual(
+      object.metadata.managedFields?.map(({ manager }) => manager),
+      ["other"],
+    );
   });
 });
 

@@ -73,6 +73,11 @@ describe("the shape of a target", () => {
     assert.ok(!shapeOf(undefined).isRequired(at("spec.ports")));
   });
 
+  it("knows what stands where nothing is said", () => {
+    assert.equal(shape.defaultAt(at("spec.plain[0].protocol")), "TCP");
+    assert.equal(shape.defaultAt(at("spec.plain[0].name")), undefined);
+  });
+
   it("makes an element of what names it, with the types of the fields and the defaults of its keys", () => {
     assert.deepEqual(element("spec.ports[number=80]"), { number: 80, protocol: "TCP" });
     assert.deepEqual(element("spec.plain[name=80,up=true,number=80]"), { name: "80", up: true, number: 80 });
