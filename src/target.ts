@@ -198,7 +198,8 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
   const note = noteOf(desired.plan);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
   if (!decision.write) return { record, ...note, stands: standing(ref, live), ...contended(run, fight, FIGHT) };
-  const wait = parts.contention.mayWrite(fight, run.inputs, decision.takenBy, run.sourceUids);
+  const { takenBy, differing } = decision;
+  const wait = parts.contention.mayWrite(fight, run.inputs, takenBy, run.sourceUids, differing);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight, FIGHT), againMs: wait };
   try {
     const answer = await writeTarget(parts.client, run.identity, ref, desired, decision, live);

@@ -1,20 +1,24 @@
 /**
  * Every write to a target comes in, with the versions of all that it was made from; whether it may be made now goes
- * out. Two kinds of write could go on for ever, and each has a budget of its own: one from the same inputs as the last
- * puts back what somebody changed, and one from an object that a binding wrote may come round to where it began. So many
- * in a minute are made at once, after that with pauses from one second to five minutes.
+ * out. Three kinds of write could go on for ever, and each has a budget of its own: one from the same inputs as the last
+ * puts back what somebody changed; one from an object that a binding wrote may come round to where it began; and one from
+ * any other new inputs may too, through somebody who is no binding, though few sources change that often by themselves. So
+ * many in a minute are made at once, after that with pauses from one second to five minutes, or to one.
  */
 
 const CORRECTIONS_AT_ONCE = 3;
 const ECHOES_AT_ONCE = 5;
+const CHANGES_AT_ONCE = 60;
 const WINDOW_MS = 60_000;
-const PAUSE_MS = { first: 1_000, most: 300_000 };
+const PAUSE_MS = { first: 1_000, most: 300_000, mostForChanges: 60_000 };
 /** How long a write counts: for a fight, and for what is made from the object that it went to. Longer than any pause. */
 const REMEMBERED_MS = 2 * PAUSE_MS.most;
 
 export interface Fight {
-  /** Who changes the target, as managedFields names him; undefined when bindings feed each other. */
-  by: string | undefined;
+  /** What is too much: corrections, writes from what a binding wrote, or changes of sources. */
+  of: "corrections" | "echoes" | "changes";
+  /** Who changes the target, as managedFields names him, and what of it. */
+  by: string;
   /** When it will be over if nothing more happens. */
   remainingMs: number;
 }
@@ -26,6 +30,7 @@ interface Writes {
   inputs: string;
   corrections: Budget;
   echoes: Budget;
+  changes: Budget;
   by: string;
 }
 
@@ -42,16 +47,23 @@ export class Contention {
 
   /**
    * Milliseconds until `key` may be written; 0 means now. `takenBy` are the managers who hold what differs, `sources`
-   * the uids of the objects that the values come from.
+   * the uids of the objects that the values come from, `paths` what differs.
    */
-  mayWrite(key: string, inputs: string, takenBy: readonly string[], sources: readonly string[] = []): number {
+  mayWrite(
+    key: string,
+    inputs: string,
+    takenBy: readonly string[],
+    sources: readonly string[] = [],
+    paths: readonly string[] = [],
+  ): number {
     const writes = this.#writes.get(key);
     if (writes === undefined) return 0;
     if (writes.inputs === inputs) {
-      writes.by = takenBy.join(", ") || "somebody";
+      const what = paths.length === 0 ? "" : `, at ${paths.join(", ")},`;
+      writes.by = `${takenBy.join(", ") || "somebody"}${what}`;
       return writes.corrections.wait(this.#now());
     }
-    return this.#isEcho(sources) ? writes.echoes.wait(this.#now()) : 0;
+    return (this.#isEcho(sources) ? writes.echoes : writes.changes).wait(this.#now());
   }
 
   /** Notes a write to the object `target` that `mayWrite` allowed. */
@@ -59,10 +71,11 @@ export class Contention {
     const now = this.#now();
     const before = this.#writes.get(key);
     if (before?.inputs === inputs) before.corrections.spend(now);
-    else if (this.#isEcho(sources)) before?.echoes.spend(now);
+    else (this.#isEcho(sources) ? before?.echoes : before?.changes)?.spend(now);
     const budgets = before ?? {
-      corrections: new Budget(CORRECTIONS_AT_ONCE),
-      echoes: new Budget(ECHOES_AT_ONCE),
+      corrections: new Budget(CORRECTIONS_AT_ONCE, PAUSE_MS.most),
+      echoes: new Budget(ECHOES_AT_ONCE, PAUSE_MS.most),
+      changes: new Budget(CHANGES_AT_ONCE, PAUSE_MS.mostForChanges),
       by: "",
     };
     putLast(this.#writes, key, { ...budgets, inputs, at: now }, now);
@@ -77,9 +90,10 @@ export class Contention {
     const writes = this.#writes.get(key);
     if (writes === undefined) return undefined;
     const now = this.#now();
-    const [correcting, echoing] = [writes.corrections.remaining(now), writes.echoes.remaining(now)];
-    if (correcting === 0 && echoing === 0) return undefined;
-    return { by: correcting > 0 ? writes.by : undefined, remainingMs: Math.max(correcting, echoing) };
+    const kinds = ["corrections", "echoes", "changes"] as const;
+    const fights = kinds.map((of) => ({ of, by: writes.by, remainingMs: writes[of].remaining(now) }));
+    const [first] = fights.filter(({ remainingMs }) => remainingMs > 0);
+    return first && { ...first, remainingMs: Math.max(...fights.map(({ remainingMs }) => remainingMs)) };
   }
 
   #isEcho(sources: readonly string[]): boolean {
@@ -102,6 +116,7 @@ function putLast<T extends { at: number }>(map: Map<string, T>, key: string, ent
 /** So many in a minute are free; after them come pauses, each twice as long as the one before. */
 class Budget {
   readonly #free: number;
+  readonly #longestMs: number;
   /** When it was spent, within the window. */
   #spent: number[] = [];
   /** How many pauses there were. 0: no fight. */
@@ -109,8 +124,9 @@ class Budget {
   /** Nothing is spent before this. */
   #next = 0;
 
-  constructor(free: number) {
+  constructor(free: number, longestMs: number) {
     this.#free = free;
+    this.#longestMs = longestMs;
   }
 
   /** Milliseconds until it may be spent. */
@@ -137,7 +153,7 @@ class Budget {
   }
 
   #pause(now: number): void {
-    this.#next = now + Math.min(PAUSE_MS.first * 2 ** this.#pauses, PAUSE_MS.most);
+    this.#next = now + Math.min(PAUSE_MS.first * 2 ** this.#pauses, this.#longestMs);
     this.#pauses++;
   }
 }

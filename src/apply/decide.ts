@@ -51,6 +51,8 @@ export interface Decision {
   keeps: FieldPath[];
   /** Managers who hold a path of ours that differs now. */
   takenBy: string[];
+  /** Paths whose value is not what it should be. */
+  differing: string[];
   /** What will be in somebody's way who does not know of it. */
   warnings: string[];
 }
@@ -111,6 +113,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     }),
     keeps,
     takenBy: [...new Set(differing.flatMap(holdersOf))],
+    differing: differing.map(({ path }) => String(path)),
     warnings: [
       ...new Set(acquired.flatMap(({ place }) => (place.within ? alsoApplied(live, manager, place.held) : []))),
     ],

@@ -76,7 +76,7 @@ describe("a field that somebody keeps changing back", () => {
     try {
       const { status, message } = contended(await team.until("harbor-s3", "Contended"));
       assert.equal(status, "False");
-      assert.match(message, /stubborn/);
+      assert.match(message, /: stubborn, at spec\.storage\.spec\.s3\.accesskey, keeps changing/);
       assert.ok(!message.includes(accessKey));
       await pause(WATCHED_MS);
       const writes = await patchesSince(mark, team);
@@ -152,5 +152,38 @@ describe("bindings that feed each other", () => {
     for (const name of ["there", "back"]) {
       assert.match(contended(await team.until(name, "Contended")).message, /Break the circle/);
     }
+  });
+
+  it("come to rest too when the circle goes through somebody who is no binding", async () => {
+    const rules = [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch", "patch"] }];
+    const team = await newTeam({ rules });
+    const maps = team.path("v1", "configmaps");
+    for (const name of ["one", "two"]) await team.api.create(maps, { metadata: { name }, data: { text: "x" } });
+    const mark = await auditLog().mark();
+    let stopped = false;
+    const copier = (async () => {
+      let last = "";
+      while (!stopped) {
+        const { data } = await team.api.get(`${maps}/two`);
+        if (data.text !== last) await team.api.merge(`${maps}/one`, { data }, "copier");
+        last = data.text;
+      }
+    })();
+    try {
+      const fields = [{ path: "data.text", template: "{{one.text}}+" }];
+      await team.bind("grows", {
+        sources: [{ configMap: { name: "one" } }],
+        targets: [{ apiVersion: "v1", kind: "ConfigMap", name: "two", conflicts: "Force", fields }],
+      });
+      assert.match(contended(await team.until("grows", "Contended", 45_000)).message, /sources changed sixty times/);
+      await pause(WATCHED_MS);
+    } finally {
+      stopped = true;
+      await copier;
+    }
+    const writes = (await auditLog().since(mark)).filter(
+      ({ verb, namespace, name, as }) => verb === "patch" && namespace === team.namespace && name === "two" && as,
+    );
+    assert.ok(writes.length >= 60 && writes.length <= 68, `${writes.length} writes`);
   });
 });
