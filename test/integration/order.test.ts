@@ -13,6 +13,8 @@ import {
   objectPath,
   removeKind,
 } from "../controller/kinds.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
 
 /** The API server publishes a new kind within seconds; where other things go on, within some more. */
@@ -357,5 +359,50 @@ describe("in any order, a binding", () => {
       assert.equal(status.synced, "1/4");
       assert.equal(status.conditions[0].reason, "TargetNotFound");
     });
+  });
+
+  it("whose source is another's target follows it, and a chain of them is written once at each hop", async () => {
+    const verbs = ["get", "list", "watch", "patch"];
+    const team = await newTeam({
+      rules: [{ apiGroups: [""], resources: ["secrets", "configmaps"], verbs }],
+    });
+    const maps = team.path("v1", "configmaps");
+    const names = ["one", "two", "three"];
+    for (const name of names) await team.api.create(maps, { metadata: { name }, data: {} });
+    const rotate = async () => {
+      const text = secretText("text");
+      await team.secret("zero", { text });
+      return text;
+    };
+    const arrives = (text: string) =>
+      eventually(async () => assert.equal((await team.api.get(`${maps}/three`)).data?.text, text));
+    const first = await rotate();
+    // The last hop first: nothing depends on the order in which they are made.
+    for (const [position, name] of [...names.entries()].reverse()) {
+      const source = names[position - 1];
+      await team.bind(name, {
+        sources: [{ name: "from", ...(source ? { configMap: { name: source } } : { secret: { name: "zero" } }) }],
+        targets: [
+          {
+            apiVersion: "v1",
+            kind: "ConfigMap",
+            name,
+            fields: [{ path: "data.text", from: { source: "from", key: "text" } }],
+          },
+        ],
+      });
+    }
+    await arrives(first);
+    for (const name of names) await team.until(name, "Synced");
+    const mark = await auditLog().mark();
+    await arrives(await rotate());
+    for (const name of names) await team.until(name, "Synced");
+    const hops = (await requestsFor(team, mark)).filter(
+      ({ verb, resource }) => verb === "patch" && resource === "configmaps",
+    );
+    assert.deepEqual(
+      hops.map(({ name }) => name),
+      names,
+    );
   });
 });
