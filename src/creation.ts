@@ -89,7 +89,7 @@ export async function withoutNamespace({ parts }: Run, ref: ObjectRef | Problem,
     await parts.client.get(CONTROLLER, { resource: NAMESPACES, name: ref.namespace });
     return problem;
   } catch (error) {
-    return isStatus(error, 404) ? noNamespace(ref, problem.healing) : problem;
+    return isStatus(error, 404) ? noNamespace(ref) : problem;
   }
 }
 

@@ -10,7 +10,7 @@ import type { TargetStatus } from "../model/binding.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { CREATED_BY } from "../model/manifest.ts";
-import { type Healing, NotMeant, Problem } from "../model/problem.ts";
+import { NotMeant, Problem } from "../model/problem.ts";
 import { immutableProblem } from "./immutable.ts";
 import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
 import { onlyTo } from "./patch.ts";
@@ -155,13 +155,13 @@ export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Ma
 /** Why nothing can be made where it should be, if that is its namespace. Nothing tells when one of that name comes. */
 function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  if (error.status === 404 && error.subject.resource === "namespaces") return noNamespace(ref, "soon");
+  if (error.status === 404 && error.subject.resource === "namespaces") return noNamespace(ref);
   if (!error.namespaceEnds) return undefined;
   const message = `namespace ${ref.namespace} is being deleted; nothing can be made in it`;
   return new NotMeant("TargetNotFound", message, "late");
 }
 
-export function noNamespace({ resource, namespace, name }: ObjectRef, healing: Healing): Problem {
+export function noNamespace({ resource, namespace, name }: ObjectRef): Problem {
   const message = `there is no namespace ${namespace}; ${resource.kind} ${name} is made in it once there is`;
-  return new Problem("TargetNotFound", message, healing);
+  return new Problem("TargetNotFound", message, "soon");
 }
