@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { ALL } from "../controller/made.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { auditLog } from "../controller/shared.ts";
+import { newTeam, pause, type Team } from "../controller/team.ts";
 
 const mayCopy = [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }];
 const namespaces = [{ apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }];
@@ -91,5 +92,139 @@ describe("a copy of a Secret in another namespace", () => {
     await team.until("blog", "Conflict");
     await team.unbind("blog");
     assert.deepEqual(await team.api.get(secretPath(namespace)), theirs);
+  });
+});
+
+describe("copies of a Secret in the namespaces that a selector matches", () => {
+  /** Which namespaces a test is about. */
+  const selecting = (team: Team) => ({ namespaceSelector: { matchLabels: { blog: team.namespace } } });
+  const labelsOf = (team: Team) => ({ blog: team.namespace });
+
+  async function copied(count: number): Promise<{ team: Team; names: string[] }> {
+    const team = await newCopier();
+    const names: string[] = [];
+    for (let n = 0; n < count; n++) names.push(await newNamespace(team, labelsOf(team)));
+    await team.bind("blog", copy(selecting(team)));
+    const { status } = await team.until("blog", "Synced");
+    assert.equal(status.synced, `${count}/${count}`);
+    for (const name of names) await untilCopied(team, name);
+    return { team, names };
+  }
+
+  it("are there, are all kept equal, and are put back one by one", async () => {
+    const { team, names } = await copied(4);
+    const mark = await auditLog().mark();
+    await team.api.delete(secretPath(names[1] as string));
+    await untilCopied(team, names[1] as string);
+    const touched = (await auditLog().controllerWritesSince(mark)).filter(({ resource }) => resource === "secrets");
+    assert.deepEqual(
+      touched.map(({ verb, namespace }) => [verb, namespace]),
+      [["create", names[1]]],
+    );
+    await team.secret("blog", { user: secretText("rotated") });
+    for (const name of names) await untilCopied(team, name);
+  });
+
+  it("come at once with a new namespace, and with a label; and go with the label", async () => {
+    const { team, names } = await copied(2);
+    const [late, labelled] = [await newNamespace(team, labelsOf(team)), await newNamespace(team)];
+    await untilCopied(team, late);
+    assert.equal(await team.api.find(secretPath(labelled)), undefined);
+    await team.api.merge(`/api/v1/namespaces/${labelled}`, { metadata: { labels: labelsOf(team) } });
+    await untilCopied(team, labelled);
+    await team.api.merge(`/api/v1/namespaces/${names[0]}`, { metadata: { labels: { blog: null } } });
+    await team.untilGone(secretPath(names[0] as string));
+    await eventually(async () => assert.equal((await team.binding("blog")).status.synced, "3/3"));
+    await team.until("blog", "Synced");
+    for (const name of [names[1] as string, late, labelled]) assert.ok(await team.api.find(secretPath(name)));
+  });
+
+  it("stay in a namespace that matches no more with onRelease: Retain, with no mark left", async () => {
+    const { team, names } = await copied(1);
+    const [name] = names as [string];
+    await team.rebind("blog", copy(selecting(team), { onRelease: "Retain" }));
+    await team.until("blog", "Synced");
+    await team.api.merge(`/api/v1/namespaces/${name}`, { metadata: { labels: { blog: null } } });
+    await eventually(async () => {
+      const { metadata } = await team.api.get(secretPath(name));
+      assert.deepEqual(metadata.labels, { copied: "yes" });
+    });
+  });
+
+  it("are never made over Secrets of others, which keep nobody else from theirs", async () => {
+    const team = await newCopier();
+    const [free, taken] = [await newNamespace(team, labelsOf(team)), await newNamespace(team, labelsOf(team))];
+    const theirs = await team.api.create(`/api/v1/namespaces/${taken}/secrets`, { metadata: { name: "blog" } });
+    await team.bind("blog", copy(selecting(team)));
+    const { status } = await team.until("blog", "Conflict");
+    assert.equal(status.synced, "1/2");
+    await untilCopied(team, free);
+    assert.deepEqual(await team.api.get(secretPath(taken)), theirs);
+    await team.api.delete(secretPath(taken));
+    await untilCopied(team, taken);
+    await team.until("blog", "Synced");
+  });
+
+  it("leave the source itself alone where its namespace matches", async () => {
+    const team = await newCopier();
+    await team.api.merge(`/api/v1/namespaces/${team.namespace}`, { metadata: { labels: labelsOf(team) } });
+    const name = await newNamespace(team, labelsOf(team));
+    const source = await team.api.get(secretPath(team.namespace));
+    await team.bind("blog", copy(selecting(team)));
+    const { status } = await team.until("blog", "Synced");
+    assert.match(status.conditions[0].message, /is a source of this binding/);
+    await untilCopied(team, name);
+    assert.deepEqual(await team.api.get(secretPath(team.namespace)), source);
+    await team.unbind("blog");
+    assert.equal(await team.api.find(secretPath(name)), undefined);
+    assert.deepEqual(await team.api.get(secretPath(team.namespace)), source);
+  });
+
+  it("leave a namespace alone that is being deleted, and let it go", async () => {
+    const { team, names } = await copied(2);
+    const [ends, stays] = names as [string, string];
+    const held = `/api/v1/namespaces/${ends}/configmaps`;
+    await team.api.create(held, { metadata: { name: "held", finalizers: ["example.com/hold"] } });
+    await team.api.delete(`/api/v1/namespaces/${ends}`);
+    await team.untilGone(secretPath(ends), 30_000);
+    await eventually(async () => {
+      const { status } = await team.binding("blog");
+      assert.match(status.conditions[0].message, /is being deleted; nothing can be made in it/);
+      assert.equal(status.conditions[0].reason, "Synced");
+    });
+    await team.secret("blog", { user: secretText("rotated") });
+    await untilCopied(team, stays);
+    await team.api.merge(`${held}/held`, { metadata: { finalizers: null } });
+    await team.untilGone(`/api/v1/namespaces/${ends}`, 30_000);
+    await eventually(async () => assert.equal((await team.binding("blog")).status.synced, "1/1"));
+    await team.until("blog", "Synced");
+  });
+
+  it("all go with their binding, and those alone", async () => {
+    const { team, names } = await copied(3);
+    const other = await team.api.create(`/api/v1/namespaces/${names[0]}/secrets`, { metadata: { name: "other" } });
+    await team.unbind("blog");
+    for (const name of names) assert.equal(await team.api.find(secretPath(name)), undefined);
+    assert.deepEqual(await team.api.get(secretPath(names[0] as string, "other")), other);
+    assert.ok(await team.api.find(secretPath(team.namespace)));
+  });
+
+  it("need no write after a restart", async () => {
+    const { team, names } = await copied(3);
+    await team.controller.stop();
+    const mark = await auditLog().mark();
+    await team.controller.start();
+    await eventually(async () => {
+      const reads = (await auditLog().since(mark)).filter(
+        ({ verb, resource }) => verb === "get" && resource === "secrets",
+      );
+      for (const name of names) assert.ok(reads.some(({ namespace }) => namespace === name));
+    });
+    await pause(500);
+    const writes = await auditLog().controllerWritesSince(mark);
+    assert.deepEqual(
+      writes.filter(({ namespace }) => [team.namespace, ...names].includes(namespace)),
+      [],
+    );
   });
 });
