@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject, RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { foundIn } from "../controller/hunted.ts";
 import { newTeam, type Rule, type Team } from "../controller/team.ts";
 import type { Place, Row, Target, Values } from "./row.ts";
 
@@ -69,11 +70,12 @@ class Story {
     await this.#team.until(BINDING, "Synced");
   }
 
-  /** The values stand there with their types, nothing else is different, and managedFields say how it was written. */
+  /** The values stand there with their types, nothing else is different, and managedFields say how, and no value. */
   async holds(): Promise<void> {
     for (const target of this.#row.targets) {
       const object = await this.#get(target);
       assert.deepEqual(contentOf(object), await this.#expected(target), target.name);
+      assert.deepEqual(foundIn(JSON.stringify(object.metadata.managedFields)), [], target.name);
       // What the binding makes it posts, whole.
       assert.deepEqual(this.#operations(object), [target.operation ?? "Update"], target.name);
     }
