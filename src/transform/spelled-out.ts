@@ -3,7 +3,7 @@
  * a Secret where the API server copies it into managedFields: elements of sets, and the keys of map lists, are their names
  * there.
  */
-import type { FieldPath } from "../model/field-path.ts";
+import { type FieldPath, isNameable } from "../model/field-path.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import type { OpenApiSchema } from "../model/openapi.ts";
 import type { PlannedField } from "../model/plan.ts";
@@ -45,7 +45,7 @@ function listWithin(path: FieldPath, value: JsonValue, schemaAt: SchemaAt): Fiel
     return undefined;
   if (Array.isArray(value)) return value.length > 0 && listType(path, schemaAt) !== "atomic" ? path : undefined;
   for (const [key, child] of Object.entries(value)) {
-    if (typeof child !== "object") continue;
+    if (typeof child !== "object" || !isNameable(key)) continue;
     const found = listWithin(path.with({ kind: "key", key }), child, schemaAt);
     if (found !== undefined) return found;
   }

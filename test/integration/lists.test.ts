@@ -187,7 +187,7 @@ describe("an element of a list that is one value", () => {
     );
   });
 
-  it("is put back when somebody changes it, and so is the element of one who keeps applying the list", async () => {
+  it("is put back when somebody changes it, and what he changed beside it stays", async () => {
     const { team, a } = await newTeamWith({ atomic });
     await bind(team, { "spec.atomic[name=db].token": "a" });
     await team.api.merge(shelfPath(team), { spec: { atomic: [{ name: "db", token: "theirs", port: 1 }] } });
