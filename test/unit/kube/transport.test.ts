@@ -247,13 +247,13 @@ describe("the transport", () => {
 
     it("outlives the deadline once it has begun", async () => {
       const opened = held();
-      const lines = transport.lines(get({ deadlineMs: 100 }), never);
+      const lines = transport.lines(get({ deadlineMs: 1_000 }), never);
       const first = lines.next();
       const stream = await opened;
       stream.write("a\n");
       assert.equal((await first).value, "a");
       const second = lines.next();
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
       stream.end("b\n");
       assert.equal((await second).value, "b");
     });
