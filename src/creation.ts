@@ -189,9 +189,13 @@ export async function syncWhole(run: Run, prepared: ReadyWhole, tries = TRIES): 
   }
 }
 
+/** When to look again for what may be made anew unseen, such as a listed namespace, which nobody watches. */
+const AGAIN_MS = 30_000;
+
 /** A target that is not as it should be, unless nobody can have meant it. */
 export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
-  return record.selected && problem instanceof NotMeant ? { record, note: problem.message } : { record, problem };
+  if (!record.selected || !(problem instanceof NotMeant)) return { record, problem };
+  return { record, note: problem.message, ...(problem.healing === "late" && { againMs: AGAIN_MS }) };
 }
 
 async function syncAgain(run: Run, { wanted, record }: ReadyWhole, tries: number): Promise<TargetOutcome> {

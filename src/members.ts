@@ -5,7 +5,7 @@
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
-import { idOf, type ObjectRef } from "./model/kube-object.ts";
+import { idOf, type ObjectRef, objectId, parseApiVersion } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
 import { type Choice, type Selection, selects } from "./resolve/selection.ts";
@@ -57,12 +57,18 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
       found.unknown.push({ target, problem: at });
     } else if (at instanceof Problem || !isSelection(at)) {
       members.set(position, [{ target, ref: at, selected: false }]);
-      if (at instanceof Problem) continue;
+      if (at instanceof Problem) {
+        for (const id of namedBy(target, references)) taken.add(id);
+        continue;
+      }
       taken.add(idOf(at));
       found.dependencies.push({ identity, ref: at });
     } else {
       const refs = selected(streams, key, identity, target, at, found);
-      const own = refs.filter((ref) => !taken.has(idOf(ref)));
+      // What may be of one that goes before stays as it is until that is known: another would undo what it wrote.
+      const own = refs.filter(
+        (ref) => !taken.has(idOf(ref)) && !found.unknown.some((each) => isBefore(each, target, ref)),
+      );
       size.objects += own.length;
       for (const { namespace = "", name } of own) size.characters += namespace.length + name.length + UID_AND_MARKS;
       if (size.objects > MOST_OBJECTS || size.characters > MOST_CHARACTERS) {
@@ -82,6 +88,19 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
 }
 
 const rank = (target: Target) => (!selects(target) ? 0 : target.name !== undefined ? 1 : 2);
+
+/** What a target names that can't be resolved now: of either scope. */
+function namedBy({ apiVersion, kind, namespace, name = "" }: Target, { serviceAccount }: References): string[] {
+  const ofKind = { group: parseApiVersion(apiVersion).group, kind };
+  return [undefined, namespace ?? serviceAccount.namespace].map((where) => objectId(ofKind, where, name));
+}
+
+/** Whether an object of a target may be that of another one, of which it is not known which objects it is. */
+function isBefore({ target, namespace }: Unknown, other: Target, ref: ObjectRef): boolean {
+  if (target === other || target.kind !== other.kind) return false;
+  const isOfGroup = parseApiVersion(target.apiVersion).group === parseApiVersion(other.apiVersion).group;
+  return isOfGroup && (namespace === undefined || namespace === ref.namespace);
+}
 
 function tooMany(position: number, count: number): Problem {
   return new Problem(

@@ -107,7 +107,7 @@ export class Reconciler {
     const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], left, view);
     if (!goneReleased) return SOON;
     const all = [...outcomes, ...targets.kept, ...left, ...view.unknown];
-    const isDone = all.every(({ problem }) => problem === undefined);
+    const isDone = all.every((each) => each.problem === undefined && !("againMs" in each));
     this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined);
     return whenAgain(all);
   }

@@ -1,7 +1,7 @@
 /** The objects that a binding's targets are come in, with what status records; each goes out with its record. Pure. */
 
-import type { Members, Unknown } from "./members.ts";
-import { recordId, type SecretBinding, type TargetStatus } from "./model/binding.ts";
+import type { Member, Members, Unknown } from "./members.ts";
+import { recordId, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import { idOf, parseApiVersion } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
@@ -17,14 +17,26 @@ export interface Targets {
 }
 
 export function targetsOf(binding: SecretBinding, { members, unknown }: Pick<Members, "members" | "unknown">): Targets {
-  const records = binding.status?.targets ?? [];
-  const known = new Map(records.map((record) => [recordId(record), record]));
+  // Of two of one object, that goes first which holds something: the other one only says what is wrong.
+  const records = (binding.status?.targets ?? []).toSorted((a, b) => Number(holds(b)) - Number(holds(a)));
   const recorded = new Set<TargetStatus>();
-  const named = members.map(({ target, ref, selected }): Named => {
-    const fresh = newRecord(binding, target, ref);
-    const before = known.get(ref instanceof Problem ? recordId(fresh) : idOf(ref));
-    if (before !== undefined) recorded.add(before);
-    const { selected: _, ...record } = before ?? fresh;
+  const before = new Map<Member, TargetStatus>();
+  const take = (member: Member, record: TargetStatus | undefined) => {
+    if (record === undefined || recorded.has(record)) return;
+    recorded.add(record);
+    before.set(member, record);
+  };
+  const byId = new Map(records.toReversed().map((record) => [recordId(record), record]));
+  for (const member of members) if (!(member.ref instanceof Problem)) take(member, byId.get(idOf(member.ref)));
+  // What can't be told to be an object now, by a mistake or a failure, is what it was: else it would be released.
+  for (const member of members) {
+    if (!(member.ref instanceof Problem)) continue;
+    const left = records.find((record) => !recorded.has(record) && isNamedBy(member.target, record, binding));
+    take(member, left);
+  }
+  const named = members.map((member): Named => {
+    const { target, ref, selected } = member;
+    const { selected: _, ...record } = before.get(member) ?? newRecord(binding, target, ref);
     return { target, ref, record: selected ? { ...record, selected } : record };
   });
   const kept = records.flatMap((record): TargetOutcome[] => {
@@ -36,11 +48,20 @@ export function targetsOf(binding: SecretBinding, { members, unknown }: Pick<Mem
   return { named, kept, recorded };
 }
 
+const holds = ({ uid, created, paths, acquiring }: TargetStatus): boolean =>
+  (uid ?? created ?? paths ?? acquiring) !== undefined;
+
+/** Whether a record is of what a target names, as far as can be told without the cluster: of no namespace, of either scope. */
+function isNamedBy(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
+  const where = [undefined, target.namespace ?? metadata.namespace];
+  return isOfKind(target, record) && record.name === target.name && where.includes(record.namespace);
+}
+
+function isOfKind(target: Target, { apiVersion, kind }: TargetStatus): boolean {
+  return kind === target.kind && parseApiVersion(apiVersion).group === parseApiVersion(target.apiVersion).group;
+}
+
 /** Whether a target of which it is not known which objects it is may mean that of a record. */
 function isMeant({ target, namespace }: Unknown, record: TargetStatus): boolean {
-  return (
-    record.kind === target.kind &&
-    parseApiVersion(record.apiVersion).group === parseApiVersion(target.apiVersion).group &&
-    (namespace === undefined || namespace === record.namespace)
-  );
+  return isOfKind(target, record) && (namespace === undefined || namespace === record.namespace);
 }

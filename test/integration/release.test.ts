@@ -282,10 +282,14 @@ describe("a deleted binding that removes", () => {
     await team.boundHarbor(remove);
     const before = (await team.s3()).accesskey;
     const [target] = (await team.binding("harbor-s3")).spec.targets;
-    const fields = [{ ...target.fields[0], path: "spec.storage.spec.s3.acesskey" }];
-    await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
-    await team.until("harbor-s3", "UnknownField");
-    assert.equal((await team.s3()).accesskey, before);
+    const fields = [{ ...target.fields[0] }];
+    const mistakes = { "spec.storage.spec.s3.acesskey": "UnknownField", "spec..storage": "InvalidPath" };
+    for (const [path, reason] of Object.entries(mistakes)) {
+      fields[0].path = path;
+      await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
+      await team.until("harbor-s3", reason);
+      assert.equal((await team.s3()).accesskey, before);
+    }
     fields[0].path = "spec.storage.spec.s3.regionendpoint";
     await team.api.merge(team.bindingPath("harbor-s3"), { spec: { targets: [{ ...target, fields }] } });
     await team.until("harbor-s3", "Synced");

@@ -14,6 +14,8 @@ describe("an object that can't be made", () => {
   it("is something to know when it was selected, and nobody can have meant it", () => {
     const selected = { ...record, selected: true as const };
     assert.deepEqual(failed(selected, notMeant), { record: selected, note: "namespace a is being deleted" });
+    const ending = new NotMeant("TargetNotFound", "namespace a is being deleted", "late");
+    assert.ok((failed(selected, ending).againMs ?? 0) > 0, "it is looked at again: nobody watches a listed namespace");
     const problem = new Problem("Conflict", "it is another's");
     assert.deepEqual(failed(selected, problem), { record: selected, problem });
   });
