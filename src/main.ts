@@ -88,7 +88,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const bindings = new BindingStore(transport, {
     changed: (key, cause) => queue.add(key, cause),
     gone: (key, binding) => {
-      reconciler.gone(key, binding);
+      reconciler.gone(binding);
       queue.add(key);
     },
     failed: (error) =>

@@ -2,6 +2,7 @@
  * The story of a binding: resolve, watch, read, transform, decide, apply, report. A key comes in, the cluster as the
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
+import { Deletions } from "./deletions.ts";
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
 import {
@@ -46,25 +47,30 @@ export class Reconciler {
   readonly #parts: Parts;
   /** All that the outcome of a binding depends on, as it was when nothing was left to do. */
   readonly #settled = new Settled();
-  /** Deleted bindings that had no finalizer, since they only retain: their names still stand in managedFields. */
-  readonly #gone = new Map<string, { binding: SecretBinding; since: number }>();
-  /** When the release of a deleted binding began, by its uid. */
-  readonly #deletions = new Map<string, number>();
+  readonly #deletions = new Deletions((...deletion) => releaseDeleted(this.#parts, ...deletion));
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
   /** Takes note of a binding that is gone; its key has to be reconciled once more. */
-  gone(key: string, binding: SecretBinding): void {
-    this.#gone.set(key, { binding, since: Date.now() });
+  gone(binding: SecretBinding): void {
+    this.#deletions.gone(binding);
   }
 
   async reconcile(key: string): Promise<WorkResult> {
+    if (await this.#deletions.releaseGone(key)) return this.#reconcile(key);
+    // What a binding of this name that is gone has left to give up may be what this one holds.
+    this.#settled.forget(key);
+    await this.#reconcile(key);
+    this.#settled.forget(key);
+    return SOON;
+  }
+
+  async #reconcile(key: string): Promise<WorkResult> {
     const { bindings, streams, discovery, client } = this.#parts;
-    const goneReleased = await this.#releaseGone(key);
     const binding = bindings.get(key);
-    if (binding === undefined) return this.#forget(key, goneReleased);
+    if (binding === undefined) return this.#forget(key);
     if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
     if (binding.spec.suspend) return this.#suspend(key, binding);
 
@@ -73,8 +79,6 @@ export class Reconciler {
     const view = viewOf(streams, key, binding, identity, references, (ref) => olderClaims(this.#parts, binding, ref));
     if (view.pending) return DONE;
     bindings.resolved(key, claimsIn(view));
-    // What a binding of this name that is gone has left to give up may be what this one holds.
-    if (!goneReleased) this.#settled.forget(key);
     if (this.#settled.isWhole(key, view, binding)) return DONE;
 
     const { account, seen, sourceUids } = view;
@@ -105,7 +109,6 @@ export class Reconciler {
       "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
     );
     const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], left, view);
-    if (!goneReleased) return SOON;
     const all = [...outcomes, ...targets.kept, ...left, ...view.unknown];
     const isDone = all.every((each) => each.problem === undefined && !("againMs" in each));
     this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined);
@@ -172,11 +175,7 @@ export class Reconciler {
     const finalizers = binding.metadata.finalizers ?? [];
     if (!finalizers.includes(FINALIZER)) return DONE;
     this.#settled.forget(key);
-    const { uid } = binding.metadata;
-    const since = this.#deletions.get(uid) ?? Date.now();
-    this.#deletions.set(uid, since);
-    const { done } = await releaseDeleted(this.#parts, binding, since);
-    if (!done) return SOON;
+    if (!(await this.#deletions.releaseHeld(binding))) return SOON;
     try {
       await this.#setFinalizers(
         binding,
@@ -185,23 +184,13 @@ export class Reconciler {
     } catch (error) {
       if (!isStatus(error, 404)) throw error;
     }
-    this.#deletions.delete(uid);
     return DONE;
   }
 
-  /** Releases what a binding of this name wrote that is gone since. Says whether nothing is left of it. */
-  async #releaseGone(key: string): Promise<boolean> {
-    const gone = this.#gone.get(key);
-    if (gone === undefined) return true;
-    const { done } = await releaseDeleted(this.#parts, gone.binding, gone.since);
-    if (done && this.#gone.get(key) === gone) this.#gone.delete(key);
-    return done;
-  }
-
-  #forget(key: string, goneReleased: boolean): WorkResult {
+  #forget(key: string): WorkResult {
     this.#settled.forget(key);
     this.#parts.streams.observe(key, []);
-    return goneReleased ? DONE : SOON;
+    return DONE;
   }
 }
 

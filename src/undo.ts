@@ -46,10 +46,15 @@ export async function releaseUnnamed(run: Run, named: ReadonlySet<TargetStatus>)
 }
 
 /**
- * Releases everything of a deleted binding, for which it is held until a minute after `since`, in milliseconds of the
- * epoch. Says whether to let it go.
+ * Releases what those records say of a deleted binding. What could not be yet comes back, until a minute after `since`, in
+ * milliseconds of the epoch: then it is given up.
  */
-export async function releaseDeleted(parts: Parts, binding: SecretBinding, since: number): Promise<{ done: boolean }> {
+export async function releaseDeleted(
+  parts: Parts,
+  binding: SecretBinding,
+  records: readonly TargetStatus[],
+  since: number,
+): Promise<TargetStatus[]> {
   const namespace = binding.metadata.namespace as string;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
   // With a namespace its accounts go too, which nobody meant as a word to Inlay.
@@ -67,22 +72,22 @@ export async function releaseDeleted(parts: Parts, binding: SecretBinding, since
     sourceUids: [],
   };
   const endings = new Map([[namespace, Promise.resolve(ending)]]);
-  const problems = await sideBySide(binding.status?.targets ?? [], async (record) => {
-    const there = record.namespace;
+  const outcomes = await sideBySide(records, async (before): Promise<TargetOutcome[]> => {
+    const there = before.namespace;
     const known = there === undefined ? undefined : (endings.get(there) ?? attempt(isTerminating(parts, there)));
     if (there !== undefined && known !== undefined) endings.set(there, known);
-    const goes = await known;
-    if (goes === true) return undefined;
-    const { problem } = await releasePaths(run, record, releaseModeOf(binding, record), new Set());
-    return problem ?? (goes instanceof Problem ? goes : undefined);
+    if ((await known) === true) return [];
+    const { record, problem } = await releasePaths(run, before, releaseModeOf(binding, before), new Set());
+    return problem === undefined ? [] : [{ record, problem }];
   });
-  const problem = problems.findLast((each) => each !== undefined);
-  if (problem === undefined) return { done: true };
-  if (Date.now() - since < BEST_EFFORT_MS) return { done: false };
+  const left = outcomes.flat();
+  const problem = left.at(-1)?.problem;
+  if (problem === undefined) return [];
+  if (Date.now() - since < BEST_EFFORT_MS) return left.map(({ record }) => record);
   const note = `gave up after ${BEST_EFFORT_MS / 1000} s, values may be left: ${problem.message}`;
   parts.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
   parts.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
-  return { done: true };
+  return [];
 }
 
 /** The spec goes before the record: it may have been changed and not been acted upon since. */

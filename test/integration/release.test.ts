@@ -1,5 +1,6 @@
 /** What a binding wrote is undone, or left and given up, when the binding is deleted or names it no more. */
 import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import {
@@ -12,7 +13,7 @@ import {
   removeKind,
 } from "../controller/kinds.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/team.ts";
+import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/team.ts";
 
 const FINALIZER = "inlay.dev/release";
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
@@ -510,5 +511,53 @@ describe("a binding made anew under the same name", () => {
       const { accesskey, regionendpoint } = await team.s3();
       assert.deepEqual([accesskey, regionendpoint], [secrets[index], "https://s3.test"]);
     }
+  });
+
+  it("is left alone by the release of the former one that can't be finished", async () => {
+    const [team, other] = [await newTeam(), await newTeam()];
+    await team.grant(usualRules, { namespace: other.namespace, role: "visitor" });
+    const value = secretText("access");
+    await team.secret("bucket", { accessKeyID: value });
+    for (const each of [team, other]) await each.harbor();
+    const spec = {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [undefined, other.namespace].map((namespace) =>
+        harborTarget({ accesskey: accessKeyFrom }, { ...(namespace && { namespace }) }),
+      ),
+    };
+    await team.bind("harbor-s3", spec);
+    await team.until("harbor-s3", "Synced");
+    const visitor = `/apis/rbac.authorization.k8s.io/v1/namespaces/${other.namespace}/rolebindings/visitor`;
+    await team.api.delete(visitor);
+    await eventually(() =>
+      assert.rejects(
+        controlPlane().kubectl(
+          ...["auth", "can-i", "patch", "harborclusters.goharbor.io", "-n", other.namespace],
+          `--as=system:serviceaccount:${team.namespace}:inlay`,
+        ),
+      ),
+    );
+    const mark = await auditLog().mark();
+    await team.unbind("harbor-s3");
+    await team.bind("harbor-s3", spec);
+    await team.until("harbor-s3", "Forbidden");
+    const refusals = async () =>
+      (await auditLog().since(mark)).filter(({ namespace, code }) => namespace === other.namespace && code === 403);
+    const before = (await refusals()).length;
+    // Both the release and the new binding try again and again.
+    await eventually(async () => assert.ok((await refusals()).length >= before + 6), 20_000);
+    const patches = (await auditLog().since(mark)).filter(
+      ({ namespace, verb, name }) => namespace === team.namespace && verb === "patch" && name === "harbor",
+    );
+    // The former one's name is taken off, and the new one's is put there.
+    assert.equal(patches.length, 2);
+    assert.equal((await team.s3()).accesskey, value);
+    await team.api.create(visitor.slice(0, visitor.lastIndexOf("/")), {
+      metadata: { name: "visitor" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "visitor" },
+      subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: team.namespace }],
+    });
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await other.s3()).accesskey, value);
   });
 });
