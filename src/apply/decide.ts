@@ -12,6 +12,7 @@ import { SecretValue } from "../model/secret-value.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, locate, type Place } from "./locate.ts";
+import { mergedAt } from "./merge.ts";
 import { heldPart, holds, otherAppliers, otherHolders, strays } from "./ownership.ts";
 
 export interface Desired {
@@ -74,15 +75,20 @@ export function waitingIn({ plan: { leftOut, kept = [] } }: Desired): FieldPath[
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
   const recorded = new Set(recordedPaths(record, live));
-  const fields = desired.plan.fields.map((field) => locateField(field, shape, live));
-  assertApart(fields);
+  const wanted = desired.plan.fields.map((field) => locateField(field, shape, live));
+  assertApart(wanted);
   const waiting = waitingIn(desired)
     .map((path) => ({ path, place: locate(path, shape, live) }))
     .filter(({ place }) => place.missing === undefined);
-  const way = [...fields, ...waiting].some(({ place }) => place.within) ? "patch" : "apply";
-  const keeps = [...fields, ...waiting].map(({ place }) => place.held);
-  const differing = fields.filter((field) => !stands(field, live, manager, field.place));
-  const acquired = fields.filter(({ path }) => !recorded.has(String(path)));
+  const way = [...wanted, ...waiting].some(({ place }) => place.within) ? "patch" : "apply";
+  const keeps = [...wanted, ...waiting].map(({ place }) => place.held);
+  // A patch replaces all that stands at a place, so it says what others hold there again.
+  const put = (field: Located): Located =>
+    way === "apply"
+      ? field
+      : { ...field, value: field.value.map((value) => mergedAt(field.place, value, live, manager, shape)) };
+  const differing = wanted.filter((field) => !stands(put(field), live, manager, field.place));
+  const acquired = wanted.filter(({ path }) => !recorded.has(String(path)));
 
   const holdersOf = ({ place, value }: Located) =>
     place.within
@@ -95,12 +101,12 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
   );
   if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
-  const isOwned = fields.every(({ place }) => holds(live, manager, place.held));
+  const isOwned = wanted.every(({ place }) => holds(live, manager, place.held));
   return {
     write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
     way,
-    fields,
-    force: desired.conflicts === "Force" || acquired.length < fields.length,
+    fields: wanted.map(put),
+    force: desired.conflicts === "Force" || acquired.length < wanted.length,
     acquires: acquired.map(({ path }) => String(path)),
     parents: missingParents(
       acquired.map(({ path }) => path),

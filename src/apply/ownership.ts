@@ -51,7 +51,8 @@ function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
   );
 }
 
-function isElement(element: JsonValue, name: string): boolean {
+/** Whether a name in fieldsV1 means that element. */
+export function isElement(element: JsonValue, name: string): boolean {
   const told = parseJson(name.slice(2));
   if (name.startsWith("v:")) return sameJson(element, told);
   const keys = Object.entries(told as JsonObject);

@@ -6,7 +6,7 @@ import jsonpatch from "jsonpatch";
 import { decide, type Located } from "../../../src/apply/decide.ts";
 import { planPatch } from "../../../src/apply/patch.ts";
 import { FieldPath, type Segment } from "../../../src/model/field-path.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../../../src/model/kube-object.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import type { Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
 import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
@@ -110,6 +110,100 @@ describe("a patch of lists", () => {
     const before = structuredClone(live);
     planPatch(live, located(live, { "spec.list[name=b].x": 1, "spec.list[name=b].y": 2 }, true), shape());
     assert.deepEqual(live, before);
+  });
+});
+
+describe("a patch that puts an object or a list beside what others hold in it", () => {
+  const lists = { "spec.map": byKeys("name"), "spec.env.set": { kind: "set" } as const };
+  const token = "spec.hosts[name=web].token";
+  const WRITTEN = { hosts: [{ name: "web", token: "new" }] };
+  /** What stands after the patch, or that nothing was to do. */
+  function put(spec: JsonObject, entries: ManagedFieldsEntry[], want: Record<string, JsonValue>, ours: string[] = []) {
+    const live = liveObject({ spec: { ...structuredClone(WRITTEN), ...spec } }, entries);
+    const fields = Object.entries({ [token]: "new", ...want }).map(([path, value]) => ({
+      path: FieldPath.parse(path),
+      value: new SecretValue(value),
+      fromSecret: true,
+    }));
+    const desired = {
+      plan: { fields, leftOut: [] },
+      shape: shape(lists),
+      fieldManager: OURS,
+      conflicts: "Fail" as const,
+    };
+    const record = { apiVersion: "v1", kind: "A", name: "a", reason: "Synced", uid: "uid-1", paths: ours } as const;
+    const { write, way, fields: located } = decide(desired, live, record);
+    assert.equal(way, "patch");
+    if (!write) return "stands";
+    const operations = planPatch(live, located, desired.shape);
+    const { hosts: _, ...after } = fastJsonPatch.applyPatch(live, operations as never[], true).newDocument[
+      "spec"
+    ] as JsonObject;
+    return after;
+  }
+  const helm = (...paths: string[]) => entry("helm", paths);
+  const us = (...paths: string[]) => entry(OURS, paths, { operation: "Update" });
+
+  it("leaves the keys of others, and those of nobody", () => {
+    const after = put({ env: { A: "1", THEIRS: "x", nobodys: "y" } }, [helm("spec.env.THEIRS")], {
+      "spec.env": { A: "2", none: null },
+    });
+    assert.deepEqual(after, { env: { A: "2", none: null, THEIRS: "x", nobodys: "y" } });
+  });
+
+  it("takes out what is ours alone and wanted no more, however deep", () => {
+    const env = {
+      A: "1",
+      GONE: "1",
+      SHARED: "1",
+      deep: { gone: "1" },
+      mixed: { gone: "1", theirs: "1" },
+      set: ["a", "b", "c"],
+    };
+    const own = us("spec.env.A", "spec.env.GONE", "spec.env.SHARED", "spec.env.deep.gone", "spec.env.mixed.gone");
+    const set = { "f:spec": { "f:env": { "f:set": { 'v:"a"': {}, 'v:"b"': {} } } } };
+    const entries = [own, us(), helm("spec.env.SHARED", "spec.env.mixed.theirs")].map((each, n) =>
+      n === 1 ? { ...each, fieldsV1: set } : each,
+    );
+    assert.deepEqual(put({ env }, entries, { "spec.env": { A: "1", set: ["b", "d"] } }, ["spec.env"]), {
+      env: { A: "1", SHARED: "1", mixed: { theirs: "1" }, set: ["b", "c", "d"] },
+    });
+  });
+
+  it("merges a map list by its keys", () => {
+    const map = [
+      { name: "a", x: "1", theirs: "1" },
+      { name: "gone", x: "1" },
+      { name: "theirs", x: "1" },
+    ];
+    const entries = [
+      us("spec.map[name=a].x", "spec.map[name=gone].x"),
+      helm("spec.map[name=a].theirs", "spec.map[name=theirs].x"),
+    ];
+    const want = {
+      "spec.map": [
+        { name: "a", x: "2" },
+        { name: "b", x: "2" },
+      ],
+    };
+    assert.deepEqual(put({ map }, entries, want, ["spec.map"]), {
+      map: [
+        { name: "a", x: "2", theirs: "1" },
+        { name: "theirs", x: "1" },
+        { name: "b", x: "2" },
+      ],
+    });
+  });
+
+  it("is not made where all that is wanted stands, and nothing else is ours alone", () => {
+    const env = { A: "1", THEIRS: "x" };
+    assert.equal(put({ env }, [helm("spec.env.A", "spec.env.THEIRS")], { "spec.env": { A: "1" } }), "stands");
+    assert.equal(put({ env }, [us("spec.env.A"), helm("spec.env.THEIRS")], { "spec.env": { A: "1" } }), "stands");
+  });
+
+  it("is in conflict with who holds a key that is wanted", () => {
+    const entries = [helm("spec.env.A")];
+    assert.throws(() => put({ env: { A: "1" } }, entries, { "spec.env": { A: "2" } }), { reason: "Conflict" });
   });
 });
 

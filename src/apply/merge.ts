@@ -1,0 +1,130 @@
+/**
+ * A value and its place in an object come in; what is to stand there goes out: the value, and all that others hold beside
+ * it. It is what server-side apply makes of them, for a write that is none. Pure.
+ */
+import { type FieldPath, isNameable } from "../model/field-path.ts";
+import { sameJson } from "../model/json.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
+import type { TargetShape } from "../model/target-shape.ts";
+import type { Place } from "./locate.ts";
+import { isElement, nodesAt } from "./ownership.ts";
+
+/** What is not wanted and ours alone goes; what is nobody's stays. */
+export function mergedAt(
+  { held, within, missing }: Place,
+  wanted: JsonValue,
+  live: KubeObject,
+  manager: string,
+  shape: TargetShape,
+): JsonValue {
+  if (within || missing) return wanted;
+  const stands = held.get(live) as JsonValue | undefined;
+  return new Merge(shape).at(held, stands, wanted, nodesAt(live, manager, held)) ?? wanted;
+}
+
+/** What stands under one place in managedFields, in our entries and in those of all others. */
+interface Holders {
+  own: readonly JsonObject[];
+  others: readonly JsonObject[];
+}
+
+class Merge {
+  readonly #shape: TargetShape;
+
+  constructor(shape: TargetShape) {
+    this.#shape = shape;
+  }
+
+  /** Undefined for nothing. Where nothing is wanted, what is not ours alone stays. */
+  at(
+    path: FieldPath,
+    live: JsonValue | undefined,
+    wanted: JsonValue | undefined,
+    holders: Holders,
+  ): JsonValue | undefined {
+    if (live === undefined) return wanted;
+    const isList = Array.isArray(live) && (wanted === undefined || Array.isArray(wanted));
+    if (isList && this.#shape.listAt(path).kind !== "atomic") return this.#list(path, live, wanted, holders);
+    const isObjects = isObject(live) && (wanted === undefined || isObject(wanted));
+    if (isObjects && !this.#shape.isAtomic(path)) return this.#object(path, live, wanted, holders);
+    return wanted === undefined && !isOursAlone(holders) ? live : wanted;
+  }
+
+  /** `keys` are the fields that tell an element: they go with it, and alone they are nothing. */
+  #object(
+    path: FieldPath,
+    live: JsonObject,
+    wanted: JsonObject | undefined,
+    holders: Holders,
+    keys: readonly string[] = [],
+  ): JsonObject | undefined {
+    const names = new Set([...Object.keys(live), ...Object.keys(wanted ?? {})]);
+    const entries = [...names].flatMap((name): [string, JsonValue][] => {
+      const [stands, want] = [own(live, name), own(wanted, name)];
+      const isKept = keys.includes(name) || !isNameable(name);
+      const child = isKept
+        ? want === undefined
+          ? stands
+          : want
+        : this.at(
+            path.with({ kind: "key", key: name }),
+            stands,
+            want,
+            below(holders, (each) => each === `f:${name}`),
+          );
+      return child === undefined ? [] : [[name, child]];
+    });
+    const isEmpty = entries.every(([name]) => keys.includes(name));
+    return wanted === undefined && isEmpty && isOursAlone(holders) ? undefined : Object.fromEntries(entries);
+  }
+
+  /** Elements stay in the order in which they stand; new ones come last. */
+  #list(
+    path: FieldPath,
+    live: readonly JsonValue[],
+    wanted: readonly JsonValue[] | undefined,
+    holders: Holders,
+  ): JsonValue[] | undefined {
+    const type = this.#shape.listAt(path);
+    const keys = type.kind === "map" ? type.keys : [];
+    const isSame = (a: JsonValue, b: JsonValue) =>
+      type.kind === "map"
+        ? keys.every((key) => sameJson(this.#key(path, a, key), this.#key(path, b, key)))
+        : sameJson(a, b);
+    const kept = live.flatMap((element, index): JsonValue[] => {
+      const want = wanted?.find((each) => isSame(each, element));
+      const holding = below(holders, (name) => /^[kv]:/.test(name) && isElement(element, name));
+      const here = path.with({ kind: "index", index });
+      const isMergeable = isObject(element) && (want === undefined || isObject(want)) && type.kind === "map";
+      const left = isMergeable
+        ? this.#object(here, element, want, holding, keys)
+        : want === undefined && !isOursAlone(holding)
+          ? element
+          : want;
+      return left === undefined ? [] : [left];
+    });
+    const added = (wanted ?? []).filter((want) => !live.some((element) => isSame(want, element)));
+    const all = [...kept, ...added];
+    return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
+  }
+
+  /** A key that is not written out has its default. */
+  #key(list: FieldPath, element: JsonValue, key: string): JsonValue | undefined {
+    const told = isObject(element) ? own(element, key) : undefined;
+    return told ?? this.#shape.defaultAt(list.with({ kind: "index", index: 0 }).with({ kind: "key", key }));
+  }
+}
+
+const isOursAlone = ({ own, others }: Holders) => own.length > 0 && others.length === 0;
+
+const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const own = (object: JsonObject | undefined, name: string): JsonValue | undefined =>
+  object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
+
+function below({ own, others }: Holders, isMeant: (name: string) => boolean): Holders {
+  const under = (nodes: readonly JsonObject[]) =>
+    nodes.flatMap((node) => Object.keys(node).flatMap((name) => (isMeant(name) ? [node[name] as JsonObject] : [])));
+  return { own: under(own), others: under(others) };
+}
