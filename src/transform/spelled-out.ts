@@ -13,12 +13,17 @@ type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
 /** Throws Problem("InvalidPath"). */
 export function assertNotSpelledOut({ path, value, fromSecret }: PlannedField, schemaAt: SchemaAt): void {
-  const list = fromSecret ? (listAbove(path, schemaAt) ?? listWithin(path, value.reveal(), schemaAt)) : undefined;
-  if (list === undefined || list === "none") return;
+  if (!fromSecret) return;
+  const above = listAbove(path, schemaAt);
+  if (above === "none") return;
+  const list = above ?? listWithin(path, value.reveal(), schemaAt);
+  if (list === undefined) return;
   const what = listType(list, schemaAt) === "set" ? "an element" : "a key of an element";
+  // The way to a list within the value is of keys of the Secret.
+  const where = path.startsWith(list) ? list : "a list within the value";
   throw new Problem(
     "InvalidPath",
-    `${path}: ${what} of ${list} would stand in metadata.managedFields in plain text, which everybody may read who reads the object, so no value of a Secret can be written there; take it from a ConfigMap, or write a field that is no ${what.split(" ")[1]}`,
+    `${path}: ${what} of ${where} would stand in metadata.managedFields in plain text, which everybody may read who reads the object, so no value of a Secret can be written there; take it from a ConfigMap, or write a field that is no ${what.split(" ")[1]}`,
   );
 }
 

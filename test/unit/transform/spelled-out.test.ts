@@ -28,6 +28,7 @@ const root: OpenApiSchema = {
         ...inner.properties,
         inner,
         whole: { ...inner, "x-kubernetes-map-type": "atomic" },
+        named: { type: "object", additionalProperties: set },
         free: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
       },
     },
@@ -73,6 +74,14 @@ describe("what the API server spells out in managedFields", () => {
       check(path, value, false)();
     });
   }
+  it("is told by its own path, and within a value by no key of it", () => {
+    const says = (path: string, value: JsonValue, message: RegExp) => assert.throws(check(path, value), { message });
+    says("spec.map[name=a].set", [SECRET], /an element of spec\.map\[name=a\]\.set would/);
+    says("spec.map[0].name", SECRET, /a key of an element of spec\.map would/);
+    says("spec.inner", { set: [SECRET] }, /^spec\.inner: an element of a list within the value would/);
+    assert.throws(check("spec.named", { [SECRET]: [SECRET] }), ({ message }: Problem) => !message.includes(SECRET));
+  });
+
   for (const [path, value] of hidden) {
     it(`is not ${path} with ${JSON.stringify(value).replaceAll(SECRET, "…")}`, check(path, value));
   }
