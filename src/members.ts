@@ -48,7 +48,9 @@ const UID_AND_MARKS = 41;
 export function membersOf(streams: Streams, key: string, identity: Identity, references: References): Members {
   const found: Members = { members: [], unknown: [], notes: [], dependencies: [], versions: new Map() };
   const taken = new Set<string>();
-  const size = { objects: 0, characters: 0 };
+  let size = { objects: 0, characters: 0 };
+  /** Of these it is known which objects they are, and others need not wait for that. */
+  const tooMuch: Unknown[] = [];
   const members = new Map<number, Member[]>();
   const inOrder = [...references.targets.entries()];
   // Who names an object goes before who selects it.
@@ -69,13 +71,17 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
       const own = refs.filter(
         (ref) => !taken.has(idOf(ref)) && !found.unknown.some((each) => isBefore(each, target, ref)),
       );
-      size.objects += own.length;
-      for (const { namespace = "", name } of own) size.characters += namespace.length + name.length + UID_AND_MARKS;
-      if (size.objects > MOST_OBJECTS || size.characters > MOST_CHARACTERS) {
-        found.unknown.push({ target, problem: tooMany(position, size.objects) });
+      for (const ref of own) taken.add(idOf(ref));
+      const objects = size.objects + own.length;
+      const characters = own.reduce(
+        (sum, { namespace = "", name }) => sum + namespace.length + name.length + UID_AND_MARKS,
+        size.characters,
+      );
+      if (objects > MOST_OBJECTS || characters > MOST_CHARACTERS) {
+        tooMuch.push({ target, problem: tooMany(position, objects) });
         continue;
       }
-      for (const ref of own) taken.add(idOf(ref));
+      size = { objects, characters };
       members.set(
         position,
         own.map((ref) => ({ target, ref, selected: true })),
@@ -83,6 +89,7 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
       found.notes.push(...notesOn(position, refs.length, own.length));
     }
   }
+  found.unknown.push(...tooMuch);
   found.members = references.targets.flatMap((_, position) => members.get(position) ?? []);
   return found;
 }

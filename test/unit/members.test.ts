@@ -1,0 +1,74 @@
+/** Which objects a binding's targets are, by what streams show, and how many they may be. */
+import assert from "node:assert/strict";
+import { ApiError } from "../../src/kube/api-error.ts";
+import { membersOf } from "../../src/members.ts";
+import type { Target } from "../../src/model/binding.ts";
+import type { ObjectRef } from "../../src/model/kube-object.ts";
+import { Problem } from "../../src/model/problem.ts";
+import type { References } from "../../src/resolve/references.ts";
+import type { Selection } from "../../src/resolve/selection.ts";
+import type { Collection } from "../../src/watch/interest.ts";
+import type { Streams } from "../../src/watch/streams.ts";
+
+const resource = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  plural: "configmaps",
+  namespaced: true,
+  hasStatus: false,
+};
+const version = { uid: "u", resourceVersion: "1", generation: undefined };
+const named = (name: string) => ({
+  target: { apiVersion: "v1", kind: "ConfigMap", name, fields: [] } as unknown as Target,
+  at: { resource, namespace: "team", name } as ObjectRef | Selection,
+});
+const selected = (labels: string, namespaces: readonly string[] = ["team"]) => ({
+  target: { apiVersion: "v1", kind: "ConfigMap", selector: {}, fields: [] } as unknown as Target,
+  at: { resource, objects: { names: undefined, labels }, namespaces } as ObjectRef | Selection,
+});
+
+/** Streams that show these names for each label selector; one is refused where they are `undefined`. */
+function found(
+  targets: (References["targets"][number] | ReturnType<typeof named>)[],
+  shown: Record<string, string[] | undefined>,
+) {
+  const members = (_key: string, { labels, namespace }: Collection) => {
+    const names = shown[labels];
+    if (names === undefined) return { phase: "failed", error: new ApiError("LIST", 403, "Forbidden"), members: [] };
+    return { phase: "synced", members: names.map((name) => ({ namespace, name, version })) };
+  };
+  const streams = { members } as unknown as Streams;
+  return membersOf(streams, "team/b", "system:serviceaccount:team:inlay", { targets } as unknown as References);
+}
+const namesOf = ({ members }: ReturnType<typeof found>) =>
+  members.map(({ ref, selected: isSelected }) =>
+    ref instanceof Problem ? ref : `${ref.name}${isSelected ? "" : "!"}`,
+  );
+const many = (count: number, prefix = "o") => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+
+describe("the objects of targets", () => {
+  it("are those that are named, then those that are selected, each once and in the order of their names", () => {
+    const both = found([selected("a"), named("y"), selected("b")], { a: ["z", "x"], b: ["x", "y", "w"] });
+    assert.deepEqual(namesOf(both), ["x", "z", "y!", "w"]);
+    assert.deepEqual(both.notes, ["2 objects that spec.targets[2] matches are left to others of spec.targets"]);
+  });
+
+  it("are not known where a stream is refused, which is said for that namespace alone", () => {
+    const { members, unknown } = found([selected("a", ["one", "two"])], {});
+    assert.deepEqual([members, unknown.map(({ namespace }) => namespace)], [[], ["one", "two"]]);
+    assert.ok(unknown.every(({ problem }) => problem.reason === "Forbidden" && problem.healing === "event"));
+  });
+
+  it("may be five thousand; a target that goes beyond is left alone, and the others go on", () => {
+    assert.equal(found([selected("a")], { a: many(5_000) }).members.length, 5_000);
+    const { members, unknown } = found([named("x"), selected("a"), selected("b")], { a: many(5_001), b: ["y"] });
+    assert.deepEqual([members.length, unknown.length], [2, 1]);
+    assert.match(unknown[0]?.problem.message ?? "", /spec\.targets\[1\] the binding selects 5001 objects.*split it/);
+  });
+
+  it("may be fewer if their names are long: the record of all has to have room", () => {
+    const { members, unknown } = found([selected("a")], { a: many(4_000, "x".repeat(240)) });
+    assert.deepEqual([members.length, unknown[0]?.problem.reason], [0, "InvalidBinding"]);
+  });
+});
