@@ -109,7 +109,7 @@ async function decideOn(
 ): Promise<Ready> {
   const live = read ?? (await readTarget(parts.client, identity, ref));
   const decision = decide(desired, live, record);
-  return { ref, live, desired, decision, record: noted(record, live, decision) };
+  return { ref, live, desired, decision, record: noted(record, live, desired, decision) };
 }
 
 interface Examined {
@@ -241,14 +241,14 @@ function standing(ref: ObjectRef, { metadata: { uid, resourceVersion, generation
   return { ref, version: { uid, resourceVersion, generation } };
 }
 
-/** The record with what is about to be acquired. */
-function noted(record: TargetStatus, live: KubeObject, decision: Decision): TargetStatus {
+/** The record with what is about to be acquired, and what may have been by a write that was cut off. */
+function noted(record: TargetStatus, live: KubeObject, desired: Desired, decision: Decision): TargetStatus {
   const same = record.uid === live.metadata.uid ? record : withoutHoldings(record);
   if (!decision.write || decision.acquires.length === 0) return same;
   return {
     ...same,
     uid: live.metadata.uid,
-    acquiring: decision.acquires,
+    ...listed("acquiring", [...decision.acquires, ...unsettled(same, desired)]),
     ...listed("parents", [...(same.parents ?? []), ...decision.parents]),
   };
 }
@@ -261,7 +261,14 @@ function held(record: TargetStatus, live: KubeObject, desired: Desired, { carrie
   const ours = [...written, ...paths.filter((path) => waiting.includes(path))];
   // In the order in which they came: status changes with what is ours, not with what stands there.
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
-  return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)] };
+  const open = unsettled(record, desired).filter((path) => !ours.includes(path));
+  return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)], ...listed("acquiring", open) };
+}
+
+/** Paths of which nobody knows whether they were written, and whose value is missing since. */
+function unsettled({ acquiring = [] }: TargetStatus, desired: Desired): string[] {
+  const waiting = waitingIn(desired).map(String);
+  return acquiring.filter((path) => waiting.includes(path));
 }
 
 function listed<K extends string>(key: K, values: readonly string[]): { [key in K]?: string[] } {

@@ -6,6 +6,7 @@ import { ApiError } from "../../src/kube/api-error.ts";
 import type { SecretBinding, TargetStatus } from "../../src/model/binding.ts";
 import { FieldPath } from "../../src/model/field-path.ts";
 import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../../src/model/kube-object.ts";
+import { MissingValue } from "../../src/model/problem.ts";
 import { SecretValue } from "../../src/model/secret-value.ts";
 import type { Run } from "../../src/parts.ts";
 import { syncTarget } from "../../src/target.ts";
@@ -118,5 +119,25 @@ describe("a target that others change while it is written", () => {
       const { outcome, writes } = await sync([change], acquiring);
       assert.deepEqual([writes.length, outcome.problem?.reason, outcome.record], [1, "Unavailable", record(acquiring)]);
     }
+  });
+});
+
+describe("a target whose write was cut off before status said so", () => {
+  const [list, optional] = ["spec.list[name=web].token", "spec.list[name=web].user"];
+  const policy = { onMissing: "Wait", optional: true } as const;
+  const binding = { metadata: { name: "harbor-s3", namespace: "registry", uid: "b" } } as SecretBinding;
+
+  it("keeps a path on record that it may have written, while its value is missing", async () => {
+    const live = liveObject({ spec: { list: [{ name: "web", token: "new", user: "old" }] } });
+    const fields = [{ path: FieldPath.parse(list), value: new SecretValue("new"), fromSecret: true }];
+    const leftOut = [{ path: FieldPath.parse(optional), why: new MissingValue("KeyNotFound", "no key", policy) }];
+    const desired = { plan: { fields, leftOut }, shape: shape(), fieldManager: OURS, conflicts: "Fail" as const };
+    const noted = record({ acquiring: [list, optional] });
+    const decision = decide(desired, live, noted);
+    const run = { parts: { contention: new Contention() }, binding, inputs: "1", sourceUids: [] } as unknown as Run;
+    const first = await syncTarget(run, { record: noted, ref, live, desired, decision });
+    assert.deepEqual(first.record, record({ paths: [list], acquiring: [optional] }));
+    const again = await syncTarget(run, { record: first.record, ref, live, desired, decision });
+    assert.deepEqual(again.record, first.record);
   });
 });
