@@ -2,7 +2,7 @@
  * A path of a binding comes in, with the object as it stands and what its schema says of lists; where that is in the
  * object, and what managedFields call it, goes out. Pure.
  */
-import { elementsOf, FieldPath, inOrder, notUnique, type Segment, step } from "../model/field-path.ts";
+import { type Condition, elementsOf, FieldPath, inOrder, notUnique, type Segment, step } from "../model/field-path.ts";
 import type { JsonObject, JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
@@ -52,7 +52,7 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Plac
     const type = shape.listAt(here);
     within ||= type.kind !== "map" || isKey(path.segments.slice(position + 1), type.keys);
     if (within || type.kind !== "map") continue;
-    const told = node === undefined ? newElement(shape, here, segment) : (node as JsonObject);
+    const told = node === undefined ? newElement(shape, here, segment, type.keys) : (node as JsonObject);
     if (told instanceof Problem) {
       untold ??= told;
       break;
@@ -65,13 +65,30 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Plac
   return { held: new FieldPath(held), keys, within, at: new FieldPath(at), missing, untold };
 }
 
-function newElement(shape: TargetShape, list: FieldPath, segment: Segment): JsonObject | Problem {
+/** Only its keys tell an element to the API server: by more, the write would go into another element of those keys. */
+function newElement(
+  shape: TargetShape,
+  list: FieldPath,
+  segment: Segment,
+  keys: readonly string[],
+): JsonObject | Problem {
+  const conditions = conditionsOf(segment);
+  const more = conditions.filter(({ key }) => !keys.includes(key));
   try {
-    return shape.elementOf(list, conditionsOf(segment));
+    const element = shape.elementOf(list, conditions);
+    return more.length === 0 ? element : tooMuch(list.with(segment), keys, more);
   } catch (error) {
     if (error instanceof Problem) return error;
     throw error;
   }
+}
+
+function tooMuch(element: FieldPath, keys: readonly string[], more: readonly Condition[]): Problem {
+  const names = more.map(({ key }) => key).join(" and ");
+  return new Problem(
+    "InvalidPath",
+    `${element} is not there, and can't be appended: an element of this list is told by ${keys.join(" and ")} alone; leave ${names} out of the path, or add the element to the target`,
+  );
 }
 
 /** The place of the element that a segment names. Throws Problem("ElementNotUnique"). */

@@ -302,6 +302,26 @@ describe("a target with lists", () => {
   });
 });
 
+describe("an element of a map list", () => {
+  const at = (path: string, map: JsonObject[], append: boolean) =>
+    located(liveObject({ spec: { map } }), { [path]: "x" }, append);
+  const path = "spec.map[name=web,role=x].token";
+
+  it("is appended by its keys alone: by more, another element of those keys would be written", () => {
+    for (const map of [[], [{ name: "web", role: "y" }]]) {
+      const message = /^spec\.map\[name=web,role=x\] is not there, .* told by name alone; leave role out of the path/;
+      assert.throws(() => at(path, map, true), { reason: "InvalidPath", message });
+      assert.throws(() => at(path, map, false), { reason: "ElementNotFound" });
+    }
+    assert.equal(at("spec.map[name=web].token", [], true).length, 1);
+  });
+
+  it("is found by any of its fields", () => {
+    for (const append of [true, false])
+      assert.deepEqual(at(path, [{ name: "web", role: "x" }], append)[0]?.place.keys, [{ name: "web" }]);
+  });
+});
+
 describe("any patch of lists", () => {
   const names = fc.constantFrom("a", "b/~", "c.d");
   const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.double({ noNaN: true, noDefaultInfinity: true }));
