@@ -8,11 +8,14 @@ import type { Identity } from "../kube/identity.ts";
 import { refusal } from "../kube/refusal.ts";
 import type { TargetStatus } from "../model/binding.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../model/kube-object.ts";
+import type { FieldPath } from "../model/field-path.ts";
+import { sameJson } from "../model/json.ts";
+import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../model/kube-object.ts";
 import { CREATED_BY } from "../model/manifest.ts";
 import { NotMeant, Problem } from "../model/problem.ts";
 import { immutableProblem } from "./immutable.ts";
 import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
+import { restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 
 /** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
@@ -111,19 +114,26 @@ export async function releaseObject(
 }
 
 /**
- * What was posted stands in managedFields as an update, and an update keeps alive what later applies leave out. So it
- * becomes an apply, before the first one.
+ * What was posted or patched stands in managedFields as an update, and an update keeps alive what later applies leave out.
+ * So it becomes an apply, before the first one: of all, or of the paths that stay ours. Never is it given up in between.
  */
-export function toApplied(live: KubeObject, manager: string): JsonPatchOperation[] {
+export function toApplied(live: KubeObject, manager: string, keep?: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const own = [...entries.keys()].filter((index) => isOf(manager, entries[index] as object));
   const [first, ...more] = own;
-  if (first === undefined || own.every((index) => entries[index]?.operation === "Apply")) return [];
+  if (first === undefined) return [];
+  const all = merged(entriesOf(manager, entries));
+  const left = keep === undefined ? all : restrictedTo(all, keep);
   const path = (index: number) => `/metadata/managedFields/${index}`;
+  const remove = (index: number): JsonPatchOperation => ({ op: "remove", path: path(index) });
+  // From the last, so that each is still where it was.
+  if (left === undefined) return own.reverse().map(remove);
+  const { operation, fieldsV1 } = entries[first] as ManagedFieldsEntry;
+  if (more.length === 0 && operation === "Apply" && sameJson(left, fieldsV1)) return [];
   return [
     { op: "replace", path: `${path(first)}/operation`, value: "Apply" },
-    { op: "replace", path: `${path(first)}/fieldsV1`, value: merged(entriesOf(manager, entries)) },
-    ...more.reverse().map((index): JsonPatchOperation => ({ op: "remove", path: path(index) })),
+    { op: "replace", path: `${path(first)}/fieldsV1`, value: left },
+    ...more.reverse().map(remove),
   ];
 }
 

@@ -10,7 +10,7 @@ import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import { FieldPath, isNameable } from "../model/field-path.ts";
 import { sameJson } from "../model/json.ts";
-import type { KubeObject, ManagedFieldsEntry, ObjectRef } from "../model/kube-object.ts";
+import type { KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import { ownParts } from "./leaves.ts";
@@ -119,7 +119,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   });
   const operations: JsonPatchOperation[] = [
     // Of what is removed too: where there is no schema, the API server leaves our name on the object around it.
-    ...giveUp(live, request.fieldManager, () => kept),
+    ...giveUp(live, request.fieldManager, kept),
     ...removal,
   ];
   return {
@@ -184,15 +184,11 @@ function fatesOf(
 const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");
 
 /** Takes all but some paths out of our entries in managedFields; their values stay. */
-export function giveUp(
-  live: KubeObject,
-  manager: string,
-  keepIn: (entry: ManagedFieldsEntry) => readonly FieldPath[],
-): JsonPatchOperation[] {
+function giveUp(live: KubeObject, manager: string, kept: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const operations = entries.flatMap((entry, index): JsonPatchOperation[] => {
     if (!isEntryOf(entry, manager)) return [];
-    const left = restrictedTo(entry.fieldsV1 ?? {}, keepIn(entry));
+    const left = restrictedTo(entry.fieldsV1 ?? {}, kept);
     if (sameJson(left, entry.fieldsV1)) return [];
     const path = `/metadata/managedFields/${index}`;
     return [left === undefined ? { op: "remove", path } : { op: "replace", path: `${path}/fieldsV1`, value: left }];

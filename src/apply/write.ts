@@ -7,11 +7,11 @@ import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
 import { sameJson, stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
+import { toApplied } from "./create.ts";
 import { conflict, type Decision, type Desired, type Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";
 import { byPlace } from "./locate.ts";
 import { onlyTo, planPatch } from "./patch.ts";
-import { giveUp } from "./release.ts";
 
 /** The target as a binding's account sees it, as it is or at least as new as the version that was seen. Throws Problem. */
 export async function readTarget(
@@ -60,8 +60,8 @@ export async function writeTarget(
 async function applyFields(
   ...[client, identity, ref, { fieldManager }, decision, live]: Parameters<typeof writeTarget>
 ) {
-  // What was patched is applied from now on: held in both ways, it would stay when it is no longer applied.
-  const given = giveUp(live, fieldManager, ({ operation }) => (operation === "Apply" ? decision.keeps : []));
+  // Should the apply be refused, what is ours is so still.
+  const given = toApplied(live, fieldManager, decision.keeps);
   const { uid, resourceVersion } = (
     given.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...given], CONTROLLER_MANAGER) : live
   ).metadata;

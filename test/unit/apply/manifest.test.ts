@@ -207,6 +207,23 @@ describe("what was posted", () => {
     assert.deepEqual(toApplied(liveObject({}, [entry(OURS, ["spec.c"])]), OURS), []);
     assert.deepEqual(toApplied(liveObject({}, [entry("kubectl", ["spec.c"])]), OURS), []);
   });
+
+  it("becomes an apply of what stays ours, which is held all the time", () => {
+    const keep = [FieldPath.parse("spec.a"), FieldPath.parse("spec.none")];
+    const kept = (...entries: ManagedFieldsEntry[]) => toApplied(liveObject({}, entries), OURS, keep);
+    assert.deepEqual(kept(entry(OURS, ["spec.a", "spec.list"], { operation: "Update" })), [
+      { op: "replace", path: "/metadata/managedFields/0/operation", value: "Apply" },
+      { op: "replace", path: "/metadata/managedFields/0/fieldsV1", value: { "f:spec": { "f:a": {} } } },
+    ]);
+    assert.deepEqual(kept(entry(OURS, ["spec.a"])), []);
+    assert.deepEqual(
+      kept(entry(OURS, ["spec.b"]), entry("kubectl", []), entry(OURS, ["spec.c"], { operation: "Update" })),
+      [
+        { op: "remove", path: "/metadata/managedFields/2" },
+        { op: "remove", path: "/metadata/managedFields/0" },
+      ],
+    );
+  });
 });
 
 describe("an object that is given up", () => {
