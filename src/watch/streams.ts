@@ -96,7 +96,12 @@ export class Streams {
       after.set(key, known ?? { dependent, dependency, isNamed, streamKey: undefined });
     }
     this.#subscriptions.set(dependent, after);
-    for (const [key, subscription] of after) if (!before.has(key)) void this.#subscribe(subscription);
+    for (const [key, subscription] of after) {
+      if (before.has(key)) continue;
+      // Whoever begins to look for what there is must have the right to do so now.
+      if (isCollection(subscription.dependency)) this.#rungs.reconsider(subscription.dependency, A_WHILE_MS);
+      void this.#subscribe(subscription);
+    }
     for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(subscription);
     if (after.size === 0) this.#subscriptions.delete(dependent);
   }
@@ -185,13 +190,13 @@ export class Streams {
             if (!isImpersonation(state.error, { identity, ref: scope })) this.#narrow(stream);
           } else if (state.phase === "synced" && stream.wasRefused) {
             stream.wasRefused = false;
-            this.#widen(stream, JUST_NOW_MS);
+            this.#askAgain(stream, JUST_NOW_MS);
           }
           for (const { dependent } of subscriptionsOf(stream)) this.#events.changed(dependent, "resync");
         },
         restarted: (reason) => {
           this.#events.restarted(resource, reason);
-          if (reason === "ended") this.#widen(stream, A_WHILE_MS);
+          if (reason === "ended") this.#askAgain(stream, A_WHILE_MS);
         },
       }),
     };
@@ -217,14 +222,23 @@ export class Streams {
     }
   }
 
-  /** Rights may have come since they were asked for, if that is so long ago: a stream that could be wider gives way to that. */
-  #widen(stream: Stream, sinceMs: number): void {
-    const narrow = subscriptionsOf(stream).filter(
-      ({ dependency }) => stream.rung === "name" || (stream.rung === "namespace" && dependency.wide),
+  /**
+   * Rights may have come or gone since they were asked for, if that is so long ago. A stream that could be wider gives way to
+   * that; and nobody goes on to see through the controller's own what there is who may not list it any more.
+   */
+  #askAgain(stream: Stream, sinceMs: number): void {
+    const { rung } = stream;
+    const concerned = subscriptionsOf(stream).filter(
+      ({ dependency }) => rung === "name" || (rung === "namespace" && dependency.wide) || isLent(rung, dependency),
     );
-    for (const { dependency } of narrow) this.#rungs.reconsider(dependency, sinceMs);
-    for (const subscription of narrow) void this.#subscribe(subscription);
+    for (const { dependency } of concerned) this.#rungs.reconsider(dependency, sinceMs);
+    for (const subscription of concerned) void this.#subscribe(subscription);
   }
+}
+
+/** Whether the controller's own stream shows somebody else what there is. It is not refused when his right to know that ends. */
+function isLent(rung: Rung, dependency: Dependency): boolean {
+  return rung.startsWith("shared") && isCollection(dependency) && dependency.identity !== CONTROLLER;
 }
 
 function subscriptionsOf({ subscriptions }: Stream): Subscription[] {

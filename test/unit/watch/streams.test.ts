@@ -325,6 +325,36 @@ describe("streams", () => {
       assert.deepEqual([api.open, namesOf(mine)], [["- secrets *"], ["synced"]]);
     });
 
+    it("of an opened kind are shown to nobody who may not list them any more, once the shared stream is begun anew", async () => {
+      api.rights.add("- secrets *").add(NAMESPACE);
+      const theirs = inTeam({ identity: serviceAccountIdentity("registry", "other") });
+      const ofOther = NAMESPACE.replace(ACCOUNT, theirs.identity);
+      api.rights.add(ofOther);
+      api.objects.set("registry/secrets", [secret("x", "1")]);
+      const mine = inTeam();
+      await observe("a", mine, theirs);
+      assert.deepEqual([api.open, namesOf(mine), namesOf(theirs)], [["- secrets *"], ["synced", "x"], ["synced", "x"]]);
+      api.rights.delete(NAMESPACE);
+      await clock.pass(61_000);
+      api.streams.get("- secrets *")?.end();
+      await clock.pass(4_000);
+      assert.deepEqual([api.open, namesOf(mine), namesOf(theirs)], [["- secrets *"], ["failed"], ["synced", "x"]]);
+    });
+
+    it("of an opened kind are not shown to who begins to look a minute after he might list them", async () => {
+      api.rights.add("- secrets *").add(NAMESPACE);
+      api.objects.set("registry/secrets", [secret("x", "1")]);
+      await observe("b", inTeam());
+      const reviews = api.reviews.length;
+      await observe("c", inTeam({ names: ["y"] }));
+      assert.equal(api.reviews.length, reviews);
+      api.rights.delete(NAMESPACE);
+      await clock.pass(61_000);
+      const guess = inTeam({ names: ["x"] });
+      await observe("a", guess);
+      assert.deepEqual(namesOf(guess), ["failed"]);
+    });
+
     it("that are refused say why, and come when they may", async () => {
       const mine = inTeam();
       await observe("a", mine);
