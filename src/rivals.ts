@@ -4,8 +4,15 @@
  */
 import { isStatus } from "./kube/api-error.ts";
 import { serviceAccountIdentity } from "./kube/identity.ts";
-import { attempt } from "./kube/refusal.ts";
-import { bindingKey, conflictsOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
+import { attempt, mayNot, refusal, verbsFor } from "./kube/refusal.ts";
+import {
+  bindingKey,
+  conflictsOf,
+  onReleaseOf,
+  type SecretBinding,
+  type Target,
+  type TargetStatus,
+} from "./model/binding.ts";
 import { FieldPath } from "./model/field-path.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import { mayOverlap } from "./model/path-overlap.ts";
@@ -42,10 +49,13 @@ export async function yieldToOlder(run: Run, { target, ref, record }: Named): Pr
   if (lost === undefined) return undefined;
   const held = [...(record.paths ?? []), ...(record.acquiring ?? [])];
   const keep = new Set(held.filter((path) => !lost.paths.has(path)));
-  const released: { record: TargetStatus; problem?: Problem } = record.created
-    ? { record }
+  const released: Awaited<ReturnType<typeof releasePaths>> = record.created
+    ? { record, released: false }
     : await releasePaths(run, record, "Retain", keep);
   if (released.problem) return { record: released.record, problem: released.problem };
+  // Who has it is told to nobody who has no right to the object himself.
+  const refused = released.released ? undefined : await attempt(mayPatch(run, target, ref));
+  if (refused instanceof Problem) return { record, problem: refused };
   const message = `${lost.path} is for the SecretBinding ${lost.to}, which was there first; nothing was written. Take the field out of one of the two`;
   // It is looked at again when the other one changes.
   const reason = conflictsOf(run.binding, target) === "Force" ? "Contended" : "Conflict";
@@ -90,6 +100,18 @@ async function mayWrite({ client }: Parts, { key, account }: Claim, ref: ObjectR
     if (isStatus(error, 403)) return false;
     throw error;
   }
+}
+
+/** Throws Problem if the binding's own account may not. */
+async function mayPatch({ parts, binding, identity }: Run, target: Target, ref: ObjectRef): Promise<void> {
+  const isMade = target.create !== undefined;
+  const use = { identity, ref, verbs: verbsFor(isMade, onReleaseOf(binding, target, isMade)) };
+  try {
+    if (await parts.client.may(identity, "patch", ref.resource, ref.namespace, ref.name)) return;
+  } catch (error) {
+    throw refusal(error, use, "patch");
+  }
+  throw mayNot(use, "patch");
 }
 
 function parsed(paths: Iterable<string>): FieldPath[] {

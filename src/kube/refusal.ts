@@ -124,7 +124,7 @@ export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectR
  * that nobody's commands fail because somebody ran his; and a name in a binding is its author's, so it is quoted. RBAC
  * knows no names where something is made, so that takes a Role of its own.
  */
-function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
+export function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   const { resource, namespace, name } = ref;
   const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
   const what = name === undefined ? plural : `${plural}/${name}`;

@@ -1,9 +1,10 @@
 /** Several bindings at one path: the oldest has it, the others say so, and the next takes over when it goes. */
 import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
-import { createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { requestsFor } from "../controller/requests.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { fieldsOf, harborTarget, newTeam, pause, s3Fields, type Team, usualRules } from "../controller/team.ts";
 
@@ -183,6 +184,47 @@ describe("of two bindings at one path", () => {
     await stranger.grant(usualRules, { namespace: owner.namespace, role: "stranger" });
     assert.match(await says(owner, "late", "Conflict"), new RegExp(`SecretBinding ${stranger.namespace}/squatter`));
     await stranger.until("squatter", "Synced");
+  });
+
+  it("the younger is told of nobody where it may not write, on a kind that the platform opened too", async () => {
+    const kind: Kind = {
+      group: "strangers.example.com",
+      kind: "Widget",
+      plural: "widgets",
+      spec: { type: "object", properties: { token: { type: "string" } } },
+    };
+    const [owner, stranger] = [await newTeam({ rules: [...usualRules, mayWrite(kind)] }), await newTeam()];
+    await installKind(owner.api, kind);
+    const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    await owner.api.create(role, {
+      metadata: { name: "strangers-widgets", labels: { "inlay.dev/aggregate-to-controller": "true" } },
+      rules: [{ apiGroups: [kind.group], resources: [kind.plural], verbs: ["get", "list", "watch"] }],
+    });
+    try {
+      await eventually(() =>
+        controlPlane().kubectl("auth", "can-i", "watch", `widgets.${kind.group}`, "-A", `--as=${CONTROLLER}`),
+      );
+      await createObject(owner.api, kind, "widget", {}, owner.namespace);
+      const bindWidget = async (team: Team, name: string) => {
+        await team.secret(name, { value: secretText(name) });
+        const fields = [{ path: "spec.token", from: { source: name, key: "value" } }];
+        const { namespace } = owner;
+        await team.bind(name, {
+          sources: [{ secret: { name } }],
+          targets: [{ apiVersion: apiVersionOf(kind), kind: kind.kind, name: "widget", namespace, fields }],
+        });
+      };
+      await bindWidget(owner, "private");
+      await owner.until("private", "Synced");
+      await nextSecond();
+      await bindWidget(stranger, "curious");
+      await stranger.until("curious", "Forbidden");
+      assert.doesNotMatch(JSON.stringify((await stranger.binding("curious")).status), /private/);
+      await stranger.grant([mayWrite(kind)], { namespace: owner.namespace, role: "stranger" });
+      assert.match(await says(stranger, "curious", "Conflict"), new RegExp(`SecretBinding ${owner.namespace}/private`));
+    } finally {
+      await owner.api.delete(`${role}/strangers-widgets`);
+    }
   });
 
   it("they go on side by side where their paths don't touch, and one that contains the other touches it", async () => {
