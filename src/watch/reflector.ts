@@ -117,6 +117,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     let failures = 0;
+    let last: RestartReason | undefined;
     while (!signal.aborted) {
       const since = Date.now();
       let reason: RestartReason = "ended";
@@ -136,7 +137,10 @@ export class Reflector<T extends { resourceVersion: string }> {
       this.#events.restarted?.(reason);
       // A stream that lasted is opened again at once, but not all of them in the same instant.
       const lasted = Date.now() - since > LASTED_MS;
-      failures = lasted ? 0 : failures + 1;
+      // That a version is too old is no sign of trouble, unless it is the one of a new list.
+      const isExpected = reason === "expired" && last !== "expired";
+      failures = lasted || isExpected ? 0 : failures + 1;
+      last = reason;
       await sleep(this.#pauseAfter(failure, failures), undefined, { signal }).catch(() => {});
     }
   }

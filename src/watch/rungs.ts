@@ -47,10 +47,12 @@ export class Rungs {
     this.#rungs.delete(groupKey(dependency));
   }
 
-  /** The same, unless it was found out less than so long ago, as for another stream of the group. */
-  reconsider(dependency: Dependency, sinceMs: number): void {
+  /** The same, unless it was found out less than so long ago, as for another stream of the group. Returns whether it will be. */
+  reconsider(dependency: Dependency, sinceMs: number): boolean {
     const known = this.#rungs.get(groupKey(dependency));
-    if (known !== undefined && known.since <= Date.now() - sinceMs) this.forget(dependency);
+    const isOld = known !== undefined && known.since <= Date.now() - sinceMs;
+    if (isOld) this.forget(dependency);
+    return isOld;
   }
 
   stop(): void {
@@ -127,7 +129,7 @@ export function rungBelow(rung: Rung, dependency: Dependency): Rung | undefined 
 }
 
 /** What shares one answer: all names of a kind in a namespace, for one identity. */
-const groupKey = (dependency: Dependency) =>
+export const groupKey = (dependency: Dependency) =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),

@@ -21,7 +21,7 @@ import {
   subjectKey,
 } from "./interest.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
-import { type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
+import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
 
 /** All that is kept of an object: enough to tell whether it changed. */
 export interface Version {
@@ -228,11 +228,16 @@ export class Streams {
    */
   #askAgain(stream: Stream, sinceMs: number): void {
     const { rung } = stream;
-    const concerned = subscriptionsOf(stream).filter(
-      ({ dependency }) => rung === "name" || (rung === "namespace" && dependency.wide) || isLent(rung, dependency),
-    );
-    for (const { dependency } of concerned) this.#rungs.reconsider(dependency, sinceMs);
-    for (const subscription of concerned) void this.#subscribe(subscription);
+    const groups = new Set<string>();
+    for (const { dependency } of subscriptionsOf(stream)) {
+      const isConcerned = rung === "name" || (rung === "namespace" && dependency.wide) || isLent(rung, dependency);
+      if (isConcerned && this.#rungs.reconsider(dependency, sinceMs)) groups.add(groupKey(dependency));
+    }
+    if (groups.size === 0) return;
+    // The answer is for all of the group: those on other streams may never have been refused, and would not ask by themselves.
+    for (const subscriptions of this.#subscriptions.values())
+      for (const subscription of subscriptions.values())
+        if (groups.has(groupKey(subscription.dependency))) void this.#subscribe(subscription);
   }
 }
 

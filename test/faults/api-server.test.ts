@@ -8,6 +8,8 @@ import { Behind } from "./behind.ts";
 
 /** How long etcd is away: longer than a request may take. */
 const AWAY_MS = 20_000;
+/** How long streams may be away after that, or after a start of the API server: it begins by refusing, and pauses grow. */
+const TROUBLE_MS = 20_000;
 
 describe("a controller whose API server", function () {
   this.timeout("2m");
@@ -24,7 +26,7 @@ describe("a controller whose API server", function () {
     await eventually(async () => assert.ok((await behind.streams("interrupted")) > 0));
     await apiServer.start();
     await behind.rotate();
-    await behind.isWell();
+    await behind.isWell(TROUBLE_MS);
   });
 
   it("is killed in the middle of its work and started again, writes each target once", async () => {
@@ -37,7 +39,7 @@ describe("a controller whose API server", function () {
     await fleet.inStep();
     // What was written as it died is not in the audit log.
     await behind.changedOnce(before);
-    await behind.isWell();
+    await behind.isWell(TROUBLE_MS);
   });
 
   it("has forgotten all that happened meanwhile, as etcd was compacted, finds out what is different", async () => {
@@ -54,7 +56,7 @@ describe("a controller whose API server", function () {
     await fleet.inStep();
     await behind.changedOnce(before);
     assert.ok((await behind.restarts("expired")) > expired);
-    await behind.isWell();
+    await behind.isWell(TROUBLE_MS);
   });
 
   it("has no etcd for a while, goes on when that is back", async () => {
@@ -63,7 +65,7 @@ describe("a controller whose API server", function () {
       await etcd.kill("SIGSTOP");
       await sleep(AWAY_MS).finally(() => etcd.kill("SIGCONT"));
     }, 30_000);
-    await behind.isWell();
+    await behind.isWell(TROUBLE_MS);
   });
 });
 

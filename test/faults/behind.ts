@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { freePorts } from "../control-plane/ports.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import { Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
@@ -25,6 +26,23 @@ interface Options {
   rules?: Rule[];
 }
 
+const API_VERSION = "/apis/inlay.dev/v1alpha1";
+
+/** Takes away what other tests left: nothing else is wrong where a fault is. No controller runs, so nobody holds them back. */
+async function clear(api: Api): Promise<void> {
+  // A kind that was just made known is not served yet.
+  const { items } = await eventually(() => api.get(`${API_VERSION}/secretbindings`));
+  assert.deepEqual(foundIn(JSON.stringify(items)), []);
+  const collections = new Set<string>();
+  for (const { metadata } of items) {
+    const { namespace, name, finalizers } = metadata;
+    const all = `${API_VERSION}/namespaces/${namespace}/secretbindings`;
+    collections.add(all);
+    if (finalizers !== undefined) await api.merge(`${all}/${name}`, { metadata: { finalizers: null } });
+  }
+  for (const all of collections) await api.delete(all);
+}
+
 export class Behind {
   readonly proxy: TcpProxy;
   readonly controller: ControllerProcess;
@@ -41,6 +59,7 @@ export class Behind {
   /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
   static async start(count: number, { args = [], rules = usualRules }: Options = {}): Promise<Behind> {
     await stopSharedController();
+    await clear(new Api(controlPlane()));
     const [proxy, [port = 0]] = await Promise.all([TcpProxy.start(controlPlane().url), freePorts(1)]);
     const door = {
       kubeconfigForServiceAccount: (namespace: string, name: string) =>
@@ -91,27 +110,29 @@ export class Behind {
     await this.writtenOnce(mark, before);
   }
 
-  /** Each target was written once since then, and by one request. */
+  /** Each target has changed once since then, and not by two requests. One that was cut off may be logged as failed. */
   async writtenOnce(mark: number, before: ReadonlyMap<string, number>): Promise<void> {
     await this.changedOnce(before);
-    assert.deepEqual(this.#butOnce(await this.fleet.writesSince(mark)), []);
+    assert.deepEqual(
+      [...(await this.fleet.writesSince(mark))].filter(([, count]) => count > 1),
+      [],
+    );
   }
 
   /** Each target has changed once since then. */
   async changedOnce(before: ReadonlyMap<string, number>): Promise<void> {
     const after = await this.fleet.generations();
     const changes = this.fleet.names.map((name) => [name, (after.get(name) ?? 0) - (before.get(name) ?? 0)] as const);
-    assert.deepEqual(this.#butOnce(new Map(changes)), []);
-  }
-
-  #butOnce(counts: ReadonlyMap<string, number>): string[] {
-    return this.fleet.names.filter((name) => counts.get(name) !== 1).map((name) => `${name}: ${counts.get(name) ?? 0}`);
+    assert.deepEqual(
+      changes.filter(([, count]) => count !== 1),
+      [],
+    );
   }
 
   /** No stream is stuck: all of them come back within seconds, it says so, and the next rotation comes at once. */
   async isWell(withinMs = BACK_WITHIN_MS): Promise<void> {
     for (const state of ["interrupted", "failed", "pending"] as const)
-      await eventually(async () => assert.equal(await this.streams(state), 0, state), withinMs);
+      await eventually(async () => assert.equal(await this.streams(state), 0, await this.readiness()), withinMs);
     assert.equal(await this.readiness(), "ok\n");
     await this.rotate(undefined, PROMPTLY_MS);
   }

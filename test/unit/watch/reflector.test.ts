@@ -184,6 +184,25 @@ describe("a reflector", () => {
       assert.equal(reflector.state.phase, "synced");
     });
 
+    it("lists at once when its version is too old after trouble, but not where that of each new list is too", async () => {
+      await inStep(secret("a", "1"));
+      for (let failure = 0; failure < 5; failure++) {
+        await source.watching.end(apiError(500));
+        await clock.pass(30_000);
+      }
+      await source.watching.end(apiError(410, "Expired"));
+      await clock.pass(250);
+      assert.equal(source.lists, 2);
+      for (let time = 0; time < 8; time++) {
+        await source.watching.end(apiError(410, "Expired"));
+        await clock.pass(30_000);
+      }
+      const { lists } = source;
+      await source.watching.end(apiError(410, "Expired"));
+      await clock.pass(10_000);
+      assert.equal(source.lists, lists);
+    });
+
     it("has failed when it is refused from now on, and tells, once it may again, what changed and was deleted since", async () => {
       await inStep(secret("a", "1"), secret("gone", "2"));
       source.answer = apiError(403);
