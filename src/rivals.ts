@@ -1,13 +1,13 @@
 /**
  * Who was first: a target of a binding comes in, and out goes whether an older binding names one of its paths there.
- * Then nothing is written of it, whatever `conflicts` says, and what stands in the way of the older one is given up.
+ * Then nothing is written of it, whatever `onConflict` says, and what stands in the way of the older one is given up.
  */
 import { isStatus } from "./kube/api-error.ts";
 import { serviceAccountIdentity } from "./kube/identity.ts";
 import { attempt, mayNot, refusal, verbsFor } from "./kube/refusal.ts";
 import {
   bindingKey,
-  conflictsOf,
+  onConflictOf,
   onReleaseOf,
   type SecretBinding,
   type Target,
@@ -58,7 +58,7 @@ export async function yieldToOlder(run: Run, { target, ref, record }: Named): Pr
   if (refused instanceof Problem) return { record, problem: refused };
   const message = `${lost.path} is for the SecretBinding ${lost.to}, which was there first; nothing was written. Take the field out of one of the two`;
   // It is looked at again when the other one changes.
-  const reason = conflictsOf(run.binding, target) === "Force" ? "Contended" : "Conflict";
+  const reason = onConflictOf(run.binding, target) === "Force" ? "Contended" : "Conflict";
   return { record: released.record, problem: new Problem(reason, message, "event") };
 }
 

@@ -14,9 +14,9 @@ import { contended } from "./fight.ts";
 import { attempt } from "./kube/refusal.ts";
 import {
   bindingKey,
-  conflictsOf,
   manifestOf,
   modeOf,
+  onConflictOf,
   onReleaseOf,
   type Target,
   type TargetStatus,
@@ -95,7 +95,7 @@ async function decideTarget(
   released: boolean,
 ): Promise<Ready> {
   const { binding } = run;
-  const desired = { plan, shape, fieldManager: fieldManagerOf(binding), conflicts: conflictsOf(binding, target) };
+  const desired = { plan, shape, fieldManager: fieldManagerOf(binding), onConflict: onConflictOf(binding, target) };
   return decideOn(run, ref, desired, record, released ? undefined : live);
 }
 

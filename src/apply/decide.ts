@@ -19,7 +19,7 @@ export interface Desired {
   plan: Plan;
   shape: TargetShape;
   fieldManager: string;
-  conflicts: "Fail" | "Force";
+  onConflict: "Fail" | "Force";
 }
 
 /** A value and where it stands, or is to stand. */
@@ -100,13 +100,13 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? []
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
   );
-  if (contested.length > 0 && desired.conflicts === "Fail") throw conflict(contested);
+  if (contested.length > 0 && desired.onConflict === "Fail") throw conflict(contested);
   const isOwned = wanted.every(({ place }) => holds(live, manager, place.held));
   return {
     write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
     way,
     fields: wanted.map(put),
-    force: desired.conflicts === "Force" || acquired.length < wanted.length,
+    force: desired.onConflict === "Force" || acquired.length < wanted.length,
     acquires: acquired.map(({ path }) => String(path)),
     parents: missingParents(
       acquired.map(({ path }) => path),
@@ -183,7 +183,7 @@ export function conflict(contested: readonly { path: string; manager: string }[]
   const who = contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ");
   return new Problem(
     "Conflict",
-    `${who}; nothing was written. Take the field out of what that manager applies, or set conflicts: Force on the target to take it over`,
+    `${who}; nothing was written. Take the field out of what that manager applies, or set onConflict: Force on the target to take it over`,
   );
 }
 

@@ -36,8 +36,8 @@ export function recordId({ apiVersion, kind, namespace, name }: Omit<TargetStatu
   return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);
 }
 
-export const conflictsOf = (binding: SecretBinding, target: Target) =>
-  target.conflicts ?? binding.spec.defaults.conflicts;
+export const onConflictOf = (binding: SecretBinding, target: Target) =>
+  target.onConflict ?? binding.spec.defaults.onConflict;
 
 /** What a target with create says the object is to be, but for the values of its fields. */
 export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;

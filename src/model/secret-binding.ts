@@ -7,6 +7,9 @@ export interface SecretBinding {
   apiVersion: string;
   kind: string;
   metadata: import("./kube-object.ts").ObjectMeta;
+  /**
+   * What to read, and what to write where.
+   */
   spec: {
     /**
      * The ServiceAccount of this namespace as which every source is read and every target is written. Its own RBAC decides what this binding may do. An account of another name than inlay must be opened to Inlay by a RoleBinding in this namespace.
@@ -31,7 +34,7 @@ export interface SecretBinding {
       /**
        * What to do when another field manager owns a field that is to be written for the first time. Fail reports the manager and writes nothing; Force takes the field over.
        */
-      conflicts: "Fail" | "Force";
+      onConflict: "Fail" | "Force";
       /**
        * What becomes of a written field when the binding, the target or the field is removed from here, and of an object that a target with create made. Retain leaves it and gives up its ownership; Remove takes the value out again, and deletes the object. Unless given, Remove for targets with create and Retain for all others.
        */
@@ -67,6 +70,9 @@ export interface SecretBinding {
            * A Secret of this namespace.
            */
           secret: {
+            /**
+             * Its name.
+             */
             name: string;
           };
           configMap?: never;
@@ -90,6 +96,9 @@ export interface SecretBinding {
            * A ConfigMap of this namespace.
            */
           configMap: {
+            /**
+             * Its name.
+             */
             name: string;
           };
           object?: never;
@@ -121,6 +130,9 @@ export interface SecretBinding {
              * The plural that kubectl api-resources lists, such as services.
              */
             resource: string;
+            /**
+             * Its name.
+             */
             name: string;
             /**
              * Whether the object stands in this namespace or belongs to the cluster.
@@ -143,7 +155,13 @@ export interface SecretBinding {
            * Group and version, such as goharbor.io/v1beta1.
            */
           apiVersion: string;
+          /**
+           * The kind, such as HarborCluster.
+           */
           kind: string;
+          /**
+           * The object's name. Exactly one of name and selector.
+           */
           name: string;
           selector?: never;
           /**
@@ -161,16 +179,29 @@ export interface SecretBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * Each of these labels has this value.
+             */
             matchLabels?: {
               [k: string]: string;
             };
             /**
+             * Each of these holds.
+             *
              * @maxItems 16
              */
             matchExpressions?: {
+              /**
+               * The label that is asked about.
+               */
               key: string;
+              /**
+               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+               */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
+               * What In and NotIn compare with.
+               *
                * @maxItems 64
                */
               values?: string[];
@@ -181,9 +212,9 @@ export interface SecretBinding {
            */
           mode?: "Continuous" | "Once";
           /**
-           * Overrides spec.defaults.conflicts for this target.
+           * Overrides spec.defaults.onConflict for this target.
            */
-          conflicts?: "Fail" | "Force";
+          onConflict?: "Fail" | "Force";
           /**
            * Overrides spec.defaults.onRelease for this target.
            */
@@ -196,15 +227,39 @@ export interface SecretBinding {
              * The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it.
              */
             manifest: {
+              /**
+               * Not here, but in the target.
+               */
               apiVersion?: string;
+              /**
+               * Not here, but in the target.
+               */
               kind?: string;
+              /**
+               * Not here; it belongs to whoever runs the object.
+               */
               status?: {};
+              /**
+               * Labels and annotations of the object, and nothing else.
+               */
               metadata?: {
+                /**
+                 * Not here, but in the target.
+                 */
                 name?: string;
+                /**
+                 * Not here, but in the target.
+                 */
                 namespace?: string;
+                /**
+                 * What the object is labelled with.
+                 */
                 labels?: {
                   [k: string]: string;
                 };
+                /**
+                 * What the object is annotated with.
+                 */
                 annotations?: {
                   [k: string]: string;
                 };
@@ -228,12 +283,21 @@ export interface SecretBinding {
                  * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys.
                  */
                 from: {
+                  /**
+                   * The name of one of spec.sources.
+                   */
                   source: string;
+                  /**
+                   * A key of the Secret or ConfigMap.
+                   */
                   key?: string;
                   /**
                    * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
                    */
                   pointer?: string;
+                  /**
+                   * The path of a field of the object, from its root, such as spec.clusterIP. It may name elements of lists, as a target's path does.
+                   */
                   fieldPath?: string;
                 };
                 template?: never;
@@ -272,6 +336,9 @@ export interface SecretBinding {
            * Group and version, such as goharbor.io/v1beta1.
            */
           apiVersion: string;
+          /**
+           * The kind, such as HarborCluster.
+           */
           kind: string;
           name?: never;
           /**
@@ -285,16 +352,29 @@ export interface SecretBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * Each of these labels has this value.
+             */
             matchLabels?: {
               [k: string]: string;
             };
             /**
+             * Each of these holds.
+             *
              * @maxItems 16
              */
             matchExpressions?: {
+              /**
+               * The label that is asked about.
+               */
               key: string;
+              /**
+               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+               */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
+               * What In and NotIn compare with.
+               *
                * @maxItems 64
                */
               values?: string[];
@@ -315,16 +395,29 @@ export interface SecretBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * Each of these labels has this value.
+             */
             matchLabels?: {
               [k: string]: string;
             };
             /**
+             * Each of these holds.
+             *
              * @maxItems 16
              */
             matchExpressions?: {
+              /**
+               * The label that is asked about.
+               */
               key: string;
+              /**
+               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+               */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
+               * What In and NotIn compare with.
+               *
                * @maxItems 64
                */
               values?: string[];
@@ -335,9 +428,9 @@ export interface SecretBinding {
            */
           mode?: "Continuous" | "Once";
           /**
-           * Overrides spec.defaults.conflicts for this target.
+           * Overrides spec.defaults.onConflict for this target.
            */
-          conflicts?: "Fail" | "Force";
+          onConflict?: "Fail" | "Force";
           /**
            * Overrides spec.defaults.onRelease for this target.
            */
@@ -350,15 +443,39 @@ export interface SecretBinding {
              * The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it.
              */
             manifest: {
+              /**
+               * Not here, but in the target.
+               */
               apiVersion?: string;
+              /**
+               * Not here, but in the target.
+               */
               kind?: string;
+              /**
+               * Not here; it belongs to whoever runs the object.
+               */
               status?: {};
+              /**
+               * Labels and annotations of the object, and nothing else.
+               */
               metadata?: {
+                /**
+                 * Not here, but in the target.
+                 */
                 name?: string;
+                /**
+                 * Not here, but in the target.
+                 */
                 namespace?: string;
+                /**
+                 * What the object is labelled with.
+                 */
                 labels?: {
                   [k: string]: string;
                 };
+                /**
+                 * What the object is annotated with.
+                 */
                 annotations?: {
                   [k: string]: string;
                 };
@@ -382,12 +499,21 @@ export interface SecretBinding {
                  * One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys.
                  */
                 from: {
+                  /**
+                   * The name of one of spec.sources.
+                   */
                   source: string;
+                  /**
+                   * A key of the Secret or ConfigMap.
+                   */
                   key?: string;
                   /**
                    * A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint.
                    */
                   pointer?: string;
+                  /**
+                   * The path of a field of the object, from its root, such as spec.clusterIP. It may name elements of lists, as a target's path does.
+                   */
                   fieldPath?: string;
                 };
                 template?: never;
@@ -423,6 +549,9 @@ export interface SecretBinding {
         }
     )[];
   };
+  /**
+   * What became of it, and the record of what it wrote. Never a value.
+   */
   status?: {
     /**
      * The generation of the spec that this status speaks of.
@@ -432,12 +561,33 @@ export interface SecretBinding {
      * How many targets hold the current values, of how many, such as 2/3.
      */
     synced?: string;
+    /**
+     * One of type Ready: whether every target holds the current values, and what to do if not.
+     */
     conditions?: {
+      /**
+       * Ready.
+       */
       type: string;
+      /**
+       * True, False, or Unknown while the binding is suspended.
+       */
       status: "True" | "False" | "Unknown";
+      /**
+       * Synced, or the first reason why it is not.
+       */
       reason: string;
+      /**
+       * What is wrong, and what to do. Never a value.
+       */
       message: string;
+      /**
+       * Since when the status is what it is.
+       */
       lastTransitionTime: string;
+      /**
+       * The generation of the spec that this condition speaks of.
+       */
       observedGeneration?: number;
     }[];
     /**
@@ -445,9 +595,21 @@ export interface SecretBinding {
      */
     targets?: (
       | {
+          /**
+           * Group and version in which it was written last.
+           */
           apiVersion: string;
+          /**
+           * Its kind.
+           */
           kind: string;
+          /**
+           * Its namespace, unless its kind belongs to the cluster.
+           */
           namespace?: string;
+          /**
+           * Its name.
+           */
           name: string;
           /**
            * The uid of the object that created, paths, acquiring and parents speak of.
@@ -458,6 +620,9 @@ export interface SecretBinding {
            * Synced, or why it is not.
            */
           reason: string;
+          /**
+           * What is wrong with it, and what to do. Never a value.
+           */
           message?: string;
           /**
            * What becomes of paths when this target is no longer named.
@@ -485,8 +650,17 @@ export interface SecretBinding {
           parents?: string[];
         }
       | {
+          /**
+           * Group and version in which it was written last.
+           */
           apiVersion: string;
+          /**
+           * Its kind.
+           */
           kind: string;
+          /**
+           * Its namespace, unless its kind belongs to the cluster.
+           */
           namespace?: string;
           name?: never;
           /**
@@ -501,6 +675,9 @@ export interface SecretBinding {
            * Synced, or why it is not.
            */
           reason: string;
+          /**
+           * What is wrong with it, and what to do. Never a value.
+           */
           message?: string;
           /**
            * What becomes of paths when this target is no longer named.

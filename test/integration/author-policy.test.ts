@@ -237,7 +237,7 @@ describe("the policy on a binding's author", () => {
     it("asks whoever changes but the name of one source, the account or a target", async () => {
       await refuses(AUTHOR, patch({ serviceAccountName: "rotator" }), /may not impersonate serviceaccounts "rotator"/);
       await grant(actAs("inlay"), readSecrets("bucket"));
-      await eventually(() => patchAs(AUTHOR, patch({ defaults: { conflicts: "Force" } })));
+      await eventually(() => patchAs(AUTHOR, patch({ defaults: { onConflict: "Force" } })));
       await refuses(AUTHOR, patch({ sources: [secret("other")] }), /may not get secrets "other"/);
       await refuses(AUTHOR, patch({ serviceAccountName: "rotator" }), /may not impersonate serviceaccounts "rotator"/);
     });

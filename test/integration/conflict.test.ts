@@ -90,7 +90,7 @@ describe("a field that another manager holds", () => {
     await team.harbor();
     const bind = (field: string, value: object) =>
       team.bind(field, {
-        defaults: { conflicts: field === "hosts" ? "Force" : "Fail" },
+        defaults: { onConflict: field === "hosts" ? "Force" : "Fail" },
         sources: [{ secret: { name: "db" } }],
         targets: [harborTarget({}, { fields: [{ path: `spec.database.spec.postgresql.${field}`, ...value }] })],
       });
@@ -105,9 +105,9 @@ describe("a field that another manager holds", () => {
     await team.until("username", "Synced");
   });
 
-  it("is taken over with conflicts: Force", async () => {
+  it("is taken over with onConflict: Force", async () => {
     const { team, accessKey } = await newTeamWithRival();
-    await team.bind("harbor-s3", accessKeySpec({ conflicts: "Force" }));
+    await team.bind("harbor-s3", accessKeySpec({ onConflict: "Force" }));
     await team.until("harbor-s3", "Synced");
     assert.equal((await team.s3()).accesskey, accessKey);
     const harbor = await team.api.get(team.harborPath());
@@ -115,11 +115,11 @@ describe("a field that another manager holds", () => {
     assert.equal(fieldsOf(harbor, "platform"), undefined);
   });
 
-  it("is taken over when conflicts becomes Force later", async () => {
+  it("is taken over when onConflict becomes Force later", async () => {
     const { team, accessKey } = await newTeamWithRival();
     await team.bind("harbor-s3", accessKeySpec());
     await team.until("harbor-s3", "Conflict");
-    await team.rebind("harbor-s3", accessKeySpec({ conflicts: "Force" }));
+    await team.rebind("harbor-s3", accessKeySpec({ onConflict: "Force" }));
     await team.until("harbor-s3", "Synced");
     assert.equal((await team.s3()).accesskey, accessKey);
   });

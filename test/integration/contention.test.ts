@@ -136,7 +136,7 @@ describe("bindings that feed each other", () => {
           apiVersion: "v1",
           kind: "ConfigMap",
           name: to,
-          conflicts: "Force",
+          onConflict: "Force",
           fields: [{ path: "data.text", template: `{{${from}.text}}+` }],
         },
       ],
@@ -173,7 +173,7 @@ describe("bindings that feed each other", () => {
       const fields = [{ path: "data.text", template: "{{one.text}}+" }];
       await team.bind("grows", {
         sources: [{ configMap: { name: "one" } }],
-        targets: [{ apiVersion: "v1", kind: "ConfigMap", name: "two", conflicts: "Force", fields }],
+        targets: [{ apiVersion: "v1", kind: "ConfigMap", name: "two", onConflict: "Force", fields }],
       });
       assert.match(contended(await team.until("grows", "Contended", 45_000)).message, /sources changed sixty times/);
       await pause(WATCHED_MS);

@@ -88,7 +88,7 @@ describe("a copy of a Secret in another namespace", () => {
       metadata: { name: "blog", labels: { theirs: "yes" } },
       data: { user: "dGhlaXJz" },
     });
-    await team.bind("blog", copy({ namespace }, { conflicts: "Force" }));
+    await team.bind("blog", copy({ namespace }, { onConflict: "Force" }));
     await team.until("blog", "Conflict");
     await team.unbind("blog");
     assert.deepEqual(await team.api.get(secretPath(namespace)), theirs);

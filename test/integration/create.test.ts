@@ -159,12 +159,12 @@ describe("a target with create", () => {
 });
 
 describe("an object that a binding did not make", () => {
-  it("is never touched, not even with conflicts: Force, and is made once it is gone", async () => {
+  it("is never touched, not even with onConflict: Force, and is made once it is gone", async () => {
     const team = await newMaker();
     await team.harbor();
     const before = await team.api.get(team.harborPath());
     await team.secret("bucket", { accessKeyID: secretText("access") });
-    await team.bind("harbor", specOf(made({ conflicts: "Force" })));
+    await team.bind("harbor", specOf(made({ onConflict: "Force" })));
     const { status, metadata } = await team.until("harbor", "Conflict");
     assert.match(status.conditions[0].message, /exists and was not made by this binding/);
     assert.deepEqual(metadata.finalizers ?? [], []);
@@ -212,7 +212,7 @@ describe("an object that a binding did not make", () => {
     await team.until("a-first", "Suspended");
     await makeHarbor(team);
     const mark = await auditLog().mark();
-    await team.rebind("a-first", { suspend: false, ...specOf({ ...other, fields: [accessKey], conflicts: "Force" }) });
+    await team.rebind("a-first", { suspend: false, ...specOf({ ...other, fields: [accessKey], onConflict: "Force" }) });
     await team.until("a-first", "Contended");
     await team.until("harbor", "Synced");
     assert.deepEqual(await writesSince(team, mark), []);

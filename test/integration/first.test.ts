@@ -159,7 +159,7 @@ describe("of two bindings at one path", () => {
   it("they have no war when both force it", async () => {
     const team = await newTeam();
     await team.harbor();
-    const force = { conflicts: "Force" };
+    const force = { onConflict: "Force" };
     const first = await bindTo(team, "first", "accesskey", force);
     await nextSecond();
     const mark = await auditLog().mark();

@@ -66,7 +66,7 @@ describe("identity: a binding", () => {
           regionendpoint: { from: { source: "s3", fieldPath: "spec.clusterIP" } },
         }),
       ],
-      defaults: { onRelease: "Remove", conflicts: "Force" },
+      defaults: { onRelease: "Remove", onConflict: "Force" },
     });
     await team.until("harbor-s3", "Synced");
     const rotated = secretText("rotated");

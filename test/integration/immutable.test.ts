@@ -47,7 +47,7 @@ const onFixed = (fields: object[], more: object = {}) => ({
   apiVersion: apiVersionOf(fixed),
   kind: fixed.kind,
   name: "one",
-  conflicts: "Force",
+  onConflict: "Force",
   fields,
   ...more,
 });
@@ -102,7 +102,7 @@ describe("a field that can't be changed any more", () => {
     });
     await team.api.create(team.path("v1", "services"), { metadata: { name: "web" }, spec: { ports: [{ port: 80 }] } });
     const on = (kind: string, name: string, path: string, key: string) =>
-      ({ apiVersion: "v1", kind, name, conflicts: "Force", fields: [field(path, key)] }) as const;
+      ({ apiVersion: "v1", kind, name, onConflict: "Force", fields: [field(path, key)] }) as const;
     const targets = [
       on("Secret", "typed", "type", "address"),
       on("Secret", "sealed", "data.a", "value"),

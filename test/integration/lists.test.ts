@@ -305,7 +305,7 @@ describe("an element of a map list", () => {
     await team.bind("lists", bindingOf(fieldsFrom({ "spec.map[name=db].token": "a" })));
     const { status } = await team.until("lists", "Conflict");
     assert.match(status.conditions[0].message, /spec\.map\[name=db\]\.token belongs to "argocd"/);
-    await team.rebind("lists", bindingOf(fieldsFrom({ "spec.map[name=db].token": "a" }), { conflicts: "Force" }));
+    await team.rebind("lists", bindingOf(fieldsFrom({ "spec.map[name=db].token": "a" }), { onConflict: "Force" }));
     await team.until("lists", "Synced");
     assert.equal((await specOf(team)).map[2].token, a);
   });
@@ -323,7 +323,7 @@ describe("an element of a map list", () => {
     await team.api.create(path, { metadata: { name: "app" }, spec });
     const container = "spec.template.spec.containers[name=app]";
     const fields = fieldsFrom({ [`${container}.env[name=TOKEN].value`]: "a", [`${container}.args[0]`]: "a" });
-    const target = { apiVersion: "apps/v1", kind: "Deployment", name: "app", conflicts: "Force" };
+    const target = { apiVersion: "apps/v1", kind: "Deployment", name: "app", onConflict: "Force" };
     await team.bind("lists", { ...bindingOf([]), targets: [{ ...target, fields: fields.slice(0, 1) }] });
     await team.until("lists", "Synced");
     const [, app] = (await team.api.get(`${path}/app`)).spec.template.spec.containers;

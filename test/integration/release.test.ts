@@ -189,7 +189,7 @@ describe("a deleted binding that removes", () => {
     await team.bind("harbor-s3", {
       sources: [{ secret: { name: "bucket" } }],
       targets: [
-        harborTarget({ bucket: { from: { source: "bucket", key: "bucket" } } }, { ...remove, conflicts: "Force" }),
+        harborTarget({ bucket: { from: { source: "bucket", key: "bucket" } } }, { ...remove, onConflict: "Force" }),
       ],
     });
     await team.until("harbor-s3", "Synced");

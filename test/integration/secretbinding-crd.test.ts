@@ -37,12 +37,12 @@ describe("the schema of SecretBinding", () => {
   it("fills in the account, what a target does about conflicts and on release, and a source about what is missing", async () => {
     const { spec } = await accepted(binding());
     assert.equal(spec.serviceAccountName, "inlay");
-    assert.deepEqual(spec.defaults, { conflicts: "Fail", mode: "Continuous", onMissing: "Wait" });
+    assert.deepEqual(spec.defaults, { onConflict: "Fail", mode: "Continuous", onMissing: "Wait" });
   });
 
   it("fills in the default that was not given beside one that was", async () => {
     const { spec } = await accepted(binding({ defaults: { onRelease: "Remove" } }));
-    assert.deepEqual(spec.defaults, { conflicts: "Fail", mode: "Continuous", onMissing: "Wait", onRelease: "Remove" });
+    assert.deepEqual(spec.defaults, { onConflict: "Fail", mode: "Continuous", onMissing: "Wait", onRelease: "Remove" });
   });
 
   it("takes an object for one of the namespace unless it is said to be the cluster's", async () => {

@@ -158,7 +158,7 @@ describe("the type of a value", () => {
         apiVersion: "v1",
         kind: "Service",
         name: "web",
-        conflicts: "Force",
+        onConflict: "Force",
         fields: [{ path: affinity, ...from("seconds") }],
       },
       {

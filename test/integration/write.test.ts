@@ -272,7 +272,7 @@ describe("a SecretBinding writes", () => {
     const fields = [{ path: "spec.selector.app", ...accessKeyFrom }];
     await team.bind("web", {
       sources: [{ secret: { name: "bucket" } }],
-      targets: [{ apiVersion: "v1", kind: "Service", name: "web", conflicts: "Force", fields }],
+      targets: [{ apiVersion: "v1", kind: "Service", name: "web", onConflict: "Force", fields }],
     });
     await team.until("web", "TypeMismatch");
     assert.deepEqual((await team.api.get(`${team.path("v1", "services")}/web`)).spec.selector, selector);

@@ -71,7 +71,7 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
   const binding = { metadata: { name: "harbor-s3", namespace: "registry", uid: "b" } } as SecretBinding;
   const run = { parts, binding, identity: "", inputs: "1", sourceUids: [] } as unknown as Run;
   const fields = [{ path: FieldPath.parse(PATH), value: new SecretValue("new"), fromSecret: true }];
-  const desired = { plan: { fields, leftOut: [] }, shape: shape(), fieldManager: OURS, conflicts: "Fail" as const };
+  const desired = { plan: { fields, leftOut: [] }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
   const mine = record(ours);
   const decision = decide(desired, before, mine);
   const outcome = await syncTarget(run, { record: mine, ref, live: before, desired, decision });
@@ -131,7 +131,7 @@ describe("a target whose write was cut off before status said so", () => {
     const live = liveObject({ spec: { list: [{ name: "web", token: "new", user: "old" }] } });
     const fields = [{ path: FieldPath.parse(list), value: new SecretValue("new"), fromSecret: true }];
     const leftOut = [{ path: FieldPath.parse(optional), why: new MissingValue("KeyNotFound", "no key", policy) }];
-    const desired = { plan: { fields, leftOut }, shape: shape(), fieldManager: OURS, conflicts: "Fail" as const };
+    const desired = { plan: { fields, leftOut }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
     const noted = record({ acquiring: [list, optional] });
     const decision = decide(desired, live, noted);
     const run = { parts: { contention: new Contention() }, binding, inputs: "1", sourceUids: [] } as unknown as Run;

@@ -19,7 +19,7 @@ interface Case {
   /** The paths that status records as ours. */
   ours?: string[];
   uid?: string;
-  conflicts?: "Fail" | "Force";
+  onConflict?: "Fail" | "Force";
   /** Fields whose value is missing and which are to stay. */
   waiting?: string[];
   lists?: Record<string, ListType>;
@@ -38,7 +38,7 @@ function decided({
   entries = [],
   ours,
   uid = "uid-1",
-  conflicts = "Fail",
+  onConflict = "Fail",
   waiting = [],
   lists = {},
   append = false,
@@ -51,7 +51,7 @@ function decided({
   }));
   const record = ours && (recordOf({ uid, paths: ours }) satisfies TargetStatus);
   return decide(
-    { plan: { fields, leftOut: leftOut(waiting) }, shape: shape(lists), fieldManager: OURS, conflicts },
+    { plan: { fields, leftOut: leftOut(waiting) }, shape: shape(lists), fieldManager: OURS, onConflict },
     liveObject(live, entries),
     record,
   );
@@ -182,7 +182,7 @@ describe("a field of another manager", () => {
       'spec.s3.key belongs to "argocd"',
       'spec.s3.key belongs to "kubectl"',
       "nothing was written",
-      "conflicts: Force",
+      "onConflict: Force",
     );
   });
 
@@ -190,7 +190,7 @@ describe("a field of another manager", () => {
     const { write, force } = decided({
       ...theirs,
       entries: [entry("argocd", ["spec.s3.key"])],
-      conflicts: "Force",
+      onConflict: "Force",
     });
     assert.deepEqual({ write, force }, { write: true, force: true });
   });

@@ -21,7 +21,7 @@ function located(live: KubeObject, want: Record<string, JsonValue>, append = fal
     append,
   }));
   const plan = { fields, leftOut: [] };
-  return decide({ plan, shape: shape(LISTS), fieldManager: OURS, conflicts: "Fail" }, live, undefined).fields;
+  return decide({ plan, shape: shape(LISTS), fieldManager: OURS, onConflict: "Fail" }, live, undefined).fields;
 }
 
 const patch = (fields: JsonObject, want: Record<string, JsonValue>, append = false) => {
@@ -129,7 +129,7 @@ describe("a patch that puts an object or a list beside what others hold in it", 
       plan: { fields, leftOut: [] },
       shape: shape(lists),
       fieldManager: OURS,
-      conflicts: "Fail" as const,
+      onConflict: "Fail" as const,
     };
     const record = { apiVersion: "v1", kind: "A", name: "a", reason: "Synced", uid: "uid-1", paths: ours } as const;
     const { write, way, fields: located } = decide(desired, live, record);
@@ -220,7 +220,7 @@ describe("a target with lists", () => {
     },
     shape: shape(LISTS),
     fieldManager: OURS,
-    conflicts: "Fail" as const,
+    onConflict: "Fail" as const,
   });
   const decided = (live: KubeObject, ...paths: string[]) => decide(desired(paths), live, undefined);
 
