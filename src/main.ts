@@ -94,7 +94,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     failed: (error) =>
       log.error(
         { error: describeError(error) },
-        "can't watch SecretBindings: apply apis/ and deploy/manifests/ to the cluster",
+        `can't watch SecretBindings: ${error.status === 0 ? "the API server is not reached" : "apply apis/ and deploy/manifests/ to the cluster"}`,
       ),
     restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
   });

@@ -15,6 +15,22 @@ const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 /** How a right that is missing is told; what else is answered with 403 comes from admission: a webhook, a policy, a quota. */
 const NO_RIGHT = / is forbidden: User "/;
 
+/** What Node calls a certificate that it does not take, and what to do about it. */
+const UNTRUSTED: Record<string, string> = {
+  CERT_HAS_EXPIRED: "the server's certificate has expired",
+  CERT_NOT_YET_VALID: "the server's certificate is not valid yet: is the clock right?",
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    "the server's certificate is for another name: correct the kubeconfig's server, or set its tls-server-name",
+};
+for (const code of [
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+])
+  UNTRUSTED[code] = "the CA that is given did not sign the server's certificate: correct certificate-authority";
+
 export interface FieldManagerConflict {
   manager: string;
   /** As the API server writes it, such as `.spec.replicas`. */
@@ -41,7 +57,9 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(what: string, status: number, reason: string, body?: unknown, retryAfterSeconds?: number) {
-    super(`${what}: ${reason === "NotLeading" ? "not sent," : status === 0 ? "no answer" : status} ${reason}`);
+    const untrusted = status === 0 ? UNTRUSTED[reason] : undefined;
+    const came = reason === "NotLeading" ? "not sent," : status === 0 ? "no answer" : status;
+    super(`${what}: ${came} ${reason}${untrusted === undefined ? "" : `, ${untrusted}`}`);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;

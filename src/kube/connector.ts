@@ -17,7 +17,14 @@ export function connector({ servername, ...material }: Credentials["tls"]): buil
   // Made once: while a server is away, every try would read the certificates again, in memory that is slow to come back.
   const secureContext = createSecureContext(material);
   const named = servername === undefined ? {} : { servername };
-  const connect = buildConnector({ secureContext, ...named, allowH2: true, timeout: CONNECT_WITHIN_MS });
+  const connect = buildConnector({
+    secureContext,
+    ...named,
+    // Said, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment changes nothing.
+    rejectUnauthorized: true,
+    allowH2: true,
+    timeout: CONNECT_WITHIN_MS,
+  });
   return (options, callback) =>
     connect(options, (...result) => {
       const socket = result[1] as TLSSocket | null | undefined;

@@ -48,8 +48,15 @@ export async function loadCredentials(kubeconfig?: string, around: Surroundings 
   const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(servername && { servername }) };
   const whose = files.length === 0 ? "the pod's account" : files.join(delimiter);
   checkTls(tls, whose);
-  if (!URL.canParse(access.server)) throw new Error(`the server of ${whose} is no address`);
-  return { server: new URL(access.server), tls, headers };
+  return { server: addressOf(access.server, whose), tls, headers };
+}
+
+/** Only one that is reached by TLS: a token and the values of Secrets go there. */
+function addressOf(server: string, whose: string): URL {
+  const url = URL.parse(server);
+  if (url === null || url.host === "") throw new Error(`the server of ${whose} is no address`);
+  if (url.protocol === "https:") return url;
+  throw new Error(`the server of ${whose} is not reached by https: Inlay carries Secrets, and only by TLS`);
 }
 
 /** What shows who we are. */

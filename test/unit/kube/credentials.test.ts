@@ -173,6 +173,14 @@ describe("credentials", () => {
       ],
       "with a context of no cluster": [kubeconfig({ token }, {}, { clusters: [] }), /config names no cluster/],
       "whose server is no address": [kubeconfig({ token }, { server: "10.0.0.1" }), /the server of \S+ is no address/],
+      "whose server is a name and a port": [
+        kubeconfig({ token }, { server: "localhost:6443" }),
+        /the server of \S+ is no address/,
+      ],
+      "whose server is reached without TLS": [
+        kubeconfig({ token }, { server: "http://10.0.0.1:8080" }),
+        /the server of \S+ is not reached by https: Inlay carries Secrets, and only by TLS$/,
+      ],
       "that skips verification": [
         kubeconfig({ token }, { "insecure-skip-tls-verify": true }),
         /never skips verification; give the cluster's certificate-authority/,

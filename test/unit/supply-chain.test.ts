@@ -1,0 +1,106 @@
+/** That what `npm ci` installs is what was looked at: pinned and hashed, and none of it runs by being installed. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const root = join(import.meta.dirname, "..", "..");
+const REGISTRY = "https://registry.npmjs.org/";
+const EXACT = /^\d+\.\d+\.\d+$/;
+/** Tell npm to run something when the package is installed. */
+const ON_INSTALL = ["preinstall", "install", "postinstall"];
+
+type Versions = Record<string, string>;
+interface Manifest {
+  dependencies?: Versions;
+  devDependencies?: Versions;
+  optionalDependencies?: Versions;
+  scripts?: Versions;
+}
+interface Locked {
+  version?: string;
+  resolved?: string;
+  integrity?: string;
+  hasInstallScript?: boolean;
+  dev?: boolean;
+}
+interface Component {
+  name: string;
+  version: string;
+  hashes: { alg: string }[];
+  properties?: { name: string; value: string }[];
+}
+
+async function read<T>(...path: string[]): Promise<T> {
+  return JSON.parse(await readFile(join(root, ...path), "utf8")) as T;
+}
+
+describe("what is installed", () => {
+  let manifest: Manifest;
+  /** By folder, without Inlay itself. */
+  let locked: [folder: string, Locked][];
+  before(async () => {
+    manifest = await read<Manifest>("package.json");
+    const { packages } = await read<{ packages: Record<string, Locked> }>("package-lock.json");
+    locked = Object.entries(packages).filter(([folder]) => folder !== "");
+    assert.ok(locked.length > 100);
+  });
+
+  const wrong = (isWrong: (each: Locked) => boolean) =>
+    locked.filter(([, each]) => isWrong(each)).map(([folder]) => folder);
+
+  it("is named by exact versions, which the lockfile has", () => {
+    const { dependencies = {}, devDependencies = {}, optionalDependencies = {} } = manifest;
+    const named = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    const versions = new Map(locked.map(([folder, { version }]) => [folder, version]));
+    const loose = named.filter(
+      ([name, version]) => !EXACT.test(version) || versions.get(`node_modules/${name}`) !== version,
+    );
+    assert.deepEqual(loose, []);
+  });
+
+  it("is locked to one content each, from wherever it comes, and that is no address of its own", () => {
+    const isLoose = ({ integrity = "", resolved = REGISTRY }: Locked) =>
+      !/^sha512-[\w+/]{86}==$/.test(integrity) || !resolved.startsWith(REGISTRY);
+    assert.deepEqual(wrong(isLoose), []);
+  });
+
+  it("runs nothing of its own while it is installed, by the lockfile and by what lies there", async () => {
+    assert.deepEqual(
+      wrong(({ hasInstallScript }) => hasInstallScript === true),
+      [],
+    );
+    const running: string[] = [];
+    let seen = 0;
+    for (const [folder] of locked) {
+      // Those for other machines are not there.
+      if (!existsSync(join(root, folder, "package.json"))) continue;
+      seen += 1;
+      const { scripts = {} } = await read<Manifest>(folder, "package.json");
+      // For this file npm runs node-gyp by itself.
+      const isBuilt = existsSync(join(root, folder, "binding.gyp"));
+      if (isBuilt || ON_INSTALL.some((script) => script in scripts)) running.push(folder);
+    }
+    assert.ok(seen > 100);
+    assert.deepEqual(running, []);
+  });
+
+  it("stands in the bill of materials, each part with its hash, and what is only for development is told apart", async () => {
+    const { stdout } = await promisify(execFile)("npm", ["run", "--silent", "sbom"], { cwd: root, maxBuffer: 2 ** 26 });
+    const { bomFormat, components } = JSON.parse(stdout) as { bomFormat: string; components: Component[] };
+    assert.equal(bomFormat, "CycloneDX");
+    const isForDevelopment = ({ properties = [] }: Component) =>
+      properties.some(({ name, value }) => name === "cdx:npm:package:development" && value === "true");
+    const parts = components.map((each) => `${each.name}@${each.version} ${isForDevelopment(each)}`);
+    const expected = locked.map(([folder, { version, dev = false }]) => `${nameIn(folder)}@${version} ${dev}`);
+    assert.deepEqual([...new Set(parts)].sort(), [...new Set(expected)].sort());
+    assert.deepEqual(
+      components.filter(({ hashes }) => hashes[0]?.alg !== "SHA-512"),
+      [],
+    );
+  });
+});
+
+const nameIn = (folder: string) => folder.replace(/^.*node_modules\//, "");
