@@ -20,7 +20,8 @@ COPY --from=dependencies /inlay/node_modules ./node_modules
 COPY --from=build /inlay/dist ./dist
 # The base image's user node, as a number, so that Kubernetes can tell it is not root. Nothing is written to disk.
 USER 1000
-# Left to itself, Node keeps up to 100 MB for young objects and lets the heap double before it looks for garbage: 245 MB
-# resident after some bursts of 500 changes, instead of 116.
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=20", "/inlay/dist/cli/inlay.js"]
+# Left to itself, Node keeps up to 100 MB for young objects, lets the heap double before it looks for garbage, and gives no
+# other memory back: 245 MB resident after some bursts of 500 changes. See docs/performance.md.
+ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
+ENTRYPOINT ["node", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/cli/inlay.js"]
 CMD ["--help"]

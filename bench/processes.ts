@@ -7,18 +7,26 @@ import { ControllerProcess } from "../test/controller/controller.ts";
 
 const root = join(import.meta.dirname, "..");
 
+const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
+
 /** The controller as its image runs it, from dist, which `npm run bench` builds before. */
 export class BuiltController extends ControllerProcess {
-  protected override readonly command = entrypoint(readFileSync(join(root, "Dockerfile"), "utf8"));
+  protected override readonly command = entrypoint();
+  protected override readonly env = { ...process.env, ...environment() };
 
   get process(): Process {
     return new Process(this.pid);
   }
 }
 
-function entrypoint(dockerfile: string): string[] {
+function entrypoint(): string[] {
   const [, ...args] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(dockerfile)?.[1] ?? "[]") as string[];
   return args.map((arg) => arg.replace(/^\/inlay\//, `${root}/`));
+}
+
+function environment(): Record<string, string> {
+  const settings = [...dockerfile.matchAll(/^ENV (.*)$/gm)].flatMap(([, line = ""]) => line.split(" "));
+  return Object.fromEntries(settings.map((each) => each.split("=")));
 }
 
 export class Process {

@@ -70,7 +70,11 @@ async function authentication(
     const first = await ask();
     return { ...access, ...first, headers: renewed(first.headers, async () => (await ask()).headers, around) };
   }
-  if (tokenFile === undefined) return { ...access, headers: async () => bearer(token) };
+  if (tokenFile === undefined) {
+    // One for all: each open stream keeps what it was asked for with, and a token is long.
+    const constant = bearer(token);
+    return { ...access, headers: async () => constant };
+  }
   let last = bearer(await readToken(tokenFile));
   // A file that is just being replaced is no reason to be nobody.
   const ask = async () => {

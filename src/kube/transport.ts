@@ -85,7 +85,7 @@ export class Transport {
     this.#open.set(agent, (this.#open.get(agent) ?? 0) + 1);
     try {
       signal.throwIfAborted();
-      const answer = await this.#withinDeadline(request, agent, signal, async (late) => {
+      const { body } = await this.#withinDeadline(request, agent, signal, async (late) => {
         late.addEventListener("abort", onAbort, { once: true });
         const opened = await this.#send(agent, request, stop.signal);
         if (opened.statusCode >= 300) await refuse(request, opened);
@@ -93,8 +93,8 @@ export class Transport {
       });
       onOpen();
       let rest = "";
-      answer.body.setEncoding("utf8");
-      for await (const chunk of answer.body) {
+      body.setEncoding("utf8");
+      for await (const chunk of body) {
         const lines = (rest + chunk).split("\n");
         rest = lines.pop() ?? "";
         yield* lines;

@@ -1,6 +1,9 @@
 /** What is wrong comes in as functions; what the kubelet and Prometheus ask for goes out over HTTP. */
-import { createServer, type Server, type ServerResponse } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+
+/** An import of it would also load Node's own WebSocket and fetch, and with them 6 MB that nothing here uses. */
+const { createServer } = process.getBuiltinModule("node:http");
 
 export interface HealthServer {
   port: number;

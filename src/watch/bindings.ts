@@ -49,7 +49,7 @@ export class BindingStore {
     this.#reflector = new Reflector<Kept>(source, {
       keep: (object) => ({
         resourceVersion: object.metadata.resourceVersion,
-        binding: object as unknown as StoredBinding,
+        binding: withoutManagers(object as unknown as StoredBinding),
       }),
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
@@ -84,7 +84,7 @@ export class BindingStore {
    */
   wrote(binding: StoredBinding): SecretBinding {
     const key = bindingKey(binding);
-    if (this.#reflector.get(key) !== undefined) this.#written.set(key, binding);
+    if (this.#reflector.get(key) !== undefined) this.#written.set(key, withoutManagers(binding));
     return asRecorded(binding);
   }
 
@@ -113,6 +113,12 @@ export class BindingStore {
   #tell(concerned: ReadonlySet<string>): void {
     for (const key of concerned) this.#events.changed(key, "change");
   }
+}
+
+/** Half of a binding says who set its fields. A status that is written without that leaves it as it is. */
+function withoutManagers(binding: StoredBinding): StoredBinding {
+  const { managedFields: _, ...metadata } = binding.metadata;
+  return { ...binding, metadata };
 }
 
 /** Of one object, resourceVersions grow; of an object made anew under the same name they do too. */

@@ -56,7 +56,9 @@ export function objectKey(namespace: string | undefined, name: string): string {
 export class Reflector<T extends { resourceVersion: string }> {
   readonly #source: ListWatch;
   readonly #events: ReflectorEvents<T>;
-  readonly #stop = new AbortController();
+  /** Ends the list, the watch or the pause that is under way. One for all: there may be thousands of streams. */
+  #end = new AbortController();
+  #stopped = false;
   readonly #store = new Map<string, T>();
   #revision = 0;
   #state: ReflectorState = { phase: "pending" };
@@ -110,15 +112,15 @@ export class Reflector<T extends { resourceVersion: string }> {
   }
 
   async stop(): Promise<void> {
-    this.#stop.abort();
+    this.#stopped = true;
+    this.#end.abort();
     await this.#done;
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stop;
     let failures = 0;
     let last: RestartReason | undefined;
-    while (!signal.aborted) {
+    while (!this.#stopped) {
       const since = Date.now();
       let reason: RestartReason = "ended";
       let failure: ApiError | undefined;
@@ -126,13 +128,13 @@ export class Reflector<T extends { resourceVersion: string }> {
         if (this.#version === undefined) await this.#list();
         reason = await this.#watch();
       } catch (error) {
-        if (signal.aborted) return;
+        if (this.#stopped) return;
         if (!(error instanceof ApiError)) throw error;
         this.#fail(error, failures);
         reason = reasonOf(error);
         failure = error;
       }
-      if (signal.aborted) return;
+      if (this.#stopped) return;
       if (this.#hasOpened) this.#interrupted ??= performance.now();
       this.#events.restarted?.(reason);
       // A stream that lasted is opened again at once, but not all of them in the same instant.
@@ -141,7 +143,7 @@ export class Reflector<T extends { resourceVersion: string }> {
       const isExpected = reason === "expired" && last !== "expired";
       failures = lasted || isExpected ? 0 : failures + 1;
       last = reason;
-      await sleep(this.#pauseAfter(failure, failures), undefined, { signal }).catch(() => {});
+      await sleep(this.#pauseAfter(failure, failures), undefined, { signal: this.#end.signal }).catch(() => {});
     }
   }
 
@@ -162,7 +164,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   async #list(): Promise<void> {
     const seen = new Map<string, KubeObject>();
     let version = "";
-    for await (const page of this.#source.list(this.#stop.signal)) {
+    for await (const page of this.#source.list(this.#end.signal)) {
       for (const item of page.items) seen.set(objectKey(item.metadata.namespace, item.metadata.name), item);
       version = page.resourceVersion;
       this.#heard = performance.now();
@@ -175,9 +177,12 @@ export class Reflector<T extends { resourceVersion: string }> {
 
   /** Follows a stream to its end. One that fell silent is given up, which is no error. */
   async #watch(): Promise<RestartReason> {
-    const quiet = new AbortController();
-    const signal = AbortSignal.any([this.#stop.signal, quiet.signal]);
-    const alarm = setTimeout(() => quiet.abort(), SILENCE_MS);
+    const end = this.#end;
+    let isSilent = false;
+    const alarm = setTimeout(() => {
+      isSilent = true;
+      end.abort();
+    }, SILENCE_MS);
     try {
       const seconds = 300 + Math.floor(Math.random() * 300);
       // Not before: whoever may list and not watch would otherwise be in step again with every try.
@@ -187,7 +192,7 @@ export class Reflector<T extends { resourceVersion: string }> {
         this.#interrupted = undefined;
         this.#setState({ phase: "synced" });
       };
-      for await (const event of this.#source.watch(this.#version as string, seconds, signal, onOpen)) {
+      for await (const event of this.#source.watch(this.#version as string, seconds, end.signal, onOpen)) {
         alarm.refresh();
         this.#heard = performance.now();
         if (event.type !== "BOOKMARK") {
@@ -198,10 +203,11 @@ export class Reflector<T extends { resourceVersion: string }> {
       }
       return "ended";
     } catch (error) {
-      if (quiet.signal.aborted) return "silent";
+      if (isSilent) return "silent";
       throw error;
     } finally {
       clearTimeout(alarm);
+      if (isSilent && !this.#stopped) this.#end = new AbortController();
     }
   }
 

@@ -10,6 +10,7 @@ const root = join(import.meta.dirname, "..", "..");
 export class ControllerProcess {
   /** What Node is started with: the source, as it is. The benchmark runs what is built. */
   protected readonly command: readonly string[] = [join(root, "src", "cli", "inlay.ts")];
+  protected readonly env: NodeJS.ProcessEnv = process.env;
   readonly #controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">;
   readonly #args: readonly string[];
   #child: ChildProcess | undefined;
@@ -40,7 +41,7 @@ export class ControllerProcess {
   async #start(): Promise<void> {
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
     const args = [...this.command, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug", ...this.#args];
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     const from = this.#output.length;
     for (const stream of [child.stdout, child.stderr]) {

@@ -1,6 +1,7 @@
 /** Values of sources arrive in fields of targets, as they are. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
@@ -283,6 +284,17 @@ describe("a SecretBinding writes", () => {
     await team.boundHarbor();
     const harbor = await team.api.get(team.harborPath());
     assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
+  });
+
+  it("its status, and leaves who set what of the binding as it was", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const { metadata } = await team.api.get(team.bindingPath("harbor-s3"));
+    const managers = metadata.managedFields.map(
+      ({ manager, subresource = "" }: AnyObject) => `${manager} ${subresource}`,
+    );
+    assert.equal(managers.length, 2);
+    assert.ok(managers.includes("inlay status"), managers.join());
   });
 
   it("a target that comes late, and never creates one", async () => {
