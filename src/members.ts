@@ -5,13 +5,13 @@
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
-import { idOf, type ObjectRef, objectId, parseApiVersion } from "./model/kube-object.ts";
+import { idOf, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
 import { type Choice, type Selection, selects } from "./resolve/selection.ts";
 import type { Collection, Dependency } from "./watch/interest.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
-import type { Streams, Version } from "./watch/streams.ts";
+import type { Streams } from "./watch/streams.ts";
 
 /** One object of a target, or why it is not known which. */
 export interface Member {

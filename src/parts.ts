@@ -1,10 +1,11 @@
 /** The parts that a reconcile works with, which main.ts makes, and what one reconcile is about. Types only. */
 import type { Contention } from "./apply/contention.ts";
+import type { Left } from "./apply/unread.ts";
 import type { Client } from "./kube/client.ts";
 import type { Discovery } from "./kube/discovery.ts";
 import type { Identity } from "./kube/identity.ts";
 import type { Schemas } from "./kube/schemas.ts";
-import type { SecretBinding } from "./model/binding.ts";
+import type { SecretBinding, Target } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { Problem } from "./model/problem.ts";
 import type { EventRecorder } from "./report/events.ts";
@@ -37,6 +38,8 @@ export interface Run {
   differ: Problem | undefined;
   /** The version of an object that a stream shows: a first read may be as old as that. */
   seen(ref: ObjectRef): string | undefined;
+  /** A target as this binding left it, if nobody has changed it since. */
+  left(target: Target, ref: ObjectRef): Left | undefined;
   /** The versions of all that values come from. */
   inputs: string;
   /** The uids of the objects that values come from. */

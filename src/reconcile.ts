@@ -2,6 +2,7 @@
  * The story of a binding: resolve, watch, read, transform, decide, apply, report. A key comes in, the cluster as the
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
+import type { Left } from "./apply/unread.ts";
 import { Deletions } from "./deletions.ts";
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
@@ -12,6 +13,7 @@ import {
   type SecretBinding,
   type Status,
   type StoredBinding,
+  type Target,
   type TargetStatus,
 } from "./model/binding.ts";
 import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
@@ -93,8 +95,9 @@ export class Reconciler {
     const { requireSame } = binding.spec;
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
     const inputs = inputsOf(binding.metadata.generation, sources.values());
-    const run: Run = { parts: this.#parts, binding, identity, account, differ, seen, inputs, sourceUids };
-    const left = await releaseUnnamed(run, targets.recorded);
+    const left = (target: Target, ref: ObjectRef) => this.#leftAt(key, view, target, ref);
+    const run: Run = { parts: this.#parts, binding, identity, account, differ, seen, left, inputs, sourceUids };
+    const released = await releaseUnnamed(run, targets.recorded);
     const prepared = await sideBySide(targets.named, async (each): Promise<Step> => {
       const ending = endings.get(each);
       if (ending !== undefined) return { record: each.record, ending };
@@ -102,17 +105,23 @@ export class Reconciler {
       const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
       return yielded ?? prepareTarget(run, each, sources, blocked);
     });
-    const records = [...prepared, ...targets.kept, ...left].map(({ record }) => record);
+    const records = [...prepared, ...targets.kept, ...released].map(({ record }) => record);
     const held = await this.#withFinalizer(binding, records);
     const noted = acquires(prepared) ? await this.#writeStatus(held, withRecords(held, records)) : held;
     const outcomes = await sideBySide(prepared, async (each) =>
       "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
     );
-    const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], left, view);
-    const all = [...outcomes, ...targets.kept, ...left, ...view.unknown];
+    const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view);
+    const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
     const isDone = all.every((each) => each.problem === undefined && !("againMs" in each));
     this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined);
     return whenAgain(all);
+  }
+
+  #leftAt(key: string, view: View, target: Target, ref: ObjectRef): Left | undefined {
+    const { version: last, values } = this.#settled.standing(key, ref) ?? {};
+    const version = last && view.unchanged(target, ref, last);
+    return version && values !== undefined ? { version, values } : undefined;
   }
 
   /** Writes the status and tells what changed. `binding` is as it was read, `noted` as it is. */

@@ -3,12 +3,11 @@
  * that state is the same, it goes out again, and nobody has to look.
  */
 import type { SecretBinding } from "./model/binding.ts";
-import { idOf, type ObjectRef } from "./model/kube-object.ts";
+import { idOf, type ObjectRef, type Version } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import type { Named } from "./target.ts";
 import type { View } from "./view.ts";
-import type { Version } from "./watch/streams.ts";
 
 /** What came of a target: its value stands, or only a change of its state can help. */
 export type Ending = Pick<TargetOutcome, "problem" | "note" | "stands">;
@@ -40,6 +39,11 @@ export class Settled {
       if (state === last.state) endings.set(each, last.ending);
     }
     return endings;
+  }
+
+  /** How the last write left a target, or a look at it, whatever happened since. */
+  standing(key: string, ref: ObjectRef): TargetOutcome["stands"] {
+    return this.#known.get(key)?.targets.get(idOf(ref))?.ending.stands;
   }
 
   /** Remembers what came of each target, and that nothing is left to do for the binding as `reported`, if so. */

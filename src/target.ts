@@ -1,5 +1,6 @@
 /** One target of a binding: its fields and the sources as read come in, what to write is decided, then written. */
 import { type Decision, type Desired, decide, recordedPaths, waitingIn } from "./apply/decide.ts";
+import { decideUnread, digestOf, type Left, unread } from "./apply/unread.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
 import {
   failed,
@@ -90,12 +91,14 @@ export async function prepareTarget(
 async function decideTarget(
   run: Run,
   target: Target,
-  { ref, plan, shape, live }: Examined,
+  { ref, plan, shape, live, left }: Examined,
   record: TargetStatus,
   released: boolean,
 ): Promise<Ready> {
   const { binding } = run;
   const desired = { plan, shape, fieldManager: fieldManagerOf(binding), onConflict: onConflictOf(binding, target) };
+  const decision = left && decideUnread(desired, record, left);
+  if (left && decision) return { record, ref, live: unread(ref, left), desired, decision };
   return decideOn(run, ref, desired, record, released ? undefined : live);
 }
 
@@ -116,19 +119,21 @@ interface Examined {
   ref: ObjectRef;
   plan: Plan;
   shape: TargetShape;
-  /** Undefined for one that the binding makes, which may not be there. */
+  /** Undefined for one that the binding makes, which may not be there, and for one that is `left`. */
   live: KubeObject | undefined;
+  left: Left | undefined;
 }
 
 /** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
 async function examine(
-  { parts, binding, identity, differ, seen }: Run,
+  run: Run,
   target: Target,
   ref: ObjectRef | Problem,
   record: TargetStatus,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Examined> {
+  const { parts, binding, identity, differ, seen } = run;
   checkFields(target.fields, sources.keys());
   if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
@@ -142,11 +147,12 @@ async function examine(
   const plan: Plan = kept === undefined ? planned : { ...planned, kept };
   // Sources of different states remove nothing either.
   if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;
-  const live = target.create ? undefined : (once ?? (await read()));
+  const left = target.create || once ? undefined : run.left(target, ref);
+  const live = target.create || left ? undefined : (once ?? (await read()));
   if (live instanceof Problem) throw missingOf(plan) ?? live;
   if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
   if (schema && target.create) checkManifest(manifestOf(target), schema.root, schema.resolve);
-  return { ref, plan, shape: shapeOf(schema), live };
+  return { ref, plan, shape: shapeOf(schema), live, left };
 }
 
 /** The fields that this very object holds by record. */
@@ -197,7 +203,8 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
   const record = held(prepared.record, live, desired, decision);
   const note = noteOf(desired.plan);
   const fight = `${binding.metadata.uid}/${live.metadata.uid}`;
-  if (!decision.write) return { record, ...note, stands: standing(ref, live), ...contended(run, fight, FIGHT) };
+  if (!decision.write)
+    return { record, ...note, stands: standing(ref, live, desired), ...contended(run, fight, FIGHT) };
   const { takenBy, differing } = decision;
   const wait = parts.contention.mayWrite(fight, run.inputs, takenBy, run.sourceUids, differing);
   if (wait > 0) return { record: prepared.record, ...contended(run, fight, FIGHT), againMs: wait };
@@ -205,7 +212,7 @@ export async function syncTarget(run: Run, prepared: Prepared, tries = TRIES): P
     const answer = await writeTarget(parts.client, run.identity, ref, desired, decision, live);
     if (answer === "stale") return syncTarget(run, await decideAgain(run, prepared, tries - 1), tries - 1);
     const { resourceVersion } = answer.metadata;
-    const stands = standing(ref, answer);
+    const stands = standing(ref, answer, desired);
     parts.propagation.wrote(bindingKey(binding));
     // The server spells the value in its own way, and it stood there already.
     if (resourceVersion === live.metadata.resourceVersion)
@@ -237,8 +244,9 @@ async function decideAgain(run: Run, prepared: Ready, tries: number): Promise<Pr
   return sameJson(again.record, record) ? again : { record, problem: changing };
 }
 
-function standing(ref: ObjectRef, { metadata: { uid, resourceVersion, generation } }: KubeObject) {
-  return { ref, version: { uid, resourceVersion, generation } };
+function standing(ref: ObjectRef, { metadata: { uid, resourceVersion, generation } }: KubeObject, desired: Desired) {
+  const values = digestOf(desired);
+  return { ref, version: { uid, resourceVersion, generation }, ...(values !== undefined && { values }) };
 }
 
 /** The record with what is about to be acquired, and what may have been by a write that was cut off. */

@@ -68,6 +68,7 @@ export async function releaseDeleted(
     account,
     differ: undefined,
     seen: () => undefined,
+    left: () => undefined,
     inputs: "",
     sourceUids: [],
   };

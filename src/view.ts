@@ -4,12 +4,12 @@ import { CONTROLLER, type Identity } from "./kube/identity.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, refusal, verbsFor } from "./kube/refusal.ts";
 import { type Members, membersOf } from "./members.ts";
 import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
-import type { ObjectRef } from "./model/kube-object.ts";
+import type { ObjectRef, Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { References } from "./resolve/references.ts";
 import { type Dependency, isCollection } from "./watch/interest.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
-import type { Streams, Version } from "./watch/streams.ts";
+import type { Streams } from "./watch/streams.ts";
 
 export interface View extends Pick<Members, "members" | "unknown" | "notes"> {
   /** Some stream has not brought its first list yet; the binding is called again when it has. */
@@ -34,6 +34,8 @@ export interface View extends Pick<Members, "members" | "unknown" | "notes"> {
   fingerprint(binding: SecretBinding, known: ReadonlyMap<ObjectRef, Version>): string;
   /** The version that the stream shows, unless a later one of the same object is known already. */
   shown(ref: ObjectRef, known?: Version): Version | undefined;
+  /** The same, if nothing that the binding looks at has changed since the known one. */
+  unchanged(target: Target, ref: ObjectRef, known: Version): Version | undefined;
 }
 
 export function viewOf(
@@ -84,6 +86,8 @@ export function viewOf(
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
   const inputs = [binding.metadata.generation, ...sourceRefs.map((ref) => seenOf(ref))].join();
 
+  const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
+
   return {
     members,
     unknown,
@@ -93,7 +97,11 @@ export function viewOf(
     problemOf,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
-    shown: (ref, known) => newer(looks.get(ref)?.version, known),
+    shown,
+    unchanged: (target, ref, known) => {
+      const version = shown(ref, known);
+      return textOf(ref, version, target) === versionText(known, ref, target) ? version : undefined;
+    },
     stateOf: (target, ref, record, isSynced, version) =>
       digest([
         binding.metadata.uid,

@@ -29,6 +29,13 @@ export interface ObjectMeta {
   managedFields?: ManagedFieldsEntry[];
 }
 
+/** What tells one state of an object from another. */
+export interface Version {
+  uid: string;
+  resourceVersion: string;
+  generation: number | undefined;
+}
+
 export interface KubeObject {
   apiVersion: string;
   kind: string;

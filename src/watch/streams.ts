@@ -9,7 +9,7 @@ import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { isImpersonation } from "../kube/refusal.ts";
 import type { Transport } from "../kube/transport.ts";
 import { nameMatcher } from "../model/glob.ts";
-import type { KubeObject, Resource } from "../model/kube-object.ts";
+import type { KubeObject, Resource, Version } from "../model/kube-object.ts";
 import {
   type Collection,
   collectionKey,
@@ -22,13 +22,6 @@ import {
 } from "./interest.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
-
-/** All that is kept of an object: enough to tell whether it changed. */
-export interface Version {
-  uid: string;
-  resourceVersion: string;
-  generation: number | undefined;
-}
 
 /** What goes out: `cause` tells a change from the news that a stream is in step, or is not. */
 export interface StreamsEvents {
@@ -267,6 +260,7 @@ function keysIn({ reflector, keys }: Stream, collection: string): readonly strin
 
 const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
 
+/** All that is kept of an object: enough to tell whether it changed. */
 function versionOf({ metadata }: KubeObject): Version {
   const { uid, resourceVersion, generation } = metadata;
   return { uid, resourceVersion, generation };

@@ -1,11 +1,11 @@
 /** What is remembered of targets that came to an end, and when they have to be looked at again. */
 import assert from "node:assert/strict";
 import type { Target } from "../../src/model/binding.ts";
+import type { Version } from "../../src/model/kube-object.ts";
 import { Problem } from "../../src/model/problem.ts";
 import { Settled } from "../../src/settled.ts";
 import type { Named } from "../../src/target.ts";
 import type { View } from "../../src/view.ts";
-import type { Version } from "../../src/watch/streams.ts";
 
 const resource = {
   group: "",
