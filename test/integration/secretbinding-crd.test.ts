@@ -196,7 +196,7 @@ describe("the schema of SecretBinding", () => {
       refused(binding({ targets: [{ ...target, name: ".." }] }), /targets\[0\].name in body should match/));
 
     it("a policy that does not exist, and names those that do", () =>
-      refused(binding({ targets: [{ ...target, conflicts: "force" }] }), /supported values: "Fail", "Force"/));
+      refused(binding({ targets: [{ ...target, onConflict: "force" }] }), /supported values: "Fail", "Force"/));
 
     it("a path that is listed twice", () =>
       refused(binding({ targets: [{ ...target, fields: [field, field] }] }), /Duplicate value/));
