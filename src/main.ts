@@ -7,6 +7,7 @@ import { loadCredentials } from "./kube/credentials.ts";
 import { Discovery } from "./kube/discovery.ts";
 import { Schemas } from "./kube/schemas.ts";
 import { Transport } from "./kube/transport.ts";
+import type { Installation } from "./model/installation.ts";
 import { resourceName } from "./model/kube-object.ts";
 import type { Parts } from "./parts.ts";
 import { WorkQueue } from "./queue/work-queue.ts";
@@ -25,6 +26,8 @@ export interface ControllerOptions {
   /** A file; without it what kubectl would use, or the pod's own account. */
   kubeconfig?: string;
   logLevel: LogLevel;
+  /** What bindings may do here, whatever their accounts may. */
+  installation: Installation;
   /** Where /livez, /readyz and /metrics are served. None are, without it. */
   healthPort?: number;
   /** How many bindings are reconciled at once. */
@@ -107,6 +110,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   });
   const events = new EventRecorder(client, hostname());
   const parts: Parts = {
+    installation: options.installation,
     client,
     discovery: new Discovery(transport),
     schemas: new Schemas(transport),

@@ -5,6 +5,7 @@
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
+import { whereOf } from "./model/installation.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
@@ -21,16 +22,19 @@ export interface Member {
   selected: boolean;
 }
 
-/** A part of a target of which it can't be told which objects it is: all, or those of one namespace. */
+/** A part of a target of which it can't be told which objects it is: all, those of one namespace, or the one of a name. */
 export interface Unknown {
   target: Target;
   namespace?: string;
+  name?: string;
   problem: Problem;
 }
 
 export interface Members {
   members: Member[];
   unknown: Unknown[];
+  /** What selectors match and the installation lets nobody write: it was not meant, but what stands there is on record. */
+  closed: Unknown[];
   /** What there is to know although all is well. */
   notes: string[];
   /** Objects that are looked for by themselves, and collections. */
@@ -46,7 +50,7 @@ const MOST_CHARACTERS = 1_000_000;
 const UID_AND_MARKS = 41;
 
 export function membersOf(streams: Streams, key: string, identity: Identity, references: References): Members {
-  const found: Members = { members: [], unknown: [], notes: [], dependencies: [], versions: new Map() };
+  const found: Members = { members: [], unknown: [], closed: [], notes: [], dependencies: [], versions: new Map() };
   const taken = new Set<string>();
   let size = { objects: 0, characters: 0 };
   /** Of these it is known which objects they are, and others need not wait for that. */
@@ -66,6 +70,7 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
       taken.add(idOf(at));
       found.dependencies.push({ identity, ref: at });
     } else {
+      const before = found.closed.length;
       const refs = selected(streams, key, identity, target, at, found);
       // What may be of one that goes before stays as it is until that is known: another would undo what it wrote.
       const own = refs.filter(
@@ -86,7 +91,8 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
         position,
         own.map((ref) => ({ target, ref, selected: true })),
       );
-      found.notes.push(...notesOn(position, refs.length, own.length));
+      const closed = found.closed.slice(before);
+      found.notes.push(...notesOn(position, refs.length, own.length, closed));
     }
   }
   found.unknown.push(...tooMuch);
@@ -117,10 +123,19 @@ function tooMany(position: number, count: number): Problem {
   );
 }
 
-function notesOn(position: number, all: number, own: number): string[] {
+/** So many names are said, and of the others how many they are. */
+const MOST_NAMES = 3;
+
+function notesOn(position: number, all: number, own: number, closed: readonly Unknown[]): string[] {
   const where = `spec.targets[${position}]`;
-  if (all === 0) return [`no object matches ${where}`];
-  return own === all ? [] : [`${all - own} objects that ${where} matches are left to others of spec.targets`];
+  const names = closed.slice(0, MOST_NAMES).map(({ namespace, name }) => namespace ?? name);
+  const more = closed.length - names.length;
+  const said = `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const apart =
+    closed.length === 0 ? [] : [`${where} leaves out ${said}, where the installation lets it write nothing`];
+  if (all === 0) return closed.length === 0 ? [`no object matches ${where}`] : apart;
+  const others = own === all ? [] : [`${all - own} objects that ${where} matches are left to others of spec.targets`];
+  return [...others, ...apart];
 }
 
 /** The objects of one target, in the order of namespace and name. */
@@ -129,12 +144,21 @@ function selected(
   key: string,
   identity: Identity,
   target: Target,
-  { resource, objects, namespaces }: Selection,
+  selection: Selection,
   found: Members,
 ): ObjectRef[] {
+  const { resource, objects, namespaces } = selection;
   const wide = target.namespaceSelector !== undefined;
   const where = isChoice(namespaces) ? namespacesOf(streams, key, identity, target, namespaces, found) : namespaces;
+  /** Whether all of a namespace may be written, or one object of the cluster. What may not is not even watched. */
+  const isOpen = (place: { namespace: string } | { name: string }) => {
+    const where = "name" in place ? whereOf(resource, undefined, place.name) : place.namespace;
+    const problem = selection.refusedIn(where);
+    if (problem !== undefined) found.closed.push({ target, problem, ...place });
+    return problem === undefined;
+  };
   return where.flatMap((namespace): ObjectRef[] => {
+    if (namespace !== undefined && !isOpen({ namespace })) return [];
     const inside = { resource, ...(namespace !== undefined && { namespace }) };
     if (typeof objects === "string") {
       const ref = { ...inside, name: objects };
@@ -149,7 +173,8 @@ function selected(
       found.unknown.push({ target, problem, ...(namespace !== undefined && { namespace }) });
       return [];
     }
-    return seen.members.toSorted(byName).map(({ name, version }) => {
+    const open = namespace === undefined ? seen.members.filter(({ name }) => isOpen({ name })) : seen.members;
+    return open.toSorted(byName).map(({ name, version }) => {
       const ref = { ...inside, name };
       found.versions.set(ref, version);
       return ref;

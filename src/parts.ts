@@ -6,6 +6,7 @@ import type { Discovery } from "./kube/discovery.ts";
 import type { Identity } from "./kube/identity.ts";
 import type { Schemas } from "./kube/schemas.ts";
 import type { SecretBinding, Target } from "./model/binding.ts";
+import type { Installation } from "./model/installation.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { Problem } from "./model/problem.ts";
 import type { EventRecorder } from "./report/events.ts";
@@ -15,6 +16,7 @@ import type { BindingStore } from "./watch/bindings.ts";
 import type { Streams } from "./watch/streams.ts";
 
 export interface Parts {
+  installation: Installation;
   client: Client;
   discovery: Discovery;
   schemas: Schemas;

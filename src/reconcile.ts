@@ -25,7 +25,7 @@ import { storedStatus } from "./model/status-records.ts";
 import type { Parts, Run } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
-import { isSameStatus, statusOf, suspendedStatus, withRecords } from "./report/status.ts";
+import { heldStatus, isSameStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
@@ -70,14 +70,16 @@ export class Reconciler {
   }
 
   async #reconcile(key: string): Promise<WorkResult> {
-    const { bindings, streams, discovery, client } = this.#parts;
+    const { installation, bindings, streams, discovery, client } = this.#parts;
     const binding = bindings.get(key);
     if (binding === undefined) return this.#forget(key);
     if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
-    if (binding.spec.suspend) return this.#suspend(key, binding);
+    const closed = installation.closedNamespace(binding.metadata.namespace);
+    if (closed !== undefined) return this.#hold(key, binding, refused(closed));
+    if (binding.spec.suspend) return this.#hold(key, binding, SUSPENDED);
 
     const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
-    const references = await resolveReferences(binding, discovery);
+    const references = await resolveReferences(binding, discovery, installation);
     const view = viewOf(streams, key, binding, identity, references, (ref) => olderClaims(this.#parts, binding, ref));
     if (view.pending) return DONE;
     bindings.resolved(key, claimsIn(view));
@@ -132,19 +134,24 @@ export class Reconciler {
     left: readonly TargetOutcome[],
     view: View,
   ): Promise<SecretBinding> {
-    const { events, log, discovery } = this.#parts;
+    const { discovery } = this.#parts;
     const status = statusOf(binding, outcomes, left, new Date(), view);
     const reported = await this.#writeStatus(noted, status);
-    const [before, now] = [binding.status?.conditions?.[0], status.conditions?.[0]];
-    if (now?.status === "False" && (before?.reason !== now.reason || before.message !== now.message)) {
-      events.record(binding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
-      log.warn({ binding: bindingKey(binding), reason: now.reason }, now.message);
-    }
+    this.#tell(binding, status);
     const kinds = [...outcomes, ...left].map(({ record, problem }) => ({ target: record, problem }));
     for (const { target, problem } of [...kinds, ...view.unknown]) {
       if (problem?.reason === "KindNotFound") discovery.forget(target.apiVersion);
     }
     return reported;
+  }
+
+  /** Tells what is wrong when it begins. */
+  #tell(binding: SecretBinding, status: Status): void {
+    const { events, log } = this.#parts;
+    const [before, now] = [binding.status?.conditions?.[0], status.conditions?.[0]];
+    if (now?.status !== "False" || (before?.reason === now.reason && before.message === now.message)) return;
+    events.record(binding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
+    log.warn({ binding: bindingKey(binding), reason: now.reason }, now.message);
   }
 
   async #writeStatus(binding: SecretBinding, status: Status): Promise<SecretBinding> {
@@ -169,14 +176,16 @@ export class Reconciler {
     return bindings.wrote(await client.mergePatch(CONTROLLER, refOf(binding), patch, CONTROLLER_MANAGER));
   }
 
-  /** Nothing is watched either: what happened meanwhile is seen when the binding goes on. */
-  async #suspend(key: string, binding: SecretBinding): Promise<WorkResult> {
+  /** For a binding that is not acted upon. Nothing is watched either: what happened meanwhile is seen when it goes on. */
+  async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#settled.forget(key);
     this.#parts.streams.observe(key, []);
     const records = binding.status?.targets ?? [];
     const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
     const held = await this.#withFinalizer(binding, released);
-    await this.#writeStatus(held, suspendedStatus(held, new Date()));
+    const status = heldStatus(held, verdict, new Date());
+    await this.#writeStatus(held, status);
+    this.#tell(binding, status);
     return DONE;
   }
 

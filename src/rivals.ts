@@ -22,9 +22,13 @@ import type { Named, Prepared } from "./target.ts";
 import { pathsOf, releasePaths } from "./undo.ts";
 import type { Claim } from "./watch/claims.ts";
 
-/** What older bindings claim on an object, the oldest first. Who made the object is the oldest there. */
-export function olderClaims({ bindings }: Parts, binding: SecretBinding, ref: ObjectRef): Claim[] {
-  const claims = bindings.claimsOn(ref);
+/**
+ * What older bindings claim on an object, the oldest first. Who made the object is the oldest there. One that is not acted
+ * upon, since it stands in a closed namespace, has what it holds and no more.
+ */
+export function olderClaims({ bindings, installation }: Parts, binding: SecretBinding, ref: ObjectRef): Claim[] {
+  const isClosed = (key: string) => installation.closedNamespace(key.slice(0, key.indexOf("/"))) !== undefined;
+  const claims = bindings.claimsOn(ref).filter((claim) => claim.held || !isClosed(claim.key));
   const key = bindingKey(binding);
   const made = claims.some((claim) => claim.key === key && claim.made);
   const own = ageOf({ key, createdAt: binding.metadata.creationTimestamp ?? "", made });

@@ -10,13 +10,16 @@ import type { Named } from "./target.ts";
 
 export interface Targets {
   named: Named[];
-  /** Records of objects of which it can't be told whether they are still meant: they stay as they are. */
+  /** Records of objects of which it can't be told whether they are still meant, or that may not be written: they stay as they are. */
   kept: TargetOutcome[];
   /** The records in status of all these. */
   recorded: ReadonlySet<TargetStatus>;
 }
 
-export function targetsOf(binding: SecretBinding, { members, unknown }: Pick<Members, "members" | "unknown">): Targets {
+export function targetsOf(
+  binding: SecretBinding,
+  { members, unknown, closed }: Pick<Members, "members" | "unknown" | "closed">,
+): Targets {
   // Of two of one object, that goes first which holds something: the other one only says what is wrong.
   const records = (binding.status?.targets ?? []).toSorted((a, b) => Number(holds(b)) - Number(holds(a)));
   const recorded = new Set<TargetStatus>();
@@ -40,7 +43,7 @@ export function targetsOf(binding: SecretBinding, { members, unknown }: Pick<Mem
     return { target, ref, record: selected ? { ...record, selected } : record };
   });
   const kept = records.flatMap((record): TargetOutcome[] => {
-    const why = recorded.has(record) ? undefined : unknown.find((each) => isMeant(each, record));
+    const why = recorded.has(record) ? undefined : [...unknown, ...closed].find((each) => isMeant(each, record));
     if (why === undefined) return [];
     recorded.add(record);
     return [{ record, problem: why.problem }];
@@ -62,6 +65,7 @@ function isOfKind(target: Target, { apiVersion, kind }: TargetStatus): boolean {
 }
 
 /** Whether a target of which it is not known which objects it is may mean that of a record. */
-function isMeant({ target, namespace }: Unknown, record: TargetStatus): boolean {
-  return isOfKind(target, record) && (namespace === undefined || namespace === record.namespace);
+function isMeant({ target, namespace, name }: Unknown, record: TargetStatus): boolean {
+  const isThere = namespace === undefined || namespace === record.namespace;
+  return isOfKind(target, record) && isThere && (name === undefined || name === record.name);
 }

@@ -21,6 +21,7 @@ import { FieldPath } from "./model/field-path.ts";
 import { describeObject, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
+import { isWritableKind, isWritablePath } from "./model/writable.ts";
 import type { Parts, Run } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import { NAMESPACES, resolveRecorded, SERVICE_ACCOUNTS } from "./resolve/references.ts";
@@ -131,10 +132,11 @@ function inNamespace({ apiVersion, kind, name, namespace }: Target, record: Targ
  */
 export async function releasePaths(
   run: Run,
-  record: TargetStatus,
+  recorded: TargetStatus,
   mode: "Retain" | "Remove",
   keep: ReadonlySet<string>,
 ): Promise<{ record: TargetStatus; released: boolean; problem?: Problem }> {
+  const record = credible(recorded);
   const paths = [...(record.paths ?? []), ...(record.acquiring ?? [])].filter((path) => !keep.has(path));
   if (paths.length === 0 && !record.created) return { record, released: false };
   const work = () =>
@@ -222,6 +224,14 @@ function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetSt
     ...(leftPaths.length > 0 && { paths: leftPaths }),
     ...(leftAcquiring.length > 0 && { acquiring: leftAcquiring }),
   };
+}
+
+/** Without what no binding can have written: whoever could edit a status would else steer a release there. */
+function credible(record: TargetStatus): TargetStatus {
+  if (!isWritableKind(parseApiVersion(record.apiVersion).group, record.kind)) return withoutHoldings(record);
+  const all = [...(record.paths ?? []), ...(record.acquiring ?? [])];
+  const forged = all.filter((path) => !isWritablePath(FieldPath.parse(path)));
+  return forged.length === 0 ? record : withoutPaths(record, new Set(forged));
 }
 
 /** The record of a target in which nothing is ours. */

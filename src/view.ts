@@ -11,7 +11,7 @@ import { type Dependency, isCollection } from "./watch/interest.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
 import type { Streams } from "./watch/streams.ts";
 
-export interface View extends Pick<Members, "members" | "unknown" | "notes"> {
+export interface View extends Pick<Members, "members" | "unknown" | "closed" | "notes"> {
   /** Some stream has not brought its first list yet; the binding is called again when it has. */
   pending: boolean;
   /** Why nothing can be done as the binding's account at all. */
@@ -47,7 +47,7 @@ export function viewOf(
   rivalsAt: (ref: ObjectRef) => readonly unknown[],
 ): View {
   const { serviceAccount, sources } = references;
-  const { members, unknown, notes, dependencies, versions } = membersOf(streams, key, identity, references);
+  const { members, unknown, closed, notes, dependencies, versions } = membersOf(streams, key, identity, references);
   const sourceRefs = [...sources.values()].flatMap((ref) => (ref instanceof Problem ? [] : [ref]));
   const targetOf = new Map(
     members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
@@ -91,6 +91,7 @@ export function viewOf(
   return {
     members,
     unknown,
+    closed,
     notes,
     pending,
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
@@ -123,6 +124,7 @@ export function viewOf(
             : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${rivals.get(ref)}`,
         ),
         ...unknown.map(({ problem }) => problem.message),
+        ...notes,
       ]),
   };
 }

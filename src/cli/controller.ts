@@ -4,9 +4,11 @@ import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startController } from "../main.ts";
 import { createLog, describeError, type LogLevel } from "../run/log.ts";
+import { loadInstallation } from "./config.ts";
 
 interface Flags {
   kubeconfig?: string;
+  config?: string;
   logLevel: LogLevel;
   healthPort?: number;
   concurrency: number;
@@ -24,6 +26,7 @@ export function controllerCommand(): Command {
   return new Command("controller")
     .description("run the controller until SIGINT or SIGTERM")
     .option("--kubeconfig <file>", "the cluster; what kubectl would use, or the pod's own account, without it")
+    .option("--config <file>", "what this installation lets bindings do; see docs/operations.md")
     .addOption(
       new Option("--log-level <level>", "how much is logged")
         .choices(["debug", "info", "warn", "error", "silent"])
@@ -36,7 +39,8 @@ export function controllerCommand(): Command {
     .action(run);
 }
 
-async function run({ leaderElect, leaseNamespace, ...flags }: Flags): Promise<void> {
+async function run({ leaderElect, leaseNamespace, config, ...flags }: Flags): Promise<void> {
+  const installation = loadInstallation(config, podNamespace());
   const log = createLog(flags.logLevel);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
@@ -47,6 +51,7 @@ async function run({ leaderElect, leaseNamespace, ...flags }: Flags): Promise<vo
   const stop = firstSignal();
   const controller = await startController({
     ...flags,
+    installation,
     ...(leaderElect && { leaseNamespace: leaseNamespace ?? podNamespace() }),
     onLost: () => process.exit(1),
   });

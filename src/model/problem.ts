@@ -17,6 +17,7 @@ export const healingOf = {
   InvalidPath: "edit",
   ForbiddenPath: "edit",
   ForbiddenKind: "edit",
+  ForbiddenNamespace: "edit",
   InvalidTemplate: "edit",
   SourceNotFound: "event",
   KeyNotFound: "event",

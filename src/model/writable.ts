@@ -4,6 +4,7 @@ import { Problem } from "./problem.ts";
 
 const refusedGroups = new Map([
   ["rbac.authorization.k8s.io", "it decides who may do what"],
+  ["authorization.openshift.io", "it decides who may do what"],
   ["admissionregistration.k8s.io", "it decides what the API server lets in"],
   ["inlay.dev", "a binding may not change bindings"],
 ]);
@@ -36,6 +37,19 @@ export function assertWritablePath(path: FieldPath): void {
   if (below.length > 0) {
     const quoted = `metadata.${map}[${JSON.stringify([key, ...below].join("."))}]`;
     throw new Problem("InvalidPath", `${path} goes below a text; if the key has dots, quote it: ${quoted}`);
+  }
+}
+
+export const isWritableKind = (group: string, kind: string) => passes(() => assertWritableKind(group, kind));
+export const isWritablePath = (path: FieldPath) => passes(() => assertWritablePath(path));
+
+function passes(assert: () => void): boolean {
+  try {
+    assert();
+    return true;
+  } catch (error) {
+    if (error instanceof Problem) return false;
+    throw error;
   }
 }
 

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../model/binding.ts";
 import { describeObject } from "../model/kube-object.ts";
 import type { Overview, TargetOutcome } from "../model/outcome.ts";
+import type { Problem } from "../model/problem.ts";
 import { storedStatus } from "../model/status-records.ts";
 
 /** Longer messages are cut: a status is read by people. */
@@ -60,10 +61,17 @@ export function statusOf(
   };
 }
 
-/** The status of a binding that is suspended: what is recorded stays. */
-export function suspendedStatus(binding: SecretBinding, now: Date): Status {
-  const message = "spec.suspend is true, so nothing is written or released; set it to false to catch up";
-  const verdict: Verdict = { ready: "Unknown", reason: "Suspended", message };
+export const SUSPENDED: Verdict = {
+  ready: "Unknown",
+  reason: "Suspended",
+  message: "spec.suspend is true, so nothing is written or released; set it to false to catch up",
+};
+
+/** Of a binding that is not acted upon at all. */
+export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
+
+/** The status of a binding that is not acted upon: what is recorded stays. */
+export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date): Status {
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,

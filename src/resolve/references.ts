@@ -2,6 +2,7 @@
 import type { Discovery } from "../kube/discovery.ts";
 import { attempt, kindNotFound } from "../kube/refusal.ts";
 import {
+  manifestOf,
   onReleaseOf,
   type SecretBinding,
   type Source,
@@ -10,6 +11,7 @@ import {
   type TargetStatus,
 } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
+import { type Installation, SOME_NAMESPACE, type Where, whereOf } from "../model/installation.ts";
 import { apiVersionOf, idOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
@@ -36,7 +38,11 @@ const CONFIG_MAPS = core("configmaps", "ConfigMap");
 export const SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount");
 export const NAMESPACES: Resource = { ...core("namespaces", "Namespace"), namespaced: false, hasStatus: true };
 
-export async function resolveReferences(binding: SecretBinding, discovery: Discovery): Promise<References> {
+export async function resolveReferences(
+  binding: SecretBinding,
+  discovery: Discovery,
+  installation: Installation,
+): Promise<References> {
   const namespace = binding.metadata.namespace as string;
   const sources = await Promise.all(
     binding.spec.sources.map(
@@ -46,7 +52,7 @@ export async function resolveReferences(binding: SecretBinding, discovery: Disco
   const targets = await Promise.all(
     binding.spec.targets.map(async (target) => ({
       target,
-      at: await attempt(resolveTarget(target, namespace, discovery)),
+      at: await attempt(resolveTarget(target, namespace, discovery, installation)),
     })),
   );
   return {
@@ -95,10 +101,16 @@ async function resolveSource(source: Source, namespace: string, discovery: Disco
   return { resource, name, ...(resource.namespaced && { namespace }) };
 }
 
-async function resolveTarget(target: Target, own: string, discovery: Discovery): Promise<ObjectRef | Selection> {
+async function resolveTarget(
+  target: Target,
+  own: string,
+  discovery: Discovery,
+  installation: Installation,
+): Promise<ObjectRef | Selection> {
   const { group } = parseApiVersion(target.apiVersion);
   assertWritableKind(group, target.kind);
-  for (const { path } of target.fields) assertReadablePath(group, target.kind, FieldPath.parse(path));
+  const paths = target.fields.map(({ path }) => FieldPath.parse(path));
+  for (const path of paths) assertReadablePath(group, target.kind, path);
   const resource = await discovery.byKind(target.apiVersion, target.kind);
   if (resource === undefined) throw kindNotFound(target.apiVersion, target.kind);
   if (!resource.namespaced && target.namespace !== undefined) {
@@ -107,8 +119,15 @@ async function resolveTarget(target: Target, own: string, discovery: Discovery):
       `the target ${target.kind} ${target.name ?? ""} belongs to the cluster; leave its namespace out`,
     );
   }
-  if (selects(target) || target.name === undefined) return selectionOf(target, resource, own);
-  return { resource, name: target.name, ...(resource.namespaced && { namespace: target.namespace ?? own }) };
+  const writes = { paths, manifest: manifestOf(target) };
+  const refusedIn = (where: Where) => installation.refusal(resource, where, writes);
+  const namespace = resource.namespaced ? (target.namespace ?? own) : undefined;
+  const where = target.namespaceSelector ? SOME_NAMESPACE : whereOf(resource, namespace, target.name);
+  const selection =
+    selects(target) || target.name === undefined ? { ...selectionOf(target, resource, own), refusedIn } : undefined;
+  const refused = refusedIn(where);
+  if (refused !== undefined) throw refused;
+  return selection ?? { resource, name: target.name as string, ...(namespace !== undefined && { namespace }) };
 }
 
 export const isSelection = (at: ObjectRef | Selection | Problem): at is Selection => "objects" in at;

@@ -4,6 +4,7 @@
  */
 import type { Target } from "../model/binding.ts";
 import { isGlob } from "../model/glob.ts";
+import type { Where } from "../model/installation.ts";
 import type { Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 
@@ -19,6 +20,8 @@ export interface Selection {
   objects: string | Choice;
   /** Those that are listed (the one of a kind of the cluster is undefined), or all that match. */
   namespaces: readonly (string | undefined)[] | Choice;
+  /** Why the installation lets nothing of it be written there. */
+  refusedIn(where: Where): Problem | undefined;
 }
 
 type Selector = NonNullable<Target["selector"]>;
@@ -28,7 +31,7 @@ export const selects = (target: Target): boolean =>
   target.selector !== undefined || target.namespaceSelector !== undefined;
 
 /** Throws Problem("InvalidBinding") when namespaces are selected for a kind that has none. */
-export function selectionOf(target: Target, resource: Resource, own: string): Selection {
+export function selectionOf(target: Target, resource: Resource, own: string): Omit<Selection, "refusedIn"> {
   const { namespaceSelector } = target;
   if (!resource.namespaced && namespaceSelector !== undefined) {
     throw new Problem(

@@ -18,6 +18,8 @@ import {
   ownRules,
   specOf,
 } from "../controller/made.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
 import { fieldsOf, newTeam, type Team } from "../controller/team.ts";
 
 const clusterThing: Kind = {
@@ -147,13 +149,32 @@ describe("the rights to make an object", () => {
     assert.equal(await team.api.find(team.harborPath()), undefined);
   });
 
-  it("are not there for kinds that no binding may write", async () => {
-    const team = await newMaker();
-    await team.secret("bucket", { accessKeyID: "x" });
-    const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", name: "mine" };
-    await team.bind("role", specOf({ ...role, create: { manifest: { rules: [] } } }));
-    await team.until("role", "ForbiddenKind");
-  });
+  for (const [apiVersion, kind, resource] of [
+    ["rbac.authorization.k8s.io/v1", "Role", "roles"],
+    ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"],
+    ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"],
+    ["inlay.dev/v1alpha1", "SecretBinding", "secretbindings"],
+  ] as const) {
+    it(`are of no use to make a ${kind}, which no binding may write`, async () => {
+      const team = await newMaker();
+      const group = apiVersion.split("/")[0] as string;
+      await team.grantInCluster([{ apiGroups: [group], resources: ["*"], verbs: ["*"] }]);
+      await team.secret("bucket", { accessKeyID: secretText("access") });
+      const mark = await auditLog().mark();
+      const namespaceSelector = { names: [team.namespace] };
+      const target = { apiVersion, kind, name: "mine", create: { manifest: {} } };
+      await team.bind("one", specOf(target));
+      await team.until("one", "ForbiddenKind");
+      if (resource === "roles" || resource === "secretbindings") {
+        await team.bind("many", specOf({ ...target, namespaceSelector }));
+        await team.until("many", "ForbiddenKind");
+      }
+      const asked = (await requestsFor(team, mark)).filter(
+        ({ as, resource: of }) => as && of === `${group}/${resource}`,
+      );
+      assert.deepEqual(asked, []);
+    });
+  }
 });
 
 /** Runs the commands that a message names, as an admin. */
@@ -179,6 +200,11 @@ describe("a manifest", () => {
       "InvalidBinding",
       { ...manifest(), metadata: { finalizers: ["example.com/x"] } },
       /labels and annotations, and no finalizers/,
+    ],
+    "an owner": [
+      "InvalidBinding",
+      { ...manifest(), metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] } },
+      /labels and annotations, and no ownerReferences/,
     ],
     "a label of Inlay's own": [
       "InvalidBinding",

@@ -23,9 +23,11 @@ const named = (name: string) => ({
   target: { apiVersion: "v1", kind: "ConfigMap", name, fields: [] } as unknown as Target,
   at: { resource, namespace: "team", name } as ObjectRef | Selection,
 });
+const refused = new Problem("ForbiddenNamespace", "closed");
+const refusedIn = (where: unknown) => (String(where).startsWith("closed") ? refused : undefined);
 const selected = (labels: string, namespaces: readonly string[] = ["team"]) => ({
   target: { apiVersion: "v1", kind: "ConfigMap", selector: {}, fields: [] } as unknown as Target,
-  at: { resource, objects: { names: undefined, labels }, namespaces } as ObjectRef | Selection,
+  at: { resource, objects: { names: undefined, labels }, namespaces, refusedIn } as ObjectRef | Selection,
 });
 
 /** Streams that show these names for each label selector; one is refused where they are `undefined`. */
@@ -70,5 +72,34 @@ describe("the objects of targets", () => {
   it("may be fewer if their names are long: the record of all has to have room", () => {
     const { members, unknown } = found([selected("a")], { a: many(4_000, "x".repeat(240)) });
     assert.deepEqual([members.length, unknown[0]?.problem.reason], [0, "InvalidBinding"]);
+  });
+
+  it("are none where the installation closes a namespace, which is not watched, and is said", () => {
+    const { members, closed, unknown, notes, dependencies } = found([selected("a", ["closed-0", "team"])], {
+      a: ["x"],
+    });
+    assert.deepEqual(
+      members.map(({ ref }) => ref),
+      [{ resource, namespace: "team", name: "x" }],
+    );
+    assert.deepEqual([closed.map(({ namespace }) => namespace), unknown, dependencies.length], [["closed-0"], [], 1]);
+    assert.deepEqual(notes, ["spec.targets[0] leaves out closed-0, where the installation lets it write nothing"]);
+    const many = found([selected("a", ["closed-0", "closed-1", "closed-2", "closed-3", "closed-4"])], {});
+    assert.match(many.notes.join(), /leaves out closed-0, closed-1, closed-2 and 2 more,/);
+  });
+
+  it("are not the Namespaces that it closes", () => {
+    const namespaces = { ...resource, kind: "Namespace", plural: "namespaces", namespaced: false };
+    const target = { apiVersion: "v1", kind: "Namespace", selector: {}, fields: [] } as unknown as Target;
+    const at = { resource: namespaces, objects: { names: undefined, labels: "a" }, namespaces: [undefined], refusedIn };
+    const { members, closed } = found([{ target, at }], { a: ["closed-0", "team"] });
+    assert.deepEqual(
+      members.map(({ ref }) => ref),
+      [{ resource: namespaces, name: "team" }],
+    );
+    assert.deepEqual(
+      closed.map(({ name }) => name),
+      ["closed-0"],
+    );
   });
 });

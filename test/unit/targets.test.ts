@@ -39,7 +39,11 @@ function of(targets: TargetStatus[], members: { target: Target; ref: ObjectRef |
     spec: { sources: [], targets: [], defaults: {}, serviceAccountName: "inlay" },
     status: { targets },
   } as unknown as SecretBinding;
-  return targetsOf(binding, { members: members.map((each) => ({ ...each, selected: false })), unknown: [] });
+  return targetsOf(binding, {
+    members: members.map((each) => ({ ...each, selected: false })),
+    unknown: [],
+    closed: [],
+  });
 }
 
 describe("a target's record", () => {

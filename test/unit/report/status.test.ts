@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { SecretBinding, Status, TargetStatus } from "../../../src/model/binding.ts";
 import type { TargetOutcome } from "../../../src/model/outcome.ts";
 import { healingOf, Problem, type Reason } from "../../../src/model/problem.ts";
-import { isSameStatus, judge, statusOf, suspendedStatus, withRecords } from "../../../src/report/status.ts";
+import { heldStatus, isSameStatus, judge, SUSPENDED, statusOf, withRecords } from "../../../src/report/status.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-01-02T04:00:00.000Z");
@@ -97,7 +97,7 @@ describe("a status", () => {
 
   it("is neither ready nor not while the binding is suspended, and keeps its records", () => {
     const before = statusOf(binding(), [synced("a")], [], NOW);
-    const { conditions, targets, synced: count } = suspendedStatus(binding(before), NOW);
+    const { conditions, targets, synced: count } = heldStatus(binding(before), SUSPENDED, NOW);
     assert.deepEqual([conditions?.[0]?.status, conditions?.[0]?.reason], ["Unknown", "Suspended"]);
     assert.deepEqual({ targets, count }, { targets: before.targets, count: before.synced });
   });

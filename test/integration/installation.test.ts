@@ -1,0 +1,357 @@
+/** What whoever installed Inlay keeps from all bindings: closed namespaces, and what the configuration denies and allows. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "../controller/kinds.ts";
+import { CONTROLLER, requestsFor } from "../controller/requests.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { harborTarget, newTeam, type Team } from "../controller/team.ts";
+
+const SYSTEM = ["kube-system", "inlay-system"];
+const everything = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
+const sources = [{ secret: { name: "bucket" } }];
+const secretPath = (namespace: string, name = "bucket") => `/api/v1/namespaces/${namespace}/secrets/${name}`;
+const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
+
+/** A team whose account may do everything everywhere: what keeps it from anything is Inlay. */
+async function newAlmighty(options: { controller?: boolean } = {}): Promise<{ team: Team; value: string }> {
+  const team = await newTeam(options);
+  await team.grantInCluster(everything);
+  const value = secretText("access");
+  await team.secret("bucket", { accessKeyID: value });
+  return { team, value };
+}
+
+/** A copy of the Secret, with a name that only this team uses. */
+const copyOf = (team: Team, where: object, more: object = {}) => ({
+  sources,
+  targets: [
+    {
+      apiVersion: "v1",
+      kind: "Secret",
+      name: `copy-${team.namespace}`,
+      ...where,
+      create: { manifest: {} },
+      fields: [{ path: "data", from: { source: "bucket" } }],
+      ...more,
+    },
+  ],
+});
+const findCopy = (team: Team, namespace: string) => team.api.find(secretPath(namespace, `copy-${team.namespace}`));
+
+/** An access key for the HarborCluster `harbor`, with another field beside it. */
+const withField = (path: string, template: string) => ({
+  sources,
+  targets: [
+    harborTarget({}, { fields: [{ path, template }] }),
+    harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, { name: "other" }),
+  ],
+});
+
+let places = 0;
+/** Makes a namespace of a test's own. */
+async function newPlace(team: Team, prefix: string, labels: object = {}): Promise<string> {
+  const name = `${prefix}-${++places}-${team.namespace}`;
+  await team.api.create("/api/v1/namespaces", { metadata: { name, labels } });
+  return name;
+}
+
+async function inStep(team: Team, namespace: string): Promise<void> {
+  await eventually(async () => {
+    const source = await team.api.get(secretPath(team.namespace));
+    assert.deepEqual((await findCopy(team, namespace))?.data, source.data);
+  });
+}
+
+describe("kube-system and Inlay's own namespace", () => {
+  for (const namespace of SYSTEM) {
+    it(`are no place to write: ${namespace} is neither written nor looked at`, async () => {
+      const { team } = await newAlmighty();
+      const mark = await auditLog().mark();
+      const configMap = { apiVersion: "v1", kind: "ConfigMap", name: "inlay-controller", namespace };
+      const fields = [{ path: 'data["config.yaml"]', from: { source: "bucket", key: "accessKeyID" } }];
+      await team.bind("into", { sources, targets: [{ ...configMap, fields }] });
+      await team.bind("copy", copyOf(team, { namespace }));
+      await team.bind("all", {
+        sources,
+        targets: [{ ...configMap, name: undefined, selector: { names: ["*"] }, fields }],
+      });
+      for (const name of ["into", "copy", "all"]) {
+        const message = messageOf(await team.until(name, "ForbiddenNamespace"));
+        assert.match(message, new RegExp(`in the namespace ${namespace} .*openNamespaces`));
+      }
+      const asked = (await requestsFor(team, mark)).filter(({ as, uri }) => as && uri.includes(`/${namespace}/`));
+      assert.deepEqual(asked, []);
+      assert.equal(await findCopy(team, namespace), undefined);
+    });
+
+    it(`are no place to stand: a binding in ${namespace} does nothing, and its account is not acted as`, async () => {
+      const { team } = await newAlmighty();
+      await team.harbor();
+      const name = `stands-${team.namespace}`;
+      const account = `system:serviceaccount:${namespace}:inlay`;
+      const at = (plural: string) => `/api/v1/namespaces/${namespace}/${plural}`;
+      if (!(await team.api.find(`${at("serviceaccounts")}/inlay`))) {
+        await team.api.create(at("serviceaccounts"), { metadata: { name: "inlay" } });
+      }
+      await team.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+        metadata: { name },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+        subjects: [{ kind: "ServiceAccount", name: "inlay", namespace }],
+      });
+      await team.api.create(at("secrets"), { metadata: { name }, stringData: { accessKeyID: secretText("system") } });
+      const mark = await auditLog().mark();
+      const bindings = `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings`;
+      await team.api.create(bindings, {
+        apiVersion: "inlay.dev/v1alpha1",
+        kind: "SecretBinding",
+        metadata: { name },
+        spec: {
+          sources: [{ secret: { name } }],
+          targets: [
+            harborTarget({ accesskey: { from: { source: name, key: "accessKeyID" } } }, { namespace: team.namespace }),
+          ],
+        },
+      });
+      await eventually(async () => {
+        const { status } = await team.api.get(`${bindings}/${name}`);
+        assert.equal(status?.conditions[0].reason, "ForbiddenNamespace");
+      });
+      // A younger one is not kept from what that names.
+      await team.bind("mine", {
+        sources,
+        targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } })],
+      });
+      await team.until("mine", "Synced");
+      await requestsFor(team, mark);
+      const asked = (await auditLog().since(mark)).filter(({ user, as }) => user === CONTROLLER && as === account);
+      assert.deepEqual(asked, []);
+      await team.api.delete(`${bindings}/${name}`);
+      await team.untilGone(`${bindings}/${name}`);
+    });
+  }
+
+  it("are left out where a selector matches them, which is said, and the others are written", async () => {
+    const { team } = await newAlmighty();
+    const key = "kubernetes.io/metadata.name";
+    const values = [...SYSTEM, team.namespace];
+    await team.bind(
+      "labels",
+      copyOf(team, { namespaceSelector: { matchExpressions: [{ key, operator: "In", values }] } }),
+    );
+    const binding = await team.until("labels", "Synced");
+    assert.equal(binding.status.synced, "1/1");
+    assert.match(messageOf(binding), /spec\.targets\[0\] leaves out inlay-system, kube-system, where the installation/);
+    await inStep(team, team.namespace);
+    await team.bind("names", copyOf(team, { name: `other-${team.namespace}`, namespaceSelector: { names: SYSTEM } }));
+    assert.match(messageOf(await team.until("names", "Synced")), /there is nothing to write to; .* leaves out /);
+    for (const namespace of SYSTEM) assert.equal(await findCopy(team, namespace), undefined);
+  });
+
+  it("keep their labels: the Namespaces themselves are left out too", async () => {
+    const { team, value } = await newAlmighty();
+    const own = await newPlace(team, "labelled", { own: team.namespace });
+    const fields = [
+      { path: 'metadata.annotations["example.com/key"]', from: { source: "bucket", key: "accessKeyID" } },
+    ];
+    const target = { apiVersion: "v1", kind: "Namespace", fields };
+    await team.bind("named", { sources, targets: [{ ...target, name: "kube-system" }] });
+    await team.until("named", "ForbiddenNamespace");
+    await team.bind("selected", { sources, targets: [{ ...target, selector: { names: [own, "kube-s*"] } }] });
+    assert.match(messageOf(await team.until("selected", "Synced")), /leaves out kube-system, where/);
+    const annotation = async (name: string) =>
+      (await team.api.get(`/api/v1/namespaces/${name}`)).metadata.annotations?.["example.com/key"];
+    assert.deepEqual([await annotation(own), await annotation("kube-system")], [value, undefined]);
+  });
+});
+
+/** Writes a file of its own. */
+async function configuration(text: string): Promise<string> {
+  const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
+  await writeFile(file, `apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n${text}\n`);
+  return file;
+}
+
+describe("the configuration of an installation", function () {
+  this.timeout("1m");
+  let controller: ControllerProcess | undefined;
+
+  beforeEach(() => stopSharedController());
+  afterEach(async () => {
+    await controller?.stop();
+    assert.deepEqual(foundIn(controller?.output ?? ""), []);
+    controller = undefined;
+  });
+
+  async function configured(text: string): Promise<ControllerProcess> {
+    controller = new ControllerProcess(controlPlane(), "--config", await configuration(text));
+    return controller;
+  }
+
+  it("keeps from namespaces what it denies; what stands there from before stays, and goes with its binding", async () => {
+    const { team, value } = await newAlmighty();
+    const labels = { audited: team.namespace };
+    const [closed, open] = [await newPlace(team, "audit", labels), await newPlace(team, "open", labels)];
+    await team.bind("named", copyOf(team, { namespace: closed, name: "named" }));
+    await team.bind("selected", copyOf(team, { namespaceSelector: { matchLabels: labels } }));
+    for (const name of ["named", "selected"]) await team.until(name, "Synced");
+    await team.controller.stop();
+    await (
+      await configured("targets: { deny: [{ namespaces: ['audit-*'], message: those are the auditors' }] }")
+    ).start();
+    await team.secret("bucket", { accessKeyID: secretText("rotated") });
+    assert.match(
+      messageOf(await team.until("named", "ForbiddenNamespace")),
+      /\(targets\.deny\[0\]\); those are the aud/,
+    );
+    const { status } = await team.until("selected", "ForbiddenNamespace");
+    assert.equal(status.synced, "1/2");
+    await inStep(team, open);
+    const stands = async (name: string) => (await team.api.find(secretPath(closed, name)))?.data.accessKeyID;
+    const before = Buffer.from(value).toString("base64");
+    for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await stands(name), before);
+    await team.bind("late", copyOf(team, { name: "late", namespaceSelector: { matchLabels: labels } }));
+    assert.match(messageOf(await team.until("late", "Synced")), new RegExp(`leaves out ${closed}, where`));
+    assert.equal(await stands("late"), undefined);
+    for (const name of ["named", "selected"]) await team.unbind(name);
+    for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await stands(name), undefined);
+  });
+
+  it("keeps from kinds and paths what it denies, in manifests too, and goes on elsewhere", async () => {
+    const { team, value } = await newAlmighty({ controller: false });
+    const own = `namespaces: ['${team.namespace}']`;
+    await (
+      await configured(`
+targets:
+  deny:
+    - { apiGroups: [goharbor.io], kinds: ["Harbor*"], ${own}, paths: [spec.externalURL] }
+    - { apiGroups: [""], kinds: [ConfigMap], ${own} }
+`)
+    ).start();
+    await team.harbor();
+    await team.harbor("other");
+    const rotate = "https://{{bucket.accessKeyID}}.example.com";
+    await team.bind("path", withField("spec.externalURL", rotate));
+    assert.match(
+      messageOf(await team.until("path", "ForbiddenPath")),
+      /denies writing spec\.externalURL of HarborCluster/,
+    );
+    assert.equal((await team.s3("other")).accesskey, value);
+    await team.bind("around", withField("spec", "{}"));
+    await team.until("around", "ForbiddenPath");
+    const manifest = { spec: { externalURL: "https://x" } };
+    await team.bind("made", {
+      sources,
+      targets: [harborTarget({}, { name: "made", fields: [], create: { manifest } })],
+    });
+    await team.until("made", "ForbiddenPath");
+    assert.equal(await team.api.find(team.harborPath("made")), undefined);
+    const configMap = { apiVersion: "v1", kind: "ConfigMap", name: "x", create: { manifest: {} }, fields: [] };
+    await team.bind("kind", { sources, targets: [configMap] });
+    await team.until("kind", "ForbiddenNamespace");
+    assert.equal((await team.api.get(team.harborPath())).spec.externalURL, "https://harbor.example.com");
+  });
+
+  it("releases what it denies since, where the field is taken out of the binding", async () => {
+    const { team, value } = await newAlmighty();
+    await team.harbor();
+    await team.harbor("other");
+    const spec = withField('metadata.annotations["example.com/key"]', "{{bucket.accessKeyID}}");
+    await team.bind("harbor-s3", { ...spec, defaults: { onRelease: "Remove" } });
+    await team.until("harbor-s3", "Synced");
+    await team.controller.stop();
+    await (
+      await configured(`targets: { deny: [{ namespaces: ['${team.namespace}'], paths: [metadata.annotations] }] }`)
+    ).start();
+    await team.until("harbor-s3", "ForbiddenPath");
+    const annotation = async () => (await team.api.get(team.harborPath())).metadata.annotations?.["example.com/key"];
+    assert.equal(await annotation(), value);
+    await team.rebind("harbor-s3", { targets: spec.targets.slice(1) });
+    await team.until("harbor-s3", "Synced");
+    assert.equal(await annotation(), undefined);
+  });
+
+  it("allows nothing else where it says what it allows", async () => {
+    const kind: Kind = {
+      group: "installation.example.com",
+      kind: "Setting",
+      plural: "settings",
+      scope: "Cluster",
+      spec: { type: "object", properties: { value: { type: "string" } } },
+    };
+    const { team, value } = await newAlmighty({ controller: false });
+    await installKind(team.api, kind);
+    await createObject(team.api, kind, "one", {});
+    // All that is in a namespace.
+    await (await configured("targets: { allow: [{ namespaces: ['*'] }] }")).start();
+    await team.harbor("other");
+    const fields = [{ path: "spec.value", from: { source: "bucket", key: "accessKeyID" } }];
+    const setting = { apiVersion: apiVersionOf(kind), kind: kind.kind, fields };
+    const { targets } = withField("spec.version", "x");
+    await team.bind("named", { sources, targets: [{ ...setting, name: "one" }, targets[1]] });
+    const binding = await team.until("named", "ForbiddenNamespace");
+    assert.match(messageOf(binding), /does not allow writing Setting of installation\.example\.com \(targets\.allow\)/);
+    assert.equal((await team.s3("other")).accesskey, value);
+    await team.bind("selected", { sources, targets: [{ ...setting, selector: { names: ["*"] } }] });
+    await team.until("selected", "ForbiddenNamespace");
+    assert.equal((await team.api.get(objectPath(kind, undefined, "one"))).spec.value, undefined);
+  });
+
+  it("opens kube-system to those who have rights there", async () => {
+    const { team } = await newAlmighty({ controller: false });
+    await (await configured("openNamespaces: [kube-system]")).start();
+    await team.bind("copy", copyOf(team, { namespace: "kube-system" }));
+    await team.until("copy", "Synced");
+    await inStep(team, "kube-system");
+    await team.bind("own", copyOf(team, { namespace: "inlay-system" }));
+    await team.until("own", "ForbiddenNamespace");
+    await team.unbind("copy");
+    assert.equal(await findCopy(team, "kube-system"), undefined);
+  });
+
+  it("that has a mistake ends the controller at once, with what it is", async () => {
+    const file = await configuration("targets: { deny: [{ kind: [Pod] }] }");
+    const inlay = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+    const args = [inlay, "controller", "--kubeconfig", controlPlane().kubeconfigFile, "--config", file];
+    await assert.rejects(promisify(execFile)(process.execPath, args), {
+      code: 1,
+      stderr:
+        /^the configuration \S+config\.yaml can't be used: targets\.deny\[0\]\.kind: there is no such field; did you/,
+    });
+  });
+});
+
+describe("a status that somebody forged", () => {
+  it("steers no release to what no binding may write", async () => {
+    const { team } = await newAlmighty();
+    await team.boundHarbor({ onRelease: "Remove" });
+    const name = `forged-${team.namespace}`;
+    const clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    const role = await team.api.create(clusterRoles, {
+      metadata: { name, labels: { "inlay.dev/created-by": (await team.binding("harbor-s3")).metadata.uid } },
+      rules: [],
+    });
+    const harbor = await team.api.merge(team.harborPath(), { metadata: { finalizers: ["example.com/mine"] } });
+    await team.controller.stop();
+    const { status } = await team.binding("harbor-s3");
+    const forged = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", name, uid: role.metadata.uid };
+    const targets = [
+      { ...status.targets[0], paths: [...status.targets[0].paths, "metadata.finalizers"] },
+      { ...forged, reason: "Synced", created: true, onRelease: "Remove" },
+      { ...forged, reason: "Synced", paths: ["rules"], onRelease: "Remove" },
+    ];
+    await team.api.merge(`${team.bindingPath("harbor-s3")}/status`, { status: { ...status, targets } });
+    await team.controller.start();
+    await team.unbind("harbor-s3");
+    assert.deepEqual(await team.api.get(`${clusterRoles}/${name}`), role);
+    assert.equal((await team.s3()).accesskey, undefined);
+    assert.deepEqual((await team.api.get(team.harborPath())).metadata.finalizers, harbor.metadata.finalizers);
+  });
+});

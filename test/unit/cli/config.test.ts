@@ -1,0 +1,94 @@
+/** The configuration file of an installation: what it may say, and what is said of a mistake in it. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { installationOf, loadInstallation } from "../../../src/cli/config.ts";
+
+const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
+const of = (text: string) => installationOf(HEAD + text, "inlay-system");
+const harbor = { group: "goharbor.io", kind: "HarborCluster" };
+const none = { paths: [] };
+const root = join(import.meta.dirname, "..", "..", "..");
+
+describe("the configuration of an installation", () => {
+  it("may say nothing, and be none", () => {
+    for (const installation of [of(""), of("targets: {}"), loadInstallation(undefined, "inlay-system")]) {
+      assert.equal(installation.refusal(harbor, "team", none), undefined);
+      assert.ok(installation.closedNamespace("kube-system") && installation.closedNamespace("inlay-system"));
+      assert.equal(installation.requires("ReadableCopies"), false);
+    }
+  });
+
+  it("says what is open, denied, allowed and to be acknowledged", () => {
+    const installation = of(`
+openNamespaces: [kube-system]
+targets:
+  deny:
+    - { apiGroups: [apps], message: not those }
+  allow:
+    - { namespaces: ["team-*"], paths: [spec] }
+requireAcknowledgement: [ReadableCopies]
+`);
+    assert.equal(installation.closedNamespace("kube-system"), undefined);
+    const deployment = { group: "apps", kind: "Deployment" };
+    assert.match(installation.refusal(deployment, "team-a", none)?.message ?? "", /not those/);
+    assert.equal(installation.refusal(harbor, "team-a", none), undefined);
+    assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
+    assert.ok(installation.requires("ReadableCopies"));
+  });
+
+  const mistakes: [text: string, says: RegExp][] = [
+    ["target: {}", /^target: there is no such field; did you mean targets\? the configuration has targets, /],
+    ["targets: { denied: [] }", /^targets\.denied: there is no such field; targets has deny, allow$/],
+    ["targets: { deny: [{ kind: [Pod] }] }", /^targets\.deny\[0\]\.kind: there is no such field; did you mean kinds\?/],
+    ["targets: { allow: [{ message: x, kinds: [Pod] }] }", /^targets\.allow\[0\]\.message: there is no such field/],
+    ["targets: { deny: [{}] }", /^targets\.deny\[0\]: a rule has at least one of apiGroups, kinds, namespaces, paths$/],
+    ["targets: { deny: [{ message: x }] }", /a rule has at least one of/],
+    ["targets: { deny: [{ kinds: [] }] }", /^targets\.deny\[0\]\.kinds: is empty/],
+    ["targets: { deny: [{ kinds: Pod }] }", /^targets\.deny\[0\]\.kinds: must be a list$/],
+    ["targets: { deny: [{ kinds: [1] }] }", /^targets\.deny\[0\]\.kinds\[0\]: must be a text$/],
+    ["targets: { deny: [{ paths: ['spec..a'] }] }", /^targets\.deny\[0\]\.paths\[0\]: path spec\.\.a, column 6: /],
+    ["targets: { deny: [{ kinds: [Pod], message: 7 }] }", /^targets\.deny\[0\]\.message: must be a text$/],
+    ["targets: { deny: {} }", /^targets\.deny: must be a list$/],
+    ["targets: { allow: [] }", /^targets\.allow: is empty, so nothing is allowed, or all is/],
+    ["targets: { allow: }", /^targets\.allow: must be a list$/],
+    ["targets:", /^targets: must be an object$/],
+    ["targets: [deny]", /^targets: must be an object$/],
+    ["openNamespaces: kube-system", /^openNamespaces: must be a list$/],
+    ["openNamespaces: [default]", /^openNamespaces: default is not closed/],
+    ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
+    ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
+    ["openNamespaces: []\nopenNamespaces: []", /unique/],
+    ["openNamespaces: [", /line 3/],
+  ];
+  for (const [text, says] of mistakes) {
+    it(`may not be ${text}`, () => assert.throws(() => of(text), { message: says }));
+  }
+
+  it("is of its own kind and version", () => {
+    for (const text of ["", "[]", "text"]) assert.throws(() => installationOf(text, "x"), /must be an object/);
+    assert.throws(() => installationOf("kind: ControllerConfiguration", "x"), /apiVersion: must be config\.inlay\.dev/);
+    assert.throws(() => installationOf("apiVersion: config.inlay.dev/v1alpha1\nkind: Pod", "x"), /kind: must be Contr/);
+  });
+
+  it("is named where it can't be read", () => {
+    assert.throws(
+      () => loadInstallation("/nowhere/config.yaml", "x"),
+      /the configuration \/nowhere\/config\.yaml can't be/,
+    );
+  });
+
+  it("is that of deploy/manifests by default, and as docs/operations.md shows every field of it", async () => {
+    const shipped = await readFile(join(root, "deploy", "manifests", "35-config.yaml"), "utf8");
+    const [configMap] = parseAllDocuments(shipped).map((each) => each.toJS());
+    installationOf(configMap.data["config.yaml"], "inlay-system");
+    const page = await readFile(join(root, "docs", "operations.md"), "utf8");
+    const [, example = ""] = /```yaml\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
+    const installation = installationOf(example, "inlay-system");
+    assert.ok(installation.requires("ReadableCopies"));
+    for (const field of ["openNamespaces", "deny", "allow", "apiGroups", "kinds", "namespaces", "paths", "message"]) {
+      assert.match(example, new RegExp(`\\b${field}:`));
+    }
+  });
+});
