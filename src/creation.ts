@@ -157,7 +157,8 @@ export async function syncWhole(run: Run, prepared: ReadyWhole, tries = TRIES): 
   const fight = `${binding.metadata.uid}/${ref.resource.group}/${where}`;
   const isOnce = modeOf(binding, wanted.target) === "Once";
   const said = () => ({
-    ...(isOnce ? { note: MADE_ONCE } : noteOf(plan)),
+    ...noteOf(plan),
+    ...(isOnce && { note: MADE_ONCE }),
     ...contended(
       run,
       fight,

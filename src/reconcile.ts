@@ -25,6 +25,7 @@ import { storedStatus } from "./model/status-records.ts";
 import type { Parts, Run } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
+import { newlyReadable } from "./report/readable.ts";
 import { heldStatus, isSameStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
@@ -138,6 +139,9 @@ export class Reconciler {
     const status = statusOf(binding, outcomes, left, new Date(), view);
     const reported = await this.#writeStatus(noted, status);
     this.#tell(binding, status);
+    for (const note of newlyReadable(binding, outcomes)) {
+      this.#parts.events.record(binding, { type: "Normal", reason: "ReadableCopies", action: "Sync", note });
+    }
     const kinds = [...outcomes, ...left].map(({ record, problem }) => ({ target: record, problem }));
     for (const { target, problem } of [...kinds, ...view.unknown]) {
       if (problem?.reason === "KindNotFound") discovery.forget(target.apiVersion);

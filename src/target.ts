@@ -15,6 +15,7 @@ import { contended } from "./fight.ts";
 import { attempt } from "./kube/refusal.ts";
 import {
   bindingKey,
+  type Field,
   manifestOf,
   modeOf,
   onConflictOf,
@@ -34,6 +35,7 @@ import type { LiveSource } from "./model/source-value.ts";
 import type { TargetShape } from "./model/target-shape.ts";
 import type { Run } from "./parts.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "./transform/plan.ts";
+import { notAcknowledged, readableCopies } from "./transform/readable-copies.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "./transform/schema-check.ts";
 import { shapeOf } from "./transform/target-shape.ts";
 import { pathsOf, releasePaths, withoutHoldings } from "./undo.ts";
@@ -134,7 +136,7 @@ async function examine(
   blocked: Problem | undefined,
 ): Promise<Examined> {
   const { parts, binding, identity, differ, seen } = run;
-  checkFields(target.fields, sources.keys());
+  const recipes = checkFields(target.fields, sources.keys());
   if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
@@ -143,8 +145,13 @@ async function examine(
   const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
   const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
-  const planned = planTarget(due, sources, schema && schemaIn(schema.root, schema.resolve));
-  const plan: Plan = kept === undefined ? planned : { ...planned, kept };
+  const schemaAt = schema && schemaIn(schema.root, schema.resolve);
+  const readable = readableCopies(binding, recipes, ref, schemaAt);
+  const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
+  if (readable && parts.installation.requires("ReadableCopies") && due.some(isNamed))
+    throw notAcknowledged(binding, readable);
+  const planned = planTarget(due, sources, schemaAt);
+  const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };
   // Sources of different states remove nothing either.
   if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;
   const left = target.create || once ? undefined : run.left(target, ref);

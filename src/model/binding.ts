@@ -26,6 +26,12 @@ export function sourceName(source: Source): string {
   return source.name ?? (source.secret ?? source.configMap ?? source.object).name;
 }
 
+/** The Secrets that a binding reads: where each stands, by the name of its source. */
+export function secretsOf({ metadata, spec }: SecretBinding): Map<string, string> {
+  const secrets = spec.sources.filter(({ secret }) => secret !== undefined);
+  return new Map(secrets.map((source) => [sourceName(source), metadata.namespace as string]));
+}
+
 /** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
 export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;

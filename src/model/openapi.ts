@@ -10,6 +10,7 @@ export interface OpenApiSchema {
   allOf?: OpenApiSchema[];
   anyOf?: OpenApiSchema[];
   oneOf?: OpenApiSchema[];
+  description?: string;
   type?: OpenApiType;
   format?: string;
   nullable?: boolean;

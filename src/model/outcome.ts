@@ -1,6 +1,7 @@
 /** What became of one target in one reconcile: the record for status, and what stood in the way. Types only. */
 import type { TargetStatus } from "./binding.ts";
 import type { ObjectRef, Version } from "./kube-object.ts";
+import type { ReadableCopies } from "./plan.ts";
 import type { Problem } from "./problem.ts";
 
 export interface TargetOutcome {
@@ -8,6 +9,8 @@ export interface TargetOutcome {
   problem?: Problem;
   /** What is to be known although all is well: which optional fields were left out. */
   note?: string;
+  /** Said in the note too; and by an event, when it begins. */
+  readable?: ReadableCopies;
   /**
    * The object as it stands now: the version that a write made, or that was read where there was nothing to write; and what
    * tells the values in it from others, where that suffices to write the next ones.

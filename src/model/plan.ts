@@ -21,10 +21,19 @@ export interface LeftOut {
   readonly why: MissingValue;
 }
 
+/** Fields in which more people can read a value of a Secret than in the Secret. */
+export interface ReadableCopies {
+  readonly paths: readonly string[];
+  /** Who can, and what to do; the same for all objects of the kind. */
+  readonly note: string;
+}
+
 /** All fields of one target, to be written in one request. */
 export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly leftOut: readonly LeftOut[];
   /** Of a target that is written once: the fields that were. Nobody asks what stands there now. */
   readonly kept?: readonly FieldPath[];
+  /** Unless the binding acknowledges them. */
+  readonly readable?: ReadableCopies;
 }

@@ -18,6 +18,7 @@ export const healingOf = {
   ForbiddenPath: "edit",
   ForbiddenKind: "edit",
   ForbiddenNamespace: "edit",
+  NotAcknowledged: "edit",
   InvalidTemplate: "edit",
   SourceNotFound: "event",
   KeyNotFound: "event",

@@ -20,6 +20,12 @@ export interface SecretBinding {
      */
     suspend?: boolean;
     /**
+     * What the author knows and means. ReadableCopies: values of Secrets are written where more people can read them than those who may read the Secret: into objects that are no Secrets, or into other namespaces. Unless it is said here, an event and the condition say so; an installation may refuse to write them before.
+     *
+     * @maxItems 8
+     */
+    acknowledge?: "ReadableCopies"[];
+    /**
      * The key of an annotation that all sources must carry with the same value; until they do, nothing is written. For values that belong together and stand in several objects, which can't be read at one moment.
      */
     requireSame?: string;

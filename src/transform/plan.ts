@@ -3,6 +3,7 @@ import type { Field } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
 import { parsePointer, pointAt } from "../model/json-pointer.ts";
 import type { JsonValue } from "../model/kube-object.ts";
+import type { TargetOutcome } from "../model/outcome.ts";
 import type { LeftOut, Plan, PlannedField } from "../model/plan.ts";
 import { MissingValue, Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
@@ -19,7 +20,7 @@ type From = NonNullable<Field["from"]>;
 type Made = Pick<PlannedField, "value" | "isBytes">;
 
 /** Makes one field's value of the sources it names, all of them read, and of what the schema says of its place. */
-interface Recipe {
+export interface Recipe {
   readonly path: FieldPath;
   readonly append: boolean;
   readonly references: readonly Reference[];
@@ -57,13 +58,14 @@ export function missingOf({ leftOut }: Plan): MissingValue | undefined {
 }
 
 /** What is to be known although all is well. */
-export function noteOf({ fields, leftOut, kept }: Plan): { note?: string } {
+export function noteOf({ fields, leftOut, kept, readable }: Plan): Pick<TargetOutcome, "note" | "readable"> {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
     ...(leftOut.length > 0 ? [`left out: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
     ...(kept && isWritten ? ["written once, and left alone from then on (mode: Once)"] : []),
+    ...(readable ? [readable.note] : []),
   ];
-  return notes.length === 0 ? {} : { note: notes.join("; ") };
+  return notes.length === 0 ? {} : { note: notes.join("; "), ...(readable && { readable }) };
 }
 
 /**

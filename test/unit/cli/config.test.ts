@@ -63,7 +63,7 @@ requireAcknowledgement: [ReadableCopies]
     ["openNamespaces: [", /line 3/],
   ];
   for (const [text, says] of mistakes) {
-    it(`may not be ${text}`, () => assert.throws(() => of(text), { message: says }));
+    it(`may not be ${text.replace("\n", ", ")}`, () => assert.throws(() => of(text), { message: says }));
   }
 
   it("is of its own kind and version", () => {

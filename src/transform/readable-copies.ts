@@ -1,0 +1,53 @@
+/**
+ * The fields of a target and the binding's Secrets come in; out goes in which of the fields more people can read a value of a
+ * Secret than in the Secret, and what to do about it. Pure.
+ */
+import { bindingKey, type SecretBinding, secretsOf } from "../model/binding.ts";
+import type { ObjectRef } from "../model/kube-object.ts";
+import type { ReadableCopies } from "../model/plan.ts";
+import { Problem } from "../model/problem.ts";
+import type { SchemaAt } from "./infer.ts";
+import type { Recipe } from "./plan.ts";
+import { secretReferenceFor } from "./secret-reference.ts";
+
+const MOST_PATHS = 3;
+
+/**
+ * Who may read an object is said by kind and namespace. So a Secret keeps a value as well as the Secret of the same namespace
+ * that it is from; no other object does, nor a Secret elsewhere. Undefined where there is none, or the binding says that it
+ * is meant.
+ */
+export function readableCopies(
+  binding: SecretBinding,
+  recipes: readonly Pick<Recipe, "path" | "references">[],
+  { resource, namespace }: Pick<ObjectRef, "resource" | "namespace">,
+  schemaAt: SchemaAt = () => undefined,
+): ReadableCopies | undefined {
+  if (binding.spec.acknowledge?.includes("ReadableCopies")) return undefined;
+  const secrets = secretsOf(binding);
+  const isSecret = resource.group === "" && resource.plural === "secrets";
+  const isReadable = ({ references }: Pick<Recipe, "references">) =>
+    references.some(({ source }) => secrets.has(source) && !(isSecret && secrets.get(source) === namespace));
+  const paths = recipes.filter(isReadable).map(({ path }) => path);
+  if (paths.length === 0) return undefined;
+  const reader = isSecret ? "the copy in its namespace" : `the ${resource.kind}`;
+  const instead = paths.flatMap((path) => {
+    const reference = secretReferenceFor(path, schemaAt);
+    return reference === undefined ? [] : [`${reference} takes a reference to a Secret instead of ${path}`];
+  });
+  const hint = instead.length === 0 ? "" : ` (${listed(instead)})`;
+  const note = `values of Secrets at ${listed(paths.map(String))} can be read by whoever may read ${reader}${hint}; spec.acknowledge: [ReadableCopies] says that it is meant`;
+  return { paths: paths.map(String), note };
+}
+
+/** Why nothing is written, where an installation wants it said first. */
+export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies): Problem {
+  const [namespace, name] = bindingKey(binding).split("/");
+  const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
+  return new Problem("NotAcknowledged", `${note}. The installation lets nothing be written before: ${patch}`);
+}
+
+function listed(texts: readonly string[]): string {
+  const more = texts.length - MOST_PATHS;
+  return `${texts.slice(0, MOST_PATHS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

@@ -1,0 +1,181 @@
+/** Values of Secrets that more people can read where they are written: said once, and refused where the installation asks. */
+import assert from "node:assert/strict";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { ALL } from "../controller/made.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
+
+const NOTE =
+  /; values of Secrets at spec\.storage\.spec\.s3\.accesskey can be read by whoever may read the HarborCluster; spec\.ack/;
+const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
+const told = async (team: Team, name: string) =>
+  (await team.events(name)).filter(({ reason }) => reason === "ReadableCopies");
+
+/** A copy of the Secret `bucket`, into a namespace. */
+const copyTo = (namespace: string, name = "copy") => ({
+  sources: [{ secret: { name: "bucket" } }],
+  targets: [
+    {
+      apiVersion: "v1",
+      kind: "Secret",
+      name,
+      namespace,
+      create: { manifest: {} },
+      fields: [{ path: "data", from: { source: "bucket" } }],
+    },
+  ],
+});
+
+describe("a value of a Secret", () => {
+  it("in what is no Secret is said once, by an event and the condition, which is Ready all the same", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    assert.match(messageOf(await team.until("harbor-s3", "Synced")), NOTE);
+    const [event] = await eventually(async () => {
+      const events = await told(team, "harbor-s3");
+      assert.equal(events.length, 1);
+      return events;
+    });
+    assert.equal(event?.type, "Normal");
+    assert.match(`; ${event?.note}`, NOTE);
+    for (const label of ["again", "and again"]) {
+      const value = secretText(label);
+      await team.secret("bucket", { accessKeyID: value });
+      await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+    }
+    await team.controller.stop();
+    await team.controller.start();
+    await team.harbor("other");
+    const other = harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, { name: "other" });
+    const { targets } = accessKeySpec() as { targets: object[] };
+    await team.rebind("harbor-s3", { targets: [...targets, other] });
+    await eventually(async () => assert.equal((await team.binding("harbor-s3")).status.synced, "2/2"));
+    // Events go out in their order, one behind the other.
+    await eventually(async () => {
+      const written = (await team.events("harbor-s3")).filter(({ note }) => note.includes("/other"));
+      assert.equal(written.length, 1);
+    });
+    assert.equal((await told(team, "harbor-s3")).length, 1);
+  });
+
+  it("is not said where the binding acknowledges it, nor of a ConfigMap's, nor in a Secret beside it", async () => {
+    const team = await newTeam({ rules: [...usualRules, { apiGroups: [""], resources: ["secrets"], verbs: ALL }] });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "place" }, data: { region: "eu" } });
+    await team.harbor();
+    await team.harbor("other");
+    await team.bind("acknowledged", { ...accessKeySpec(), acknowledge: ["ReadableCopies"] });
+    await team.bind("config-map", {
+      sources: [{ configMap: { name: "place" } }],
+      targets: [harborTarget({ region: { from: { source: "place", key: "region" } } }, { name: "other" })],
+      defaults: { onConflict: "Force" },
+    });
+    await team.bind("secret", copyTo(team.namespace));
+    for (const name of ["acknowledged", "config-map", "secret"]) {
+      assert.equal(messageOf(await team.until(name, "Synced")), "the target holds the current values");
+      assert.deepEqual(await told(team, name), []);
+    }
+  });
+
+  it("in a copy of the Secret in another namespace is said too", async () => {
+    const team = await newTeam();
+    const other = await newTeam();
+    await team.grant([{ apiGroups: [""], resources: ["secrets"], verbs: ALL }], {
+      namespace: other.namespace,
+      role: "copy",
+    });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.bind("copy", copyTo(other.namespace));
+    assert.match(
+      messageOf(await team.until("copy", "Synced")),
+      /at data can be read by whoever may read the copy in its/,
+    );
+    await eventually(async () => assert.equal((await told(team, "copy")).length, 1));
+  });
+
+  it("is told with the field that takes a reference to a Secret, where the schema has one", async () => {
+    const text = { type: "string" };
+    const reference = { type: "object", properties: { name: text, key: text } };
+    const kind: Kind = {
+      group: "sensitive.example.com",
+      kind: "Login",
+      plural: "logins",
+      spec: { type: "object", properties: { user: text, password: text, passwordSecretRef: reference } },
+    };
+    const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
+    await installKind(team.api, kind);
+    await createObject(team.api, kind, "one", {}, team.namespace);
+    const password = secretText("password");
+    await team.secret("bucket", { password });
+    const fields = [{ path: "spec.password", from: { source: "bucket", key: "password" } }];
+    await team.bind("login", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: apiVersionOf(kind), kind: kind.kind, name: "one", fields }],
+    });
+    const message = messageOf(await team.until("login", "Synced"));
+    assert.match(message, /\(spec\.passwordSecretRef takes a reference to a Secret instead of spec\.password\)/);
+    assert.equal((await team.api.get(objectPath(kind, team.namespace, "one"))).spec.password, password);
+  });
+});
+
+describe("an installation that requires the acknowledgement", function () {
+  this.timeout("1m");
+  let controller: ControllerProcess;
+
+  /** With what was bound before it came. */
+  async function start(): Promise<void> {
+    await stopSharedController();
+    const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
+    const head = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
+    await writeFile(file, `${head}requireAcknowledgement: [ReadableCopies]\n`);
+    controller = new ControllerProcess(controlPlane(), "--config", file);
+    await controller.start();
+  }
+  afterEach(() => controller.stop());
+
+  it("writes nothing before, says how to acknowledge, and then writes", async () => {
+    await start();
+    const team = await newTeam({ controller: false });
+    const value = secretText("access");
+    await team.secret("bucket", { accessKeyID: value });
+    await team.harbor();
+    await team.bind("harbor-s3", accessKeySpec());
+    const message = messageOf(await team.until("harbor-s3", "NotAcknowledged"));
+    assert.equal((await team.s3()).accesskey, undefined);
+    await paste(commandsIn(message));
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await team.s3()).accesskey, value);
+  });
+
+  it("leaves what was written before as it is, and lets it be taken out", async () => {
+    const team = await newTeam();
+    const value = await team.boundHarbor({ onRelease: "Remove" });
+    await start();
+    await team.until("harbor-s3", "NotAcknowledged");
+    await team.secret("bucket", { accessKeyID: secretText("rotated") });
+    await team.editS3({ region: "eu-north-1" });
+    await team.until("harbor-s3", "NotAcknowledged");
+    assert.equal((await team.s3()).accesskey, value);
+    await team.unbind("harbor-s3");
+    assert.equal((await team.s3()).accesskey, undefined);
+  });
+
+  it("asks nothing of a binding that writes into Secrets beside its own, or from ConfigMaps", async () => {
+    await start();
+    const team = await newTeam({
+      controller: false,
+      rules: [...usualRules, { apiGroups: [""], resources: ["secrets"], verbs: ALL }],
+    });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.bind("secret", copyTo(team.namespace));
+    await team.until("secret", "Synced");
+  });
+});

@@ -1,0 +1,80 @@
+/** Where more people can read a value of a Secret than in the Secret, and what is said of it. */
+import assert from "node:assert/strict";
+import type { Field, SecretBinding } from "../../../src/model/binding.ts";
+import { checkFields } from "../../../src/transform/plan.ts";
+import { notAcknowledged, readableCopies } from "../../../src/transform/readable-copies.ts";
+import { schemaIn } from "../../../src/transform/schema-check.ts";
+
+const binding = (acknowledge?: string[]) =>
+  ({
+    metadata: { namespace: "team", name: "b" },
+    spec: { sources: [{ secret: { name: "bucket" } }, { configMap: { name: "place" } }], acknowledge },
+  }) as unknown as SecretBinding;
+const kindOf = (group: string, kind: string, plural: string) => ({
+  resource: { group, version: "v1", kind, plural, namespaced: true, hasStatus: false },
+  namespace: "team",
+});
+const harbor = kindOf("goharbor.io", "HarborCluster", "harborclusters");
+const secret = kindOf("", "Secret", "secrets");
+const from = (path: string, source = "bucket"): object => ({ path, from: { source, key: "k" } });
+const template = (path: string, text: string): object => ({ path, template: text });
+
+function copies(fields: object[], at: typeof harbor = harbor, schema?: object) {
+  const recipes = checkFields(fields as Field[], ["bucket", "place"]);
+  return readableCopies(binding(), recipes, at, schema && schemaIn(schema, () => undefined));
+}
+const pathsOf = (...args: Parameters<typeof copies>) => copies(...args)?.paths;
+
+describe("a readable copy", () => {
+  it("is every field of what is no Secret into which a value of a Secret may go", () => {
+    const fields = [
+      from("spec.a"),
+      from("spec.b", "place"),
+      template("spec.c", "{{place.x}}{{#if bucket.x}}{{bucket.y}}{{/if}}"),
+      template("spec.d", "{{place.x}}"),
+    ];
+    assert.deepEqual(pathsOf(fields), ["spec.a", "spec.c"]);
+    assert.deepEqual(pathsOf(fields, kindOf("", "ConfigMap", "configmaps")), ["spec.a", "spec.c"]);
+    assert.deepEqual(pathsOf(fields, kindOf("example.com", "Secret", "secrets")), ["spec.a", "spec.c"]);
+    assert.equal(pathsOf([from("spec.b", "place")]), undefined);
+    assert.equal(pathsOf([]), undefined);
+  });
+
+  it("is in a Secret only where that stands in another namespace", () => {
+    assert.equal(pathsOf([from("data.a")], secret), undefined);
+    assert.deepEqual(pathsOf([from("data.a")], { ...secret, namespace: "other" }), ["data.a"]);
+    assert.equal(pathsOf([from("data.a", "place")], { ...secret, namespace: "other" }), undefined);
+  });
+
+  it("is said with who can read it and what else there is, and not with more than a few paths", () => {
+    assert.equal(
+      copies([from("spec.a")])?.note,
+      "values of Secrets at spec.a can be read by whoever may read the HarborCluster; spec.acknowledge: [ReadableCopies] says that it is meant",
+    );
+    const many = copies([1, 2, 3, 4, 5].map((n) => from(`spec.f${n}`)))?.note ?? "";
+    assert.match(many, /at spec\.f1, spec\.f2, spec\.f3 and 2 more can be read/);
+    assert.match(copies([from("data.a")], { ...secret, namespace: "other" })?.note ?? "", /the copy in its namespace;/);
+    const text = { type: "string" };
+    const spec = { type: "object", properties: { token: text, tokenSecretRef: { type: "object" }, host: text } };
+    const hinted = copies([from("spec.token"), from("spec.host")], harbor, { type: "object", properties: { spec } });
+    assert.match(
+      hinted?.note ?? "",
+      / \(spec\.tokenSecretRef takes a reference to a Secret instead of spec\.token\); /,
+    );
+  });
+
+  it("is none of which the binding says that it is meant", () => {
+    const recipes = checkFields([from("spec.a")] as Field[], ["bucket"]);
+    assert.ok(readableCopies(binding([]), recipes, harbor));
+    assert.equal(readableCopies(binding(["ReadableCopies"]), recipes, harbor), undefined);
+  });
+
+  it("is refused with the command that acknowledges it", () => {
+    const { reason, message } = notAcknowledged(binding(), { paths: [], note: "so it is" });
+    assert.equal(reason, "NotAcknowledged");
+    assert.match(
+      message,
+      /^so it is\. .*kubectl patch secretbinding b -n team --type=merge -p '\{"spec":\{"acknowledge":/,
+    );
+  });
+});
