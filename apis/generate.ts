@@ -7,7 +7,10 @@ interface CustomResourceDefinition {
   spec: { names: { kind: string }; versions: { schema: { openAPIV3Schema: JSONSchema } }[] };
 }
 
-export const generated = [{ crd: "apis/secretbindings.yaml", module: "src/model/secret-binding.ts" }];
+export const generated = [
+  { crd: "apis/secretbindings.yaml", module: "src/model/secret-binding.ts" },
+  { crd: "apis/secretgrants.yaml", module: "src/model/secret-grant.ts" },
+];
 
 /** The text of the module that belongs to one CRD. */
 export async function generate(crdFile: string): Promise<string> {

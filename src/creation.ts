@@ -231,8 +231,8 @@ function isSourceOf({ metadata, spec }: SecretBinding, { resource, namespace, na
   const is = (group: string, plural: string, where: string | undefined, called: string) =>
     resource.group === group && resource.plural === plural && namespace === where && name === called;
   return spec.sources.some(({ secret, configMap, object }) => {
-    if (secret) return is("", "secrets", metadata.namespace, secret.name);
-    if (configMap) return is("", "configmaps", metadata.namespace, configMap.name);
+    if (secret) return is("", "secrets", secret.namespace ?? metadata.namespace, secret.name);
+    if (configMap) return is("", "configmaps", configMap.namespace ?? metadata.namespace, configMap.name);
     const where = object.scope === "Cluster" ? undefined : metadata.namespace;
     return is(parseApiVersion(object.apiVersion).group, object.resource, where, object.name);
   });

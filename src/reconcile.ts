@@ -3,6 +3,7 @@
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
 import type { Left } from "./apply/unread.ts";
+import { readGranted } from "./consent.ts";
 import { Deletions } from "./deletions.ts";
 import { isStatus } from "./kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
@@ -92,9 +93,11 @@ export class Reconciler {
     const sources =
       endings.size === targets.named.length
         ? new Map<string, LiveSource | Problem>()
-        : await readSources(references, view, (ref, name) =>
-            readSource(client, identity, ref, missingPolicyOf(binding, name), seen(ref)),
-          );
+        : await readSources(references, view, (ref, name) => {
+            const policy = missingPolicyOf(binding, name);
+            const read = () => readSource(client, identity, ref, policy, seen(ref));
+            return readGranted(client, view.consent, ref, policy, read);
+          });
     const { requireSame } = binding.spec;
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
     const inputs = inputsOf(binding.metadata.generation, sources.values());

@@ -2,6 +2,7 @@
 import { type Decision, type Desired, decide, recordedPaths, waitingIn } from "./apply/decide.ts";
 import { decideUnread, digestOf, type Left, unread } from "./apply/unread.ts";
 import { readTarget, writeTarget } from "./apply/write.ts";
+import { withWithdrawn } from "./consent.ts";
 import {
   failed,
   isMadeOnce,
@@ -150,7 +151,7 @@ async function examine(
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
   if (readable && parts.installation.requires("ReadableCopies") && due.some(isNamed))
     throw notAcknowledged(binding, readable);
-  const planned = planTarget(due, sources, schemaAt);
+  const planned = withWithdrawn(planTarget(due, sources, schemaAt), binding, record);
   const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };
   // Sources of different states remove nothing either.
   if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;

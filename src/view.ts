@@ -1,5 +1,6 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
 import { createHash } from "node:crypto";
+import { type Consent, consentOf } from "./consent.ts";
 import { CONTROLLER, type Identity } from "./kube/identity.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, refusal, verbsFor } from "./kube/refusal.ts";
 import { type Members, membersOf } from "./members.ts";
@@ -20,6 +21,8 @@ export interface View extends Pick<Members, "members" | "unknown" | "closed" | "
   problemOf(ref: ObjectRef | Problem): Problem | undefined;
   /** The version of an object that its stream shows. */
   seen(ref: ObjectRef): string | undefined;
+  /** What other namespaces let the binding read. */
+  consent: Consent;
   /** The uids of the objects that values come from. */
   sourceUids: string[];
   /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
@@ -49,12 +52,19 @@ export function viewOf(
   const { serviceAccount, sources } = references;
   const { members, unknown, closed, notes, dependencies, versions } = membersOf(streams, key, identity, references);
   const sourceRefs = [...sources.values()].flatMap((ref) => (ref instanceof Problem ? [] : [ref]));
+  const consent = consentOf(streams, key, binding, sourceRefs);
+  // What nobody granted is not even looked at.
+  const granted = sourceRefs.filter((ref) => {
+    const grants = consent.grantsFor(ref);
+    return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
+  });
   const targetOf = new Map(
     members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
   );
   const all: Dependency[] = [
     { identity: CONTROLLER, ref: serviceAccount },
-    ...sourceRefs.map((ref) => ({ identity, ref })),
+    ...consent.dependencies,
+    ...granted.map((ref) => ({ identity, ref })),
     ...dependencies,
   ];
   streams.observe(key, all);
@@ -84,7 +94,7 @@ export function viewOf(
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
     looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
-  const inputs = [binding.metadata.generation, ...sourceRefs.map((ref) => seenOf(ref))].join();
+  const inputs = [binding.metadata.generation, ...sourceRefs.map((ref) => seenOf(ref)), consent.state].join();
 
   const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
 
@@ -96,6 +106,7 @@ export function viewOf(
     pending,
     account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
     problemOf,
+    consent,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,

@@ -28,8 +28,11 @@ export function sourceName(source: Source): string {
 
 /** The Secrets that a binding reads: where each stands, by the name of its source. */
 export function secretsOf({ metadata, spec }: SecretBinding): Map<string, string> {
-  const secrets = spec.sources.filter(({ secret }) => secret !== undefined);
-  return new Map(secrets.map((source) => [sourceName(source), metadata.namespace as string]));
+  return new Map(
+    spec.sources.flatMap((source) =>
+      source.secret ? [[sourceName(source), source.secret.namespace ?? (metadata.namespace as string)]] : [],
+    ),
+  );
 }
 
 /** `registry/harbor-s3`: a binding's key in the queue and the indexes. */

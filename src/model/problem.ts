@@ -21,6 +21,8 @@ export const healingOf = {
   NotAcknowledged: "edit",
   InvalidTemplate: "edit",
   SourceNotFound: "event",
+  NotGranted: "event",
+  GrantWithdrawn: "event",
   KeyNotFound: "event",
   NotUtf8: "event",
   InvalidValue: "event",
@@ -67,10 +69,13 @@ export interface MissingPolicy {
   readonly optional: boolean;
 }
 
-/** A value that is not there: its source, or the key or field in it. */
+type MissingReason = "SourceNotFound" | "KeyNotFound" | "NotGranted" | "GrantWithdrawn";
+
+/** A value that is not there, or not there for this binding: its source, or the key or field in it. */
 export class MissingValue extends Problem {
+  declare readonly reason: MissingReason;
   readonly policy: MissingPolicy;
-  constructor(reason: "SourceNotFound" | "KeyNotFound", message: string, policy: MissingPolicy) {
+  constructor(reason: MissingReason, message: string, policy: MissingPolicy) {
     super(reason, message);
     this.policy = policy;
   }

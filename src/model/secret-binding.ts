@@ -73,13 +73,17 @@ export interface SecretBinding {
            */
           optional?: boolean;
           /**
-           * A Secret of this namespace.
+           * A Secret, of this namespace unless another is given.
            */
           secret: {
             /**
              * Its name.
              */
             name: string;
+            /**
+             * Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to.
+             */
+            namespace?: string;
           };
           configMap?: never;
           object?: never;
@@ -99,13 +103,17 @@ export interface SecretBinding {
           optional?: boolean;
           secret?: never;
           /**
-           * A ConfigMap of this namespace.
+           * A ConfigMap, of this namespace unless another is given.
            */
           configMap: {
             /**
              * Its name.
              */
             name: string;
+            /**
+             * Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to.
+             */
+            namespace?: string;
           };
           object?: never;
         }

@@ -1,11 +1,11 @@
 /** What reading a source gives: the stage that reads makes it, the stage that shapes values takes it. No I/O. */
 import type { JsonObject } from "./kube-object.ts";
-import type { MissingPolicy, Problem } from "./problem.ts";
+import type { MissingPolicy, MissingValue } from "./problem.ts";
 import type { SecretValue } from "./secret-value.ts";
 
 /**
  * A source as it was read, all of it at once. `data`: a Secret or ConfigMap, its keys with decoded bytes. `object`: any
- * other object. `absent`: there is no such object. `description` names it in messages, such as `Secret registry/bucket`.
+ * other object. `absent`: there is no such object, or none that the binding may take values of. `description` names it in messages, such as `Secret registry/bucket`.
  */
 export type LiveSource = {
   readonly description: string;
@@ -18,11 +18,17 @@ export type LiveSource = {
       readonly kind: "data";
       readonly isSecret: boolean;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
-      readonly annotations: Annotations;
+      readonly annotations: Texts;
+      readonly labels: Texts;
     }
-  | { readonly kind: "object"; readonly object: SecretValue<JsonObject>; readonly annotations: Annotations }
-  | { readonly kind: "absent"; readonly problem: Problem }
+  | {
+      readonly kind: "object";
+      readonly object: SecretValue<JsonObject>;
+      readonly annotations: Texts;
+      readonly labels: Texts;
+    }
+  | { readonly kind: "absent"; readonly problem: MissingValue }
 );
 
-/** Sealed, since kubectl keeps whole objects in one of them. */
-type Annotations = SecretValue<Readonly<Record<string, string>>>;
+/** Sealed, since kubectl keeps whole objects in an annotation. */
+type Texts = SecretValue<Readonly<Record<string, string>>>;

@@ -46,7 +46,8 @@ export async function resolveReferences(
   const namespace = binding.metadata.namespace as string;
   const sources = await Promise.all(
     binding.spec.sources.map(
-      async (source) => [sourceName(source), await attempt(resolveSource(source, namespace, discovery))] as const,
+      async (source) =>
+        [sourceName(source), await attempt(resolveSource(source, namespace, discovery, installation))] as const,
     ),
   );
   const targets = await Promise.all(
@@ -85,9 +86,16 @@ export function newRecord(binding: SecretBinding, target: Target, ref: ObjectRef
   };
 }
 
-async function resolveSource(source: Source, namespace: string, discovery: Discovery): Promise<ObjectRef> {
-  if (source.secret) return { resource: SECRETS, namespace, name: source.secret.name };
-  if (source.configMap) return { resource: CONFIG_MAPS, namespace, name: source.configMap.name };
+async function resolveSource(
+  source: Source,
+  namespace: string,
+  discovery: Discovery,
+  installation: Installation,
+): Promise<ObjectRef> {
+  const closed = installation.closedNamespace((source.secret ?? source.configMap)?.namespace);
+  if (closed !== undefined) throw closed;
+  if (source.secret) return { resource: SECRETS, namespace, ...source.secret };
+  if (source.configMap) return { resource: CONFIG_MAPS, namespace, ...source.configMap };
   const { apiVersion, resource: plural, name, scope } = source.object;
   const resource = await discovery.byPlural(apiVersion, plural);
   if (resource === undefined) throw kindNotFound(apiVersion, plural);

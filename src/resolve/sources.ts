@@ -4,7 +4,7 @@ import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { READ_VERBS, refusal } from "../kube/refusal.ts";
 import { describeObject, type JsonObject, type ObjectMeta, type ObjectRef } from "../model/kube-object.ts";
-import { type MissingPolicy, Problem } from "../model/problem.ts";
+import { type MissingPolicy, MissingValue, Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 
@@ -28,13 +28,19 @@ export async function readSource(
   try {
     const read = await client.get<DataObject>(identity, ref, seen);
     const version = `${read.metadata.uid}/${read.metadata.resourceVersion}`;
-    const base = { description, version, policy, annotations: new SecretValue(read.metadata.annotations ?? {}) };
+    const { annotations = {}, labels = {} } = read.metadata;
+    const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
+    const base = { description, version, policy, ...texts };
     if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
     if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };
     return { kind: "object", ...base, object: new SecretValue(read as unknown as JsonObject) };
   } catch (error) {
     if (isStatus(error, 404) && error.reason === "NotFound") {
-      const problem = new Problem("SourceNotFound", `there is no ${description}; the binding waits for it`);
+      const problem = new MissingValue(
+        "SourceNotFound",
+        `there is no ${description}; the binding waits for it`,
+        policy,
+      );
       return { kind: "absent", description, version: "none", policy, problem };
     }
     return refusal(error, { identity, ref, verbs: READ_VERBS }, "get");

@@ -203,6 +203,6 @@ function about<T>(path: FieldPath, act: () => T): T {
     if (!(error instanceof Problem)) throw error;
     const message = `${path}: ${error.message}`;
     if (!(error instanceof MissingValue)) throw new Problem(error.reason, message);
-    throw new MissingValue(error.reason as "KeyNotFound", message, error.policy);
+    throw new MissingValue(error.reason, message, error.policy);
   }
 }

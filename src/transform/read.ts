@@ -9,9 +9,9 @@ export type DataSource = Extract<LiveSource, { kind: "data" }>;
 export type ObjectSource = Extract<LiveSource, { kind: "object" }>;
 export type PresentSource = DataSource | ObjectSource;
 
-/** The source, if there is one. Throws MissingValue("SourceNotFound"). */
+/** The source, if there is one. Throws MissingValue("SourceNotFound"), or ("NotGranted"). */
 export function present(source: LiveSource): PresentSource {
-  if (source.kind === "absent") throw new MissingValue("SourceNotFound", source.problem.message, source.policy);
+  if (source.kind === "absent") throw source.problem;
   return source;
 }
 

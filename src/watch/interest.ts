@@ -21,6 +21,8 @@ export interface Collection {
   /** Globs; undefined for all. */
   names: readonly string[] | undefined;
   wide?: boolean;
+  /** What their spec says is kept too. Only for kinds whose spec is no secret, seen by the controller itself. */
+  whole?: true;
 }
 
 export type Dependency = Interest | Collection;
@@ -51,5 +53,7 @@ export const dependencyKey = (dependency: Dependency): string =>
     resourceKey(resourceOf(dependency)),
     subjectKey(dependency),
     dependency.wide ? "wide" : "",
-    ...(isCollection(dependency) ? [dependency.labels, ...(dependency.names ?? ["*"])] : []),
+    ...(isCollection(dependency)
+      ? [dependency.whole ? "whole" : "", dependency.labels, ...(dependency.names ?? ["*"])]
+      : []),
   ].join("|");

@@ -13,6 +13,8 @@ import { type Dependency, isCollection, namespaceOf, resourceKey, resourceOf } f
  */
 export type Rung = "shared" | "sharedName" | "cluster" | "namespace" | "name";
 
+/** What the manifests let the controller watch for its own ends: nobody opened these kinds for others. */
+const OWN = ["inlay.dev/v1alpha1/secretbindings", "inlay.dev/v1alpha1/secretgrants", "v1/namespaces"];
 const EVERYTHING = { group: "*", version: "*", plural: "*" };
 /** How long it is believed what somebody may watch everywhere. */
 const EVERYWHERE_LIVES_MS = 60_000;
@@ -93,6 +95,7 @@ export class Rungs {
 
   /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */
   async #isOptedIn(resource: Resource): Promise<boolean> {
+    if (OWN.includes(resourceKey(resource))) return false;
     return (await this.#mayEverywhere(CONTROLLER, resource)) && !(await this.#mayEverywhere(CONTROLLER, EVERYTHING));
   }
 
@@ -114,7 +117,7 @@ export function scopeOf(rung: Rung, dependency: Dependency): Scope {
   const namespace = namespaceOf(dependency);
   return {
     resource: resourceOf(dependency),
-    form: "metadata",
+    form: isCollection(dependency) && dependency.whole ? "whole" : "metadata",
     ...((rung === "namespace" || rung === "name") && namespace !== undefined && { namespace }),
     ...(!isCollection(dependency) && (rung === "sharedName" || rung === "name") && { name: dependency.ref.name }),
     ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),

@@ -23,6 +23,11 @@ import {
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
 
+/** What is kept of an object that is to be seen as a whole: its spec too. */
+export interface Seen extends Version {
+  spec?: unknown;
+}
+
 /** What goes out: `cause` tells a change from the news that a stream is in step, or is not. */
 export interface StreamsEvents {
   changed(dependent: string, cause: "change" | "resync"): void;
@@ -33,14 +38,14 @@ export interface StreamsEvents {
 export interface Member {
   namespace?: string;
   name: string;
-  version: Version;
+  version: Seen;
 }
 
 interface Stream {
   resource: Resource;
   rung: Rung;
   wasRefused: boolean;
-  reflector: Reflector<Version>;
+  reflector: Reflector<Seen>;
   /** Subject -> who depends on it. A binding may do so twice, as itself and through its account. */
   subscriptions: Map<string, Set<Subscription>>;
   /** The keys of its objects by their collection, as of that revision of the store. */
@@ -140,7 +145,7 @@ export class Streams {
     const identity = rung.startsWith("shared") ? CONTROLLER : dependency.identity;
     const scope = scopeOf(rung, dependency);
     const { namespace = "", name = "", labels = "" } = scope;
-    const streamKey = [identity, resourceKey(scope.resource), namespace, name, labels].join("|");
+    const streamKey = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form].join("|");
     if (subscription.streamKey === streamKey) return;
     this.#unsubscribe(subscription);
     subscription.streamKey = streamKey;
@@ -173,8 +178,8 @@ export class Streams {
       wasRefused: false,
       subscriptions: new Map(),
       keys: { revision: -1, of: new Map() },
-      reflector: new Reflector<Version>(new ListWatch(this.#transport, identity, scope), {
-        keep: versionOf,
+      reflector: new Reflector<Seen>(new ListWatch(this.#transport, identity, scope), {
+        keep: scope.form === "whole" ? wholeOf : versionOf,
         changed: (key) => this.#changed(stream, key),
         stateChanged: (state) => {
           if (state.phase === "failed" && state.error.status === 403) {
@@ -259,6 +264,8 @@ function keysIn({ reflector, keys }: Stream, collection: string): readonly strin
 }
 
 const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
+
+const wholeOf = (object: KubeObject): Seen => ({ ...versionOf(object), spec: object["spec"] });
 
 /** All that is kept of an object: enough to tell whether it changed. */
 function versionOf({ metadata }: KubeObject): Version {

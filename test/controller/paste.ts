@@ -10,7 +10,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 
 /** The commands that a message tells to run. */
 export function commandsIn(message: string): string {
-  const [, commands] = /: (kubectl .*)$/s.exec(message) ?? [];
+  const [, commands] = /: ((?:kubectl|echo) .*)$/s.exec(message) ?? [];
   assert.ok(commands, message);
   return commands;
 }

@@ -217,6 +217,42 @@ describe("the policy on a binding's author", () => {
     }
   });
 
+  describe("about a source in another namespace", () => {
+    const elsewhere = (name: string) => ({ name, secret: { name, namespace: "author-policy" } });
+    beforeEach(async () => {
+      await roleRef("ClusterRole", "inlay-edit");
+      await grant(actAs("inlay"));
+    });
+
+    it("asks nothing, since a SecretGrant there speaks for it", async () => {
+      await allowed(binding([elsewhere("bucket"), { configMap: { name: "ca", namespace: "author-policy" } }]));
+      await allowed(binding(Array.from({ length: 16 }, (_, i) => elsewhere(`bucket-${i}`))));
+    });
+
+    it("is not taken in by the binding's own, spelled out", async () => {
+      await refused(binding([{ secret: { name: "bucket", namespace } }]), /alice may not get secrets "bucket"/);
+      await refused(binding([{ configMap: { name: "ca", namespace } }]), /alice may not get configmaps "ca"/);
+    });
+
+    it("asks about each of the others among sixteen", async () => {
+      const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
+      await grant(readSecrets(...names));
+      const mixed = names.map((name, i) => (i % 2 === 0 ? secret(name) : elsewhere(name)));
+      await allowed(binding(mixed));
+      for (const index of names.keys()) {
+        await refused(binding(mixed.with(index, secret("foreign"))), /alice may not get secrets "foreign"/);
+      }
+    });
+
+    it("asks again when it is moved into the binding's own namespace after it was let in", async () => {
+      await adminApplies(binding([elsewhere("bucket")]));
+      const moved = JSON.stringify({ spec: { sources: [{ secret: { name: "bucket", namespace } }] } });
+      const patchAs = () =>
+        kubectlAs(AUTHOR, "patch", "secretbinding", "harbor-s3", "--type=merge", `--patch=${moved}`);
+      await eventually(() => assert.rejects(patchAs, /alice may not get secrets "bucket"/));
+    });
+  });
+
   describe("on a binding that is there", () => {
     const patch = (spec: object) => JSON.stringify({ spec });
     const patchAs = (user: string, body: string) =>

@@ -56,6 +56,7 @@ const describeRequest = ({ verb, group, resource, subresource, namespace, name, 
 
 describe("deploy/manifests", () => {
   const bindings = { group: "inlay.dev", resource: "secretbindings" };
+  const grants = { group: "inlay.dev", resource: "secretgrants" };
   const accounts = { resource: "serviceaccounts" };
   const leases = { group: "coordination.k8s.io", resource: "leases" };
   const ownLease = { ...leases, namespace: "inlay-system", name: "inlay-controller" };
@@ -99,7 +100,9 @@ describe("deploy/manifests", () => {
       { verb: "get", ...accounts, namespace: "registry", name: "inlay" },
       { verb: "list", ...accounts, name: "inlay", ...named("inlay") },
       { verb: "watch", ...accounts, name: "inlay", ...named("inlay") },
+      ...["get", "list", "watch"].map((verb) => ({ verb, ...grants })),
       { verb: "get", resource: "namespaces", name: "registry" },
+      ...["list", "watch"].map((verb) => ({ verb, resource: "namespaces" })),
       { verb: "create", group: "events.k8s.io", resource: "events", namespace: "registry" },
       { verb: "create", ...leases, namespace: "inlay-system" },
       { verb: "get", ...ownLease },
@@ -127,7 +130,8 @@ describe("deploy/manifests", () => {
       { verb: "impersonate", resource: "groups", name: "system:masters" },
       { verb: "create", ...accounts, subresource: "token", namespace: "registry", name: "inlay" },
       { verb: "list", ...accounts },
-      { verb: "list", resource: "namespaces" },
+      ...["create", "update", "patch", "delete"].map((verb) => ({ verb, ...grants })),
+      ...["create", "update", "patch", "delete"].map((verb) => ({ verb, resource: "namespaces" })),
       { verb: "patch", group: "goharbor.io", resource: "harborclusters", namespace: "registry" },
       ...["patch", "delete", "list", "watch"].map((verb) => ({ verb, ...ownLease })),
       { verb: "update", ...ownLease, name: "other" },
@@ -163,11 +167,11 @@ describe("deploy/manifests", () => {
   });
 
   it("gives users their rights by view, edit and admin, and nobody the status", async () => {
-    for (const [role, verbs] of Object.entries({
-      view: { get: true, create: false, patch: false, delete: false },
-      edit: { get: true, create: true, patch: true, delete: true },
-      admin: { get: true, create: true, patch: true, delete: true },
-    })) {
+    for (const [role, writesBindings, writesGrants] of [
+      ["view", false, false],
+      ["edit", true, false],
+      ["admin", true, true],
+    ] as const) {
       const namespace = `manifests-${role}`;
       const user = `system:serviceaccount:${namespace}:user`;
       await createNamespace(namespace);
@@ -176,9 +180,10 @@ describe("deploy/manifests", () => {
         ...[`--clusterrole=${role}`, `--serviceaccount=${namespace}:user`],
       );
       await allowed({ verb: "get", ...bindings, namespace }, user);
-      for (const [verb, expected] of Object.entries(verbs)) {
-        assert.equal(await may(user, { verb, ...bindings, namespace }), expected, `${role} may ${verb}`);
-        if (verb === "get") continue;
+      assert.equal(await may(user, { verb: "get", ...grants, namespace }), true, `${role} may get grants`);
+      for (const verb of ["create", "patch", "delete"]) {
+        assert.equal(await may(user, { verb, ...bindings, namespace }), writesBindings, `${role} may ${verb} bindings`);
+        assert.equal(await may(user, { verb, ...grants, namespace }), writesGrants, `${role} may ${verb} grants`);
         assert.equal(await may(user, { verb, ...bindings, subresource: "status", namespace }), false);
       }
     }

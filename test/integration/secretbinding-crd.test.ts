@@ -79,7 +79,7 @@ describe("the schema of SecretBinding", () => {
     await create({ ...binding(), metadata: { name: "listed" } });
     for (const name of ["sb", "inlay"]) {
       const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${NAMESPACE}`);
-      assert.match(stdout, /^NAME +READY +SYNCED +REASON +AGE\s+listed /);
+      assert.match(stdout, /^NAME +READY +SYNCED +REASON +AGE\s+(secretbinding.inlay.dev\/)?listed /);
     }
   });
 
@@ -94,6 +94,15 @@ describe("the schema of SecretBinding", () => {
         sources({ ...bucket, configMap: { name: "bucket" } }),
         /a source has exactly one of secret, configMap and object/,
       ));
+
+    it("two of one name in two namespaces, unless one is called otherwise", async () => {
+      const theirs = { secret: { name: "bucket", namespace: "storage" } };
+      await refused(
+        sources(bucket, theirs),
+        /two sources have the same name; give one of them another by its field name/,
+      );
+      await accepted(sources(bucket, { name: "theirs", ...theirs }));
+    });
 
     it("two of the same name, given or not", async () => {
       await refused(sources(bucket, { configMap: { name: "bucket" } }), /two sources have the same name/);
@@ -264,7 +273,9 @@ describe("the schema of SecretBinding", () => {
 
   it("has room for the largest binding within the API server's limits for rules", async () => {
     const long = (length: number, end = "") => "x".repeat(length - end.length) + end;
-    const sources = Array.from({ length: 16 }, (_, i) => ({ secret: { name: long(253, `-${i}`) } }));
+    const sources = Array.from({ length: 16 }, (_, i) => ({
+      secret: { name: long(253, `-${i}`), namespace: long(63) },
+    }));
     const from = { source: long(253, "-15"), key: "accessKeyID" };
     const fields = Array.from({ length: 64 }, (_, i) => ({ path: `spec.f${i}`, from }));
     const targets = Array.from({ length: 64 }, (_, i) => ({

@@ -10,6 +10,7 @@ const binding = (acknowledge?: string[]) =>
     metadata: { namespace: "team", name: "b" },
     spec: { sources: [{ secret: { name: "bucket" } }, { configMap: { name: "place" } }], acknowledge },
   }) as unknown as SecretBinding;
+const theirs = { sources: [{ secret: { name: "bucket", namespace: "other" } }] };
 const kindOf = (group: string, kind: string, plural: string) => ({
   resource: { group, version: "v1", kind, plural, namespaced: true, hasStatus: false },
   namespace: "team",
@@ -44,6 +45,13 @@ describe("a readable copy", () => {
     assert.equal(pathsOf([from("data.a")], secret), undefined);
     assert.deepEqual(pathsOf([from("data.a")], { ...secret, namespace: "other" }), ["data.a"]);
     assert.equal(pathsOf([from("data.a", "place")], { ...secret, namespace: "other" }), undefined);
+  });
+
+  it("is in a Secret of the binding's own namespace too, of a Secret that stands in another", () => {
+    const ofOther = { ...binding(), spec: theirs } as unknown as SecretBinding;
+    const recipes = checkFields([from("data.a")] as Field[], ["bucket"]);
+    assert.deepEqual(readableCopies(ofOther, recipes, secret)?.paths, ["data.a"]);
+    assert.equal(readableCopies(ofOther, recipes, { ...secret, namespace: "other" }), undefined);
   });
 
   it("is said with who can read it and what else there is, and not with more than a few paths", () => {

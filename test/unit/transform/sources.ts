@@ -1,6 +1,6 @@
 /** Sources for the tests of this folder: plain values come in, sources as if they had been read go out. */
 import type { JsonObject } from "../../../src/model/kube-object.ts";
-import { type MissingPolicy, Problem } from "../../../src/model/problem.ts";
+import { type MissingPolicy, MissingValue } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
 import type { LiveSource } from "../../../src/model/source-value.ts";
 
@@ -19,6 +19,7 @@ export function secret(
     version: "1",
     policy,
     annotations: new SecretValue(annotations),
+    labels: new SecretValue({}),
     data: new Map(data),
   };
 }
@@ -33,6 +34,7 @@ export function object(
     version: "1",
     policy,
     annotations: new SecretValue(annotations),
+    labels: new SecretValue({}),
     object: new SecretValue(value),
   };
 }
@@ -44,6 +46,6 @@ export function absent(policy = wait, description = "Secret registry/lost"): Liv
     description,
     version: "none",
     policy,
-    problem: new Problem("SourceNotFound", `there is no ${description}`),
+    problem: new MissingValue("SourceNotFound", `there is no ${description}`, policy),
   };
 }

@@ -20,6 +20,7 @@ const resource = (plural: string, kind: string, namespaced = true): Resource => 
 const SECRETS = resource("secrets", "Secret");
 const ACCOUNTS = resource("serviceaccounts", "ServiceAccount");
 const NODES = resource("nodes", "Node", false);
+const NAMESPACES = resource("namespaces", "Namespace", false);
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 const ref = (of: Resource, name: string, namespace?: string): ObjectRef => ({
@@ -285,6 +286,24 @@ describe("streams", () => {
           ["synced", "web-2"],
         ],
       );
+    });
+
+    it("show what the spec of their objects says, where that is asked for", async () => {
+      api.rights.add("- secrets *");
+      api.objects.set("registry/secrets", [{ ...secret("x", "1"), spec: { to: [] }, data: {} }]);
+      const [whole, plain] = [inTeam({ identity: CONTROLLER, whole: true }), inTeam({ identity: CONTROLLER })];
+      await observe("a", whole);
+      const seen = (collection: Collection) => streams.members("a", collection).members.map(({ version }) => version);
+      const version = { uid: "uid-x", resourceVersion: "1", generation: undefined };
+      assert.deepEqual([seen(whole), seen(plain)], [[{ ...version, spec: { to: [] } }], []]);
+    });
+
+    it("of namespaces are not lent to others by the controller, who sees them for its own ends", async () => {
+      const all = inTeam({ resource: NAMESPACES, namespace: undefined });
+      api.rights.add("- namespaces *").add(`${ACCOUNT} namespaces *`);
+      await observe("a", all, { ...all, identity: CONTROLLER });
+      await observe("b", { identity: ACCOUNT, ref: ref(NAMESPACES, "other") });
+      assert.deepEqual(api.open, ["- namespaces *", `${ACCOUNT} namespaces *`]);
     });
 
     it("are filtered by the server where labels choose, one stream for each choice", async () => {

@@ -1,0 +1,24 @@
+/** A label selector and labels come in, whether they match goes out, as the API server would have it. No I/O. */
+
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: { key: string; operator: "In" | "NotIn" | "Exists" | "DoesNotExist"; values?: string[] }[];
+}
+
+/** All that is given has to hold. An object without the label is NotIn, whatever the values. */
+export function matchesLabels(
+  { matchLabels = {}, matchExpressions = [] }: LabelSelector,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  const labelOf = (key: string) => (Object.hasOwn(labels, key) ? labels[key] : undefined);
+  const holds = {
+    In: (value: string | undefined, values: string[]) => value !== undefined && values.includes(value),
+    NotIn: (value: string | undefined, values: string[]) => value === undefined || !values.includes(value),
+    Exists: (value: string | undefined) => value !== undefined,
+    DoesNotExist: (value: string | undefined) => value === undefined,
+  };
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labelOf(key) === value) &&
+    matchExpressions.every(({ key, operator, values = [] }) => holds[operator](labelOf(key), values))
+  );
+}

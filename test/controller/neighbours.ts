@@ -1,0 +1,72 @@
+/** Two teams, of which one reads what is the other's: what is granted comes in, SecretGrants and bindings go out. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "./api.ts";
+import { eventually } from "./eventually.ts";
+import { secretText } from "./hunted.ts";
+import { harborTarget, newTeam, type Rule, type Team } from "./team.ts";
+
+const mayRead: Rule[] = [{ apiGroups: [""], resources: ["secrets", "configmaps"], verbs: ["get", "list", "watch"] }];
+
+export class Neighbours {
+  /** Whose Secret it is. */
+  readonly owner: Team;
+  /** Whose binding reads it. */
+  readonly reader: Team;
+
+  constructor(owner: Team, reader: Team) {
+    this.owner = owner;
+    this.reader = reader;
+  }
+
+  /** Rotates the owner's Secret `bucket`, or makes it. Returns its access key. */
+  async rotate(name = "bucket"): Promise<string> {
+    const accessKeyID = secretText("access");
+    await this.owner.secret(name, { accessKeyID });
+    return accessKeyID;
+  }
+
+  /** The owner lets the reader read his Secret `bucket`, unless something else is said. */
+  grant(name = "bucket", { from, to }: { from?: object[]; to?: object[] } = {}): Promise<AnyObject> {
+    return this.owner.api.create(this.owner.path("inlay.dev/v1alpha1", "secretgrants"), {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretGrant",
+      metadata: { name },
+      spec: {
+        from: from ?? [{ namespace: this.reader.namespace }],
+        to: to ?? [{ kind: "Secret", name: "bucket" }],
+      },
+    });
+  }
+
+  grantPath(name = "bucket"): string {
+    return `${this.owner.path("inlay.dev/v1alpha1", "secretgrants")}/${name}`;
+  }
+
+  withdraw(name = "bucket"): Promise<AnyObject> {
+    return this.owner.api.delete(this.grantPath(name));
+  }
+
+  /** The spec of a binding that writes the access key of the owner's Secret into the reader's HarborCluster. */
+  spec(source: object = {}, more: object = {}): object {
+    return {
+      sources: [{ secret: { name: "bucket", namespace: this.owner.namespace }, ...source }],
+      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } })],
+      ...more,
+    };
+  }
+
+  /** Waits until the reader's HarborCluster holds that access key, or none. */
+  async untilHeld(value: string | undefined, withinMs?: number): Promise<void> {
+    await eventually(async () => assert.equal((await this.reader.s3()).accesskey, value), withinMs);
+  }
+}
+
+/** The owner has the Secret `bucket`; the reader a HarborCluster, and an account that may read all that is the owner's. */
+export async function newNeighbours({ rights = true } = {}): Promise<{ both: Neighbours; value: string }> {
+  const [owner, reader] = [await newTeam(), await newTeam()];
+  const both = new Neighbours(owner, reader);
+  const value = await both.rotate();
+  await reader.harbor();
+  if (rights) await reader.grant(mayRead, { role: `${reader.namespace}-reads`, namespace: owner.namespace });
+  return { both, value };
+}

@@ -1,0 +1,278 @@
+/** That only he may make a SecretGrant who may himself get all that it grants, and that its schema refuses what opens more than it says. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { parse } from "yaml";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import type { Rule } from "../controller/team.ts";
+
+const AUTHOR = "carol";
+const RIGHTS_ARRIVE_WITHIN = 10_000;
+
+const registry = { namespace: "registry" };
+const bucket = { kind: "Secret", name: "bucket" };
+const grant = (to: object[] = [bucket], from: object[] = [registry]) => ({
+  apiVersion: "inlay.dev/v1alpha1",
+  kind: "SecretGrant",
+  metadata: { name: "bucket" },
+  spec: { from, to },
+});
+const get = (resource: string, ...resourceNames: string[]): Rule => ({
+  apiGroups: [""],
+  resources: [resource],
+  ...(resourceNames.length > 0 && { resourceNames }),
+  verbs: ["get"],
+});
+
+let namespace = "";
+let count = 0;
+
+const adminCreates = (object: object, ...flags: string[]) =>
+  controlPlane().kubectlWith(
+    { stdin: JSON.stringify(object) },
+    ...["create", "--filename=-", "--output=json", `--namespace=${namespace}`, ...flags],
+  );
+const accepted = async (object: object): Promise<AnyObject> =>
+  JSON.parse((await adminCreates(object, "--dry-run=server")).stdout);
+
+const bindRole = (kind: "Role" | "ClusterRole", name: string) =>
+  adminCreates({
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "RoleBinding",
+    metadata: { generateName: "author-" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name },
+    subjects: [{ kind: "User", name: AUTHOR, apiGroup: "rbac.authorization.k8s.io" }],
+  });
+/** Gives the author a Role of this namespace. */
+const give = async (...rules: Rule[]) => {
+  const name = `author-${++count}`;
+  await adminCreates({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name }, rules });
+  await bindRole("Role", name);
+};
+
+const authorDoes = (verb: string, object: object, ...flags: string[]) =>
+  controlPlane().kubectlWith(
+    { stdin: JSON.stringify(object), user: AUTHOR },
+    ...[verb, "--filename=-", `--namespace=${namespace}`, ...flags],
+  );
+const lets = (object: object, verb = "create") =>
+  eventually(() => authorDoes(verb, object, "--dry-run=server"), RIGHTS_ARRIVE_WITHIN);
+/** The refusal's text; once more while the author lacks even the right to write grants. */
+const refuses = (object: object, saying: RegExp, verb = "create") =>
+  eventually(async () => {
+    const refusal = await authorDoes(verb, object, "--dry-run=server").catch((error: Error) => error.message);
+    assert.equal(typeof refusal, "string", "it was let through");
+    assert.match(refusal as string, saying);
+    return refusal as string;
+  }, RIGHTS_ARRIVE_WITHIN);
+
+const inNewNamespace = async () => {
+  namespace = `grant-policy-${++count}`;
+  await controlPlane().kubectl("create", "namespace", namespace);
+};
+
+describe("the policy on a grant's author", () => {
+  before(async function () {
+    this.timeout(30_000);
+    await inNewNamespace();
+    await bindRole("ClusterRole", "inlay-grant");
+    await refuses(grant(), /inlay-grant-authors.* denied request/);
+  });
+  beforeEach(inNewNamespace);
+
+  it("lets in whoever has the role admin, who may read all of the namespace anyway", async () => {
+    await bindRole("ClusterRole", "admin");
+    await lets(grant([bucket, { kind: "ConfigMap", name: "ca" }, { kind: "Secret", selector: { names: ["*"] } }]));
+  });
+
+  for (const role of ["edit", "view", undefined]) {
+    it(`leaves the refusal of whoever has ${role ? `the role ${role}` : "no role"} to RBAC`, async () => {
+      if (role) await bindRole("ClusterRole", role);
+      await refuses(grant(), /cannot create resource "secretgrants"/);
+    });
+  }
+
+  it("refuses whoever may make grants and read nothing, or other things", async () => {
+    await bindRole("ClusterRole", "inlay-grant");
+    await refuses(grant(), /carol may not get secrets "bucket" in namespace grant-policy-\d+, which this grant opens/);
+    await bindRole("ClusterRole", "view");
+    await lets(grant([{ kind: "ConfigMap", name: "ca" }]));
+    await lets(grant([{ kind: "ConfigMap", selector: { names: ["*"] } }]));
+    await refuses(grant(), /carol may not get secrets "bucket"/);
+    await give(get("secrets", "other"));
+    await lets(grant([{ kind: "Secret", name: "other" }]));
+    await refuses(grant(), /carol may not get secrets "bucket"/);
+  });
+
+  const selectors: Record<string, object> = {
+    "a wildcard": { names: ["b*"] },
+    "the very name that may be read": { names: ["bucket"] },
+    labels: { matchLabels: { shared: "yes" } },
+    expressions: { names: ["bucket"], matchExpressions: [{ key: "shared", operator: "Exists" }] },
+  };
+  for (const [what, selector] of Object.entries(selectors)) {
+    it(`takes the right to all Secrets of the namespace for a grant by ${what}`, async () => {
+      await bindRole("ClusterRole", "inlay-grant");
+      await give(get("secrets", "bucket"));
+      await lets(grant());
+      await refuses(grant([{ kind: "Secret", selector }]), /carol may not get all secrets in namespace/);
+      await give(get("secrets"));
+      await lets(grant([{ kind: "Secret", selector }]));
+    });
+  }
+
+  for (const [what, entry] of Object.entries({
+    "one object": bucket,
+    all: { kind: "ConfigMap", selector: { names: ["*"] } },
+  })) {
+    it(`is content with the rule that it names for ${what}`, async () => {
+      await bindRole("ClusterRole", "inlay-grant");
+      const refusal = await refuses(grant([entry]), /with \{.*\} bound to the author/);
+      await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
+      await lets(grant([entry]));
+    });
+  }
+
+  it("asks about each of sixteen entries", async () => {
+    await bindRole("ClusterRole", "inlay-grant");
+    const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
+    await give(get("secrets", ...names));
+    const to = names.map((name) => ({ kind: "Secret", name }));
+    await lets(grant(to));
+    for (const index of names.keys()) {
+      await refuses(grant(to.with(index, { kind: "Secret", name: "foreign" })), /carol may not get secrets "foreign"/);
+    }
+  });
+
+  it("does not take a right in another namespace for one in the grant's", async () => {
+    await bindRole("ClusterRole", "admin");
+    await lets(grant());
+    await inNewNamespace();
+    await bindRole("ClusterRole", "inlay-grant");
+    await refuses(grant(), /carol may not get secrets "bucket"/);
+  });
+
+  describe("on a grant that is there", () => {
+    beforeEach(async () => {
+      await adminCreates(grant());
+      await bindRole("ClusterRole", "inlay-grant");
+    });
+    const patch = (body: object) =>
+      controlPlane().kubectlWith(
+        { stdin: "", user: AUTHOR },
+        ...[
+          "patch",
+          "secretgrant",
+          "bucket",
+          `--namespace=${namespace}`,
+          "--type=merge",
+          `--patch=${JSON.stringify(body)}`,
+        ],
+      );
+
+    it("asks whoever lets one more in, or changes what is granted, in whatever way he does it", async () => {
+      const said = /carol may not get secrets "(bucket|other)"/;
+      const wider = grant([bucket], [registry, { namespace: "mine" }]);
+      await eventually(() => assert.rejects(patch({ spec: wider.spec }), said), RIGHTS_ARRIVE_WITHIN);
+      await assert.rejects(patch({ spec: { to: [{ kind: "Secret", name: "other" }] } }), said);
+      for (const flags of [["--server-side", "--force-conflicts"], []]) {
+        await assert.rejects(authorDoes("apply", wider, ...flags), said);
+      }
+      await assert.rejects(authorDoes("replace", wider), said);
+      await give(get("secrets", "bucket"));
+      await eventually(() => patch({ spec: wider.spec }), RIGHTS_ARRIVE_WITHIN);
+      await assert.rejects(patch({ spec: { to: [{ kind: "Secret", name: "other" }] } }), said);
+    });
+
+    it("lets anyone who may write grants label it, and withdraw it", async () => {
+      await eventually(() => patch({ metadata: { labels: { team: "storage" } } }), RIGHTS_ARRIVE_WITHIN);
+      await controlPlane().kubectlWith(
+        { stdin: "", user: AUTHOR },
+        ...["delete", "secretgrant", "bucket", `--namespace=${namespace}`],
+      );
+    });
+  });
+});
+
+describe("the schema of SecretGrant", () => {
+  before(inNewNamespace);
+
+  const refused: Record<string, [object, RegExp]> = {
+    "an entry of from without a namespace": [
+      grant([bucket], [{ serviceAccountName: "inlay" }]),
+      /spec.from\[0\]" must validate one and only one/,
+    ],
+    "an entry of from with both": [
+      grant([bucket], [{ namespace: "a", namespaceSelector: { names: ["b"] } }]),
+      /exactly one of namespace and namespaceSelector/,
+    ],
+    "an entry of to without a name": [grant([{ kind: "Secret" }]), /spec.to\[0\]" must validate one and only one/],
+    "an entry of to with both": [
+      grant([{ ...bucket, selector: { names: ["a"] } }]),
+      /exactly one of name and selector/,
+    ],
+    "another kind": [grant([{ kind: "Service", name: "a" }]), /supported values: "Secret", "ConfigMap"/],
+    "an empty selector": [grant([{ kind: "Secret", selector: {} }]), /should have at least 1 properties/],
+    "empty labels, which would be all": [
+      grant([bucket], [{ namespaceSelector: { matchLabels: {} } }]),
+      /should have at least 1 properties/,
+    ],
+    "empty names, which would be none": [
+      grant([bucket], [{ namespaceSelector: { names: [] } }]),
+      /should have at least 1 items/,
+    ],
+    "empty expressions": [
+      grant([{ kind: "Secret", selector: { matchExpressions: [] } }]),
+      /should have at least 1 items/,
+    ],
+    "a label that is none": [
+      grant([bucket], [{ namespaceSelector: { matchLabels: { "a b": "c" } } }]),
+      /a key of matchLabels is no label's/,
+    ],
+    "an expression without values": [
+      grant([{ kind: "Secret", selector: { matchExpressions: [{ key: "a", operator: "In" }] } }]),
+      /In and NotIn have values/,
+    ],
+    "a wildcard in a name": [grant([{ kind: "Secret", name: "b*" }]), /should match/],
+    "a wildcard in a namespace": [grant([bucket], [{ namespace: "team-*" }]), /should match/],
+    nobody: [grant([bucket], []), /should have at least 1 items/],
+    nothing: [grant([]), /should have at least 1 items/],
+  };
+  for (const [what, [object, saying]] of Object.entries(refused)) {
+    it(`refuses ${what}`, () => assert.rejects(accepted(object), saying));
+  }
+
+  it("takes the example of every field", async () => {
+    const example = parse(await readFile("apis/examples/secretgrant.yaml", "utf8"));
+    const { spec } = await accepted({ ...example, metadata: { name: "everything" } });
+    assert.deepEqual(spec, example.spec);
+  });
+
+  it("has room for the largest grant within the API server's limits for rules", async () => {
+    const long = (length: number, end = "") => "x".repeat(length - end.length) + end;
+    const selector = (names: number) => ({
+      names: Array.from({ length: 16 }, (_, i) => long(names, `-${i}`)),
+      matchLabels: Object.fromEntries(
+        Array.from({ length: 16 }, (_, i) => [`${long(253)}/${long(63, `-${i}`)}`, long(63)]),
+      ),
+      matchExpressions: Array.from({ length: 16 }, (_, i) => ({
+        key: `${long(253)}/${long(63, `-${i}`)}`,
+        operator: "In",
+        values: Array.from({ length: 64 }, () => long(63)),
+      })),
+    });
+    const from = Array.from({ length: 4 }, () => ({ namespaceSelector: selector(63), serviceAccountName: long(253) }));
+    const to = Array.from({ length: 4 }, () => ({ kind: "Secret", selector: selector(253) }));
+    await accepted(grant(to, from));
+  });
+
+  it("lists grants by their short name and by Inlay's category, with who and what", async () => {
+    await adminCreates(grant());
+    for (const name of ["sg", "inlay"]) {
+      const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${namespace}`);
+      assert.match(stdout, /NAME +FROM +TO +AGE/);
+      assert.match(stdout, /\[\{"namespace":"registry"\}\] +\[\{"kind":"Secret","name":"bucket"\}\]/);
+    }
+  });
+});
