@@ -33,7 +33,7 @@ export function controllerCommand(): Command {
         .default("info"),
     )
     .option("--health-port <port>", "serve /livez, /readyz and /metrics there", wholeNumber(0, 65535))
-    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 16)
+    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 32)
     .option("--leader-elect", "run beside other replicas: one leads, by the Lease inlay-controller")
     .option("--lease-namespace <namespace>", "where that Lease is; the pod's namespace, or inlay-system, without it")
     .action(run);

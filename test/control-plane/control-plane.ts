@@ -148,6 +148,13 @@ export class ControlPlane implements AsyncDisposable {
     return this.#caData;
   }
 
+  /** What the API server proves by who it is, as PEM: for a proxy that answers in its place. */
+  async servingIdentity(): Promise<{ cert: string; key: string }> {
+    const read = (file: string) => readFile(join(certificateFolder(this.folder), file), "utf8");
+    const [cert, key] = await Promise.all([read("apiserver.crt"), read("apiserver.key")]);
+    return { cert, key };
+  }
+
   get kubeconfigFile(): string {
     return this.kubeconfigFor(ADMIN);
   }

@@ -19,6 +19,14 @@ export const BACK_WITHIN_MS = 6_000;
 /** How long forty changes may take, on a machine with much else to do: less than what a dead connection or request costs. */
 export const PROMPTLY_MS = 6_000;
 
+/** What stands between the controller and the API server. */
+export interface Door {
+  url: string;
+  /** Lets everything pass again. */
+  resume(): void;
+  stop(): Promise<void>;
+}
+
 interface Options {
   /** Added to the controller's command line. */
   args?: string[];
@@ -43,13 +51,13 @@ async function clear(api: Api): Promise<void> {
   for (const all of collections) await api.delete(all);
 }
 
-export class Behind {
-  readonly proxy: TcpProxy;
+export class Behind<Proxy extends Door = TcpProxy> {
+  readonly proxy: Proxy;
   readonly controller: ControllerProcess;
   readonly fleet: Fleet;
   readonly #healthPort: number;
 
-  private constructor(proxy: TcpProxy, controller: ControllerProcess, fleet: Fleet, healthPort: number) {
+  private constructor(proxy: Proxy, controller: ControllerProcess, fleet: Fleet, healthPort: number) {
     this.proxy = proxy;
     this.controller = controller;
     this.fleet = fleet;
@@ -57,10 +65,19 @@ export class Behind {
   }
 
   /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
-  static async start(count: number, { args = [], rules = usualRules }: Options = {}): Promise<Behind> {
+  static async start(count: number, options: Options = {}): Promise<Behind> {
+    return Behind.behind(await TcpProxy.start(controlPlane().url), count, options);
+  }
+
+  /** The same behind another proxy, which it stops. */
+  static async behind<Proxy extends Door>(
+    proxy: Proxy,
+    count: number,
+    { args = [], rules = usualRules }: Options = {},
+  ): Promise<Behind<Proxy>> {
     await stopSharedController();
     await clear(new Api(controlPlane()));
-    const [proxy, [port = 0]] = await Promise.all([TcpProxy.start(controlPlane().url), freePorts(1)]);
+    const [port = 0] = await freePorts(1);
     const door = {
       kubeconfigForServiceAccount: (namespace: string, name: string) =>
         controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),

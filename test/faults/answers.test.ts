@@ -1,0 +1,54 @@
+/** Answers that a healthy API server does not give: whatever it says, the controller goes on, and writes nothing twice. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { eventually } from "../controller/eventually.ts";
+import { auditLog } from "../controller/shared.ts";
+import { Behind } from "./behind.ts";
+import { HttpProxy } from "./http-proxy.ts";
+
+describe("an API server that", function () {
+  this.timeout("2m");
+  let behind: Behind<HttpProxy>;
+
+  before(async () => {
+    const plane = controlPlane();
+    behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 40);
+  });
+  after(() => behind?.stop());
+
+  for (const [code, reason, counted] of [
+    [500, "InternalError", "unavailable"],
+    [410, "Expired", "expired"],
+  ] as const) {
+    it(`breaks watches off by an ERROR of ${code} is watched anew at once, and nothing is written for it`, async () => {
+      const [mark, restarts] = [await auditLog().mark(), await behind.restarts(counted)];
+      const broken = behind.proxy.breakWatches(code, reason);
+      assert.ok(broken > 0);
+      await eventually(async () => assert.equal(await behind.restarts(counted), restarts + broken));
+      await behind.isWell();
+      const writes = await behind.fleet.writesSince(mark);
+      assert.deepEqual([...writes.values()], Array(behind.fleet.names.length).fill(1));
+    });
+  }
+
+  for (const [code, verbs] of [
+    [500, "watch"],
+    [500, "list and watch"],
+    [403, "watch"],
+  ] as const) {
+    it(`refuses to ${verbs} with ${code} is asked again until it does, and what changed meanwhile is written once`, async () => {
+      const { fleet, proxy } = behind;
+      const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+      const isWatch = (path: string) => path.includes("watch=true");
+      const isList = (path: string) => path.includes("limit=");
+      proxy.refuse((path) => isWatch(path) || (verbs !== "watch" && isList(path)), code);
+      proxy.breakWatches(code === 403 ? 410 : code, "Trouble");
+      await eventually(async () => assert.notEqual(await behind.readiness(), "ok\n"), 30_000);
+      await fleet.rotate();
+      proxy.resume();
+      await fleet.inStep(45_000);
+      await behind.writtenOnce(mark, before);
+      await behind.isWell(30_000);
+    });
+  }
+});

@@ -1,0 +1,109 @@
+/**
+ * What stands between a controller and its API server, and answers in its place: it shows the API server's own certificate,
+ * and passes every request on but those that it was told to refuse; into open watches it puts events of its own.
+ */
+import { once } from "node:events";
+import {
+  type ClientHttp2Session,
+  connect,
+  createSecureServer,
+  type Http2SecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { AddressInfo } from "node:net";
+import type { Door } from "./behind.ts";
+
+export interface Identity {
+  /** The API server's certificate and its authority's, as PEM. */
+  cert: string;
+  key: string;
+}
+
+export class HttpProxy implements Door {
+  readonly url: string;
+  readonly #server: Http2SecureServer;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #watches = new Set<ServerHttp2Stream>();
+  readonly #to: string;
+  readonly #cert: string;
+  #refused: { isRefused: (path: string) => boolean; status: number } | undefined;
+
+  private constructor(server: Http2SecureServer, to: string, cert: string) {
+    this.#server = server;
+    this.#to = to;
+    this.#cert = cert;
+    this.url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    server.on("session", (session) => this.#join(session));
+  }
+
+  /** Begins to lead to where `url` does. */
+  static async start(url: string, identity: Identity): Promise<HttpProxy> {
+    const server = createSecureServer(identity).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return new HttpProxy(server, url, identity.cert);
+  }
+
+  /** From now on requests of these paths, with their queries, are refused. Watches that are open go on. */
+  refuse(isRefused: (path: string) => boolean, status: number): void {
+    this.#refused = { isRefused, status };
+  }
+
+  /** Puts an ERROR event of that code into every open watch, and ends it, as an API server does. Returns how many there were. */
+  breakWatches(code: number, reason: string): number {
+    const { size } = this.#watches;
+    const object = { kind: "Status", apiVersion: "v1", status: "Failure", code, reason };
+    for (const watch of this.#watches) watch.end(`${JSON.stringify({ type: "ERROR", object })}\n`);
+    return size;
+  }
+
+  resume(): void {
+    this.#refused = undefined;
+  }
+
+  async stop(): Promise<void> {
+    for (const session of this.#sessions) session.destroy();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  /** Each connection is joined to one of its own, so that limits are those of the API server. */
+  #join(session: ServerHttp2Session): void {
+    const server = connect(this.#to, { ca: this.#cert });
+    this.#sessions.add(session);
+    server.on("error", () => session.destroy());
+    server.on("close", () => session.destroy());
+    session.on("error", () => {});
+    session.on("close", () => {
+      this.#sessions.delete(session);
+      server.destroy();
+    });
+    session.on("stream", (stream, headers) => this.#pass(server, stream, headers));
+  }
+
+  #pass(server: ClientHttp2Session, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const path = headers[":path"] ?? "";
+    stream.on("error", () => {});
+    if (this.#refused?.isRefused(path)) {
+      const { status } = this.#refused;
+      stream.respond({ ":status": status, "content-type": "application/json" });
+      stream.end(JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", code: status }));
+      return;
+    }
+    const request = server.request(headers);
+    stream.pipe(request);
+    request.on("error", () => stream.close());
+    request.on("response", (answer) => {
+      if (stream.closed || stream.destroyed) return;
+      stream.respond(answer);
+      if (path.includes("watch=true")) this.#watches.add(stream);
+      request.on("data", (chunk) => stream.writable && stream.write(chunk));
+      request.on("end", () => stream.end());
+    });
+    stream.on("close", () => {
+      this.#watches.delete(stream);
+      request.close();
+    });
+  }
+}
