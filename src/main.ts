@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Contention } from "./apply/contention.ts";
+import type { ApiError } from "./kube/api-error.ts";
 import { Client } from "./kube/client.ts";
 import { loadCredentials } from "./kube/credentials.ts";
 import { Discovery } from "./kube/discovery.ts";
@@ -88,29 +89,37 @@ export async function startController(options: ControllerOptions): Promise<Contr
       log.warn({ binding, error: describeError(error) }, "reconcile failed and is tried again"),
     hooks: metrics.queue,
   });
-  const bindings = new BindingStore(transport, {
-    changed: (key, cause) => queue.add(key, cause),
-    gone: (key, binding) => {
-      reconciler.gone(binding);
-      queue.add(key);
+  const { installation } = options;
+  const { scope } = installation;
+  const bindings = new BindingStore(
+    transport,
+    {
+      changed: (key, cause) => queue.add(key, cause),
+      gone: (key, binding) => {
+        reconciler.gone(binding);
+        queue.add(key);
+      },
+      failed: (error) =>
+        log.error({ error: describeError(error) }, `can't watch SecretBindings: ${whatLacks(error, scope)}`),
+      restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
     },
-    failed: (error) =>
-      log.error(
-        { error: describeError(error) },
-        `can't watch SecretBindings: ${error.status === 0 ? "the API server is not reached" : "apply apis/ and deploy/manifests/ to the cluster"}`,
-      ),
-    restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
-  });
-  const streams = new Streams(transport, client, {
-    changed: (key, cause) => {
-      if (cause === "change") propagation.changed(key);
-      queue.add(key, cause);
+    scope,
+  );
+  const streams = new Streams(
+    transport,
+    client,
+    {
+      changed: (key, cause) => {
+        if (cause === "change") propagation.changed(key);
+        queue.add(key, cause);
+      },
+      restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
     },
-    restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
-  });
+    scope !== undefined,
+  );
   const events = new EventRecorder(client, hostname());
   const parts: Parts = {
-    installation: options.installation,
+    installation,
     client,
     discovery: new Discovery(transport),
     schemas: new Schemas(transport),
@@ -133,7 +142,8 @@ export async function startController(options: ControllerOptions): Promise<Contr
   if (health !== undefined) metrics.collectProcess();
   if (election === undefined) bindings.start();
   else election.start({ leading: () => bindings.start(), lost: options.onLost });
-  log.info({ server: credentials.server.href }, "controller started");
+  const where = { server: credentials.server.href, ...(scope !== undefined && { namespace: scope }) };
+  log.info(where, "controller started");
 
   return {
     async stop() {
@@ -146,4 +156,11 @@ export async function startController(options: ControllerOptions): Promise<Contr
       log.info({}, "controller stopped");
     },
   };
+}
+
+function whatLacks({ status }: ApiError, scope: string | undefined): string {
+  if (status === 0) return "the API server is not reached";
+  return scope === undefined
+    ? "apply apis/ and deploy/manifests/ to the cluster"
+    : "apply apis/ to the cluster, and deploy/namespaced/ to the namespace";
 }

@@ -258,8 +258,13 @@ async function wentWithNamespace({ parts }: Run, { namespace }: TargetStatus, { 
   return reason === "Forbidden" && namespace !== undefined && (await attempt(isTerminating(parts, namespace))) === true;
 }
 
-/** With its namespace, an object goes anyway, and the account and its rights may have gone before it. */
-async function isTerminating({ client }: Parts, namespace: string): Promise<boolean> {
+/**
+ * With its namespace, an object goes anyway, and the account and its rights may have gone before it. Of a namespace that
+ * this installation is not for, it is not known.
+ */
+async function isTerminating({ client, installation }: Parts, namespace: string): Promise<boolean> {
+  const { scope = namespace } = installation;
+  if (namespace !== scope) return false;
   try {
     const { metadata } = await client.get(CONTROLLER, { resource: NAMESPACES, name: namespace });
     return metadata.deletionTimestamp !== undefined;

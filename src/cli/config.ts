@@ -16,11 +16,14 @@ type Fields = Record<string, unknown>;
 const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
 const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
 
-/** Without a file, what holds by default. Throws Error that names the file, the field, and what is wrong with it. */
-export function loadInstallation(file: string | undefined, ownNamespace: string): Installation {
-  if (file === undefined) return new Installation({ ownNamespace });
+/**
+ * Without a file, what holds by default. `scope` is the one namespace that it is for, if it is for one. Throws Error that
+ * names the file, the field, and what is wrong with it.
+ */
+export function loadInstallation(file: string | undefined, ownNamespace: string, scope?: string): Installation {
+  if (file === undefined) return new Installation({ ownNamespace, scope });
   try {
-    return installationOf(readFileSync(file, "utf8"), ownNamespace);
+    return installationOf(readFileSync(file, "utf8"), ownNamespace, scope);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     throw new Error(`the configuration ${file} can't be used: ${error.message}`, { cause: error });
@@ -28,7 +31,7 @@ export function loadInstallation(file: string | undefined, ownNamespace: string)
 }
 
 /** The same, of the file's text. */
-export function installationOf(text: string, ownNamespace: string): Installation {
+export function installationOf(text: string, ownNamespace: string, scope?: string): Installation {
   const config = fieldsOf(read(text), "", [
     "apiVersion",
     "kind",
@@ -48,6 +51,7 @@ export function installationOf(text: string, ownNamespace: string): Installation
   }
   return new Installation({
     ownNamespace,
+    scope,
     openNamespaces: textsOf(openNamespaces, "openNamespaces"),
     deny: listOf(deny, "targets.deny", (each, at) => ruleOf(each, at, ["message"])),
     allow: allowed,

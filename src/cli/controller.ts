@@ -12,6 +12,7 @@ interface Flags {
   logLevel: LogLevel;
   healthPort?: number;
   concurrency: number;
+  watchNamespace?: string;
   leaderElect?: true;
   leaseNamespace?: string;
 }
@@ -34,13 +35,23 @@ export function controllerCommand(): Command {
     )
     .option("--health-port <port>", "serve /livez, /readyz and /metrics there", wholeNumber(0, 65535))
     .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 32)
+    .option(
+      "--watch-namespace <namespace>",
+      "work in that namespace alone, with a Role there; in all of them without it",
+      namespaceName,
+    )
     .option("--leader-elect", "run beside other replicas: one leads, by the Lease inlay-controller")
-    .option("--lease-namespace <namespace>", "where that Lease is; the pod's namespace, or inlay-system, without it")
+    .option(
+      "--lease-namespace <namespace>",
+      "where that Lease is; the pod's own without it, else the watched one, else inlay-system",
+      namespaceName,
+    )
     .action(run);
 }
 
-async function run({ leaderElect, leaseNamespace, config, ...flags }: Flags): Promise<void> {
-  const installation = loadInstallation(config, podNamespace());
+async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
+  const ownNamespace = podNamespace() ?? watchNamespace ?? "inlay-system";
+  const installation = loadInstallation(config, ownNamespace, watchNamespace);
   const log = createLog(flags.logLevel);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
@@ -52,7 +63,7 @@ async function run({ leaderElect, leaseNamespace, config, ...flags }: Flags): Pr
   const controller = await startController({
     ...flags,
     installation,
-    ...(leaderElect && { leaseNamespace: leaseNamespace ?? podNamespace() }),
+    ...(leaderElect && { leaseNamespace: leaseNamespace ?? ownNamespace }),
     onLost: () => process.exit(1),
   });
   await stop;
@@ -80,12 +91,18 @@ function firstSignal(): Promise<void> {
   });
 }
 
-function podNamespace(): string {
+function podNamespace(): string | undefined {
   try {
     return readFileSync(POD_NAMESPACE, "utf8").trim();
   } catch {
-    return "inlay-system";
+    return undefined;
   }
+}
+
+/** A name that is none, such as a variable that was not filled in, would be refused only by the API server, and for ever. */
+function namespaceName(text: string): string {
+  if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
+  throw new InvalidArgumentError("Give the name of one namespace.");
 }
 
 function wholeNumber(least: number, most: number): (text: string) => number {

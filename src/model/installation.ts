@@ -26,6 +26,8 @@ export type Acknowledgement = "ReadableCopies";
 export interface InstallationRules {
   /** Where the controller runs. */
   readonly ownNamespace: string;
+  /** The one namespace that it is for; without it, the whole cluster. */
+  readonly scope?: string | undefined;
   /** Which of the closed namespaces are open after all. */
   readonly openNamespaces?: readonly string[];
   readonly deny?: readonly WriteRule[];
@@ -51,6 +53,8 @@ const KUBE_SYSTEM = "kube-system";
 const ASK = "ask whoever installed Inlay in this cluster";
 
 export class Installation {
+  /** The one namespace that it is for; undefined for the whole cluster. */
+  readonly scope: string | undefined;
   readonly #closed: ReadonlySet<string>;
   readonly #deny: readonly Matcher[];
   readonly #allow: readonly Matcher[];
@@ -59,12 +63,15 @@ export class Installation {
   /** Throws Error for an open namespace that is not closed anyway: it would be a mistake. */
   constructor({
     ownNamespace,
+    scope,
     openNamespaces = [],
     deny = [],
     allow = [],
     requireAcknowledgement = [],
   }: InstallationRules) {
-    const closed = new Set([KUBE_SYSTEM, ownNamespace]);
+    this.scope = scope;
+    // Who installs it for the namespace in which it runs means that one.
+    const closed = new Set(scope === ownNamespace ? [KUBE_SYSTEM] : [KUBE_SYSTEM, ownNamespace]);
     const mistaken = openNamespaces.find((each) => !closed.has(each));
     if (mistaken !== undefined) {
       throw new Error(

@@ -19,6 +19,7 @@ export const healingOf = {
   ForbiddenKind: "edit",
   ForbiddenNamespace: "edit",
   NotAcknowledged: "edit",
+  OutOfScope: "edit",
   InvalidTemplate: "edit",
   SourceNotFound: "event",
   NotGranted: "event",

@@ -15,6 +15,7 @@ import { type Installation, SOME_NAMESPACE, type Where, whereOf } from "../model
 import { apiVersionOf, idOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
+import { assertWithin } from "./scope.ts";
 import { type Selection, selectionOf, selects } from "./selection.ts";
 
 export interface References {
@@ -47,13 +48,16 @@ export async function resolveReferences(
   const sources = await Promise.all(
     binding.spec.sources.map(
       async (source) =>
-        [sourceName(source), await attempt(resolveSource(source, namespace, discovery, installation))] as const,
+        [
+          sourceName(source),
+          await attempt(within(installation, resolveSource(source, namespace, discovery, installation))),
+        ] as const,
     ),
   );
   const targets = await Promise.all(
     binding.spec.targets.map(async (target) => ({
       target,
-      at: await attempt(resolveTarget(target, namespace, discovery, installation)),
+      at: await attempt(within(installation, resolveTarget(target, namespace, discovery, installation))),
     })),
   );
   return {
@@ -61,6 +65,12 @@ export async function resolveReferences(
     targets: withoutTwins(targets),
     serviceAccount: { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName },
   };
+}
+
+async function within<T extends ObjectRef | Selection>({ scope }: Installation, found: Promise<T>): Promise<T> {
+  const at = await found;
+  assertWithin(scope, at);
+  return at;
 }
 
 /**

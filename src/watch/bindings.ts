@@ -1,4 +1,4 @@
-/** The SecretBindings of the cluster come in by one watch; what each says now goes out, writes of our own included. */
+/** The SecretBindings of the cluster, or of a namespace, come in by one watch; what each says now goes out, writes of our own included. */
 import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch } from "../kube/list-watch.ts";
@@ -43,9 +43,11 @@ export class BindingStore {
   /** What the server answered to writes of ours that the watch has not brought yet. */
   readonly #written = new Map<string, StoredBinding>();
 
-  constructor(transport: Transport, events: BindingStoreEvents) {
+  /** Of all namespaces, unless one is given. */
+  constructor(transport: Transport, events: BindingStoreEvents, namespace?: string) {
     this.#events = events;
-    const source = new ListWatch(transport, CONTROLLER, { resource: SECRET_BINDINGS, form: "whole" });
+    const where = namespace === undefined ? {} : { namespace };
+    const source = new ListWatch(transport, CONTROLLER, { resource: SECRET_BINDINGS, form: "whole", ...where });
     this.#reflector = new Reflector<Kept>(source, {
       keep: (object) => ({
         resourceVersion: object.metadata.resourceVersion,

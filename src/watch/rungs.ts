@@ -24,14 +24,17 @@ type Kind = Pick<Resource, "group" | "version" | "plural">;
 
 export class Rungs {
   readonly #client: Client;
+  readonly #isNamespaced: boolean;
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
   readonly #rungs = new Map<string, { rung: Promise<Rung>; since: number }>();
   /** Whether somebody may watch a kind, or one name of it, everywhere. */
   readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
   #stopped = false;
 
-  constructor(client: Client) {
+  /** An installation for one namespace has no stream of more, whoever could have one. */
+  constructor(client: Client, isNamespaced: boolean) {
     this.#client = client;
+    this.#isNamespaced = isNamespaced;
   }
 
   of(dependency: Dependency): Promise<Rung> {
@@ -80,17 +83,23 @@ export class Rungs {
   }
 
   async #review(dependency: Dependency): Promise<Rung> {
-    const { identity, wide } = dependency;
+    const { identity } = dependency;
     const [resource, namespace] = [resourceOf(dependency), namespaceOf(dependency)];
     const name = isCollection(dependency) ? undefined : dependency.ref.name;
-    if (identity === CONTROLLER && (await this.#mayEverywhere(CONTROLLER, resource, name))) return "sharedName";
-    if (identity !== CONTROLLER && (await this.#isOptedIn(resource))) {
-      // Which objects there are is nobody's to know who may not list them himself; a name he knows already.
-      if (name !== undefined || (await this.#client.may(identity, "list", resource, namespace))) return "shared";
-    }
-    if (wide && (await this.#mayEverywhere(identity, resource))) return "cluster";
+    const wider = this.#isNamespaced ? undefined : await this.#beyondNamespace(dependency, resource, name);
+    if (wider !== undefined) return wider;
     if (name === undefined || (await this.#client.may(identity, "watch", resource, namespace))) return "namespace";
     return "name";
+  }
+
+  async #beyondNamespace(dependency: Dependency, resource: Resource, name?: string): Promise<Rung | undefined> {
+    const { identity, wide } = dependency;
+    if (identity === CONTROLLER)
+      return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
+    // Which objects there are is nobody's to know who may not list them himself; a name he knows already.
+    const mayKnow = () => name !== undefined || this.#client.may(identity, "list", resource, namespaceOf(dependency));
+    if ((await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
+    return wide && (await this.#mayEverywhere(identity, resource)) ? "cluster" : undefined;
   }
 
   /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */

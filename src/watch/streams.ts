@@ -72,9 +72,10 @@ export class Streams {
   readonly #subscriptions = new Map<string, Map<string, Subscription>>();
   readonly #rungs: Rungs;
 
-  constructor(transport: Transport, client: Client, events: StreamsEvents) {
+  /** Of the whole cluster, unless all that is watched is in one namespace. */
+  constructor(transport: Transport, client: Client, events: StreamsEvents, isNamespaced = false) {
     this.#transport = transport;
-    this.#rungs = new Rungs(client);
+    this.#rungs = new Rungs(client, isNamespaced);
     this.#events = events;
   }
 

@@ -10,9 +10,14 @@ export interface AuditedRequest {
   user: string;
   /** As whom the request was made by impersonation. */
   as: string | undefined;
+  asGroups: readonly string[];
   code: number;
+  /** What the user was refused for want of. A refused impersonation is logged as a request of the user himself. */
+  lacks: "a right" | "impersonation" | undefined;
   /** Path and query. */
   uri: string;
+  /** When it came in, as a text that sorts by time. */
+  at: string;
 }
 
 interface AuditEvent {
@@ -20,10 +25,12 @@ interface AuditEvent {
   stage: string;
   verb: string;
   requestURI: string;
+  requestReceivedTimestamp: string;
   user: { username: string };
-  impersonatedUser?: { username: string };
+  impersonatedUser?: { username: string; groups?: string[] };
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
+  annotations?: Record<string, string>;
 }
 
 export class AuditLog {
@@ -56,16 +63,19 @@ export class AuditLog {
     return readFile(this.#file, "utf8");
   }
 
-  /** The whole lines that began after a mark: at its beginning and its end, one may be half written. */
   async #events(mark: number): Promise<AuditEvent[]> {
+    return (await this.#lines(mark)).map((line) => JSON.parse(line) as AuditEvent);
+  }
+
+  /** The whole lines that began after a mark: at its beginning and its end, one may be half written. */
+  async #lines(mark: number): Promise<string[]> {
     const log = await readFile(this.#file);
     const from = mark === 0 ? 0 : log.indexOf("\n", mark - 1) + 1;
     return log
       .subarray(from, log.lastIndexOf("\n") + 1)
       .toString("utf8")
       .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as AuditEvent);
+      .filter((line) => line !== "");
   }
 
   /** The writes since a mark that the controller made, as itself or as an account. */
@@ -79,7 +89,8 @@ export class AuditLog {
   }
 }
 
-function requestOf({ verb, user, impersonatedUser, objectRef = {}, responseStatus, requestURI }: AuditEvent) {
+function requestOf(event: AuditEvent): AuditedRequest {
+  const { verb, user, impersonatedUser, objectRef = {}, responseStatus, requestURI } = event;
   return {
     verb,
     resource: [objectRef.apiGroup, objectRef.resource, objectRef.subresource].filter(Boolean).join("/"),
@@ -87,7 +98,18 @@ function requestOf({ verb, user, impersonatedUser, objectRef = {}, responseStatu
     name: objectRef.name ?? "",
     user: user.username,
     as: impersonatedUser?.username,
+    asGroups: impersonatedUser?.groups ?? [],
     code: responseStatus?.code ?? 0,
+    lacks: lackIn(event),
     uri: requestURI,
+    at: event.requestReceivedTimestamp,
   };
+}
+
+/** Who may not impersonate is refused before the authorizer is asked; what admission refuses, it allowed. */
+function lackIn({ responseStatus, impersonatedUser, annotations }: AuditEvent): AuditedRequest["lacks"] {
+  if (responseStatus?.code !== 403 || impersonatedUser !== undefined) return undefined;
+  const decision = annotations?.["authorization.k8s.io/decision"];
+  if (decision === undefined) return "impersonation";
+  return decision === "forbid" ? "a right" : undefined;
 }

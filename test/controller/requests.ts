@@ -10,18 +10,18 @@ let markers = 0;
 
 /** Returns all since a mark that were answered before this call; a later one may be among them. */
 export async function requestsFor(team: Team, mark: number): Promise<AuditedRequest[]> {
-  await settled(team);
+  await loggedUntilNow(team);
   return (await auditLog().since(mark)).filter((request) => isFor(team, request));
 }
 
 /** The watches since a mark of one team, and whether each is still answered. */
 export async function watchesFor(team: Team, mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
-  await settled(team);
+  await loggedUntilNow(team);
   return (await auditLog().watchesSince(mark)).filter((request) => isFor(team, request));
 }
 
 /** A request enters the log when it is answered, or a moment after: one more request of ours brings it up to now. */
-async function settled({ api, namespace }: Team): Promise<void> {
+export async function loggedUntilNow({ api, namespace }: Team): Promise<void> {
   const uri = `/api/v1/namespaces/${namespace}?marker=${++markers}`;
   const mark = await auditLog().mark();
   await api.get(uri);

@@ -94,7 +94,7 @@ describe("deploy/manifests", () => {
 
   describe("lets the controller", () => {
     const needed: Request[] = [
-      ...["get", "list", "watch", "patch"].map((verb) => ({ verb, ...bindings })),
+      ...["list", "watch", "patch"].map((verb) => ({ verb, ...bindings })),
       { verb: "update", ...bindings, subresource: "status" },
       { verb: "impersonate", ...accounts, namespace: "registry", name: "inlay" },
       { verb: "get", ...accounts, namespace: "registry", name: "inlay" },
@@ -123,7 +123,7 @@ describe("deploy/manifests", () => {
       ...["get", "list", "watch", "create", "update", "patch", "delete"].map((verb) => ({ verb, resource: "secrets" })),
       { verb: "get", resource: "secrets", namespace: "inlay-system" },
       { verb: "get", resource: "configmaps" },
-      ...["create", "update", "delete"].map((verb) => ({ verb, ...bindings })),
+      ...["get", "create", "update", "delete"].map((verb) => ({ verb, ...bindings })),
       { verb: "impersonate", ...accounts, namespace: "registry", name: "default" },
       { verb: "impersonate", ...accounts, namespace: "registry" },
       { verb: "impersonate", resource: "users", name: "inlay" },

@@ -38,6 +38,14 @@ const allowed = (rule: WriteRule, ...more: [typeof harbor?, (Where | typeof CLUS
   refusal({ allow: [rule] }, ...more)?.reason;
 
 describe("an installation", () => {
+  it("leaves its own namespace open where it is for that one alone", () => {
+    const one = new Installation({ ownNamespace: "registry", scope: "registry" });
+    assert.equal(one.closedNamespace("registry"), undefined);
+    assert.equal(one.closedNamespace("kube-system")?.reason, "ForbiddenNamespace");
+    const beside = new Installation({ ownNamespace: "inlay-system", scope: "registry" });
+    assert.equal(beside.closedNamespace("inlay-system")?.reason, "ForbiddenNamespace");
+  });
+
   it("closes kube-system and its own namespace, for writes there and bindings that stand there", () => {
     const installation = new Installation({ ownNamespace: "inlay-system" });
     for (const closed of ["kube-system", "inlay-system"]) {

@@ -55,6 +55,15 @@ describe("the store of bindings", () => {
     assert.equal(version(), "1");
   });
 
+  it("watches one namespace where Inlay is installed for one", async () => {
+    const events = { changed: () => {}, gone: () => {}, failed: () => {}, restarted: () => {} };
+    api.rights.add("- registry/secretbindings *");
+    store = new BindingStore(api.transport, events, "registry");
+    await started(binding("1"));
+    assert.deepEqual(api.open, ["- registry/secretbindings *"]);
+    assert.equal(version(), "1");
+  });
+
   it("tells how a binding last was when it is gone", async () => {
     await started(binding("1"));
     await send("MODIFIED", binding("11"));

@@ -92,6 +92,19 @@ describe("streams", () => {
       });
     }
 
+    it("and go over no more than the namespace where Inlay is installed for one, whoever might have more", async () => {
+      const isNamespaced = true;
+      streams = new Streams(api.transport, api.client, { changed: () => {}, restarted: () => {} }, isNamespaced);
+      api.rights.add("- serviceaccounts inlay").add("- secrets *").add(`${ACCOUNT} secrets *`);
+      api.rights.add("- registry/serviceaccounts inlay").add(`${ACCOUNT} registry/secrets *`);
+      await observe("a", bucket, account, { ...other, wide: true });
+      assert.deepEqual(api.open, ["- registry/serviceaccounts inlay", `${ACCOUNT} registry/secrets *`]);
+      assert.deepEqual(
+        api.reviews.filter((review) => !review.includes("registry/")),
+        [],
+      );
+    });
+
     it("and an account never looks through the name that the controller may watch", async () => {
       api.rights.add("- secrets bucket");
       api.rights.add(`${ACCOUNT} registry/secrets bucket`);

@@ -1,0 +1,49 @@
+/** Roles as they are shipped come in; single rights go out, and which request uses which of them. */
+import { parseAllDocuments } from "yaml";
+import type { AuditedRequest } from "./audit.ts";
+
+export interface Right {
+  verb: string;
+  /** As the audit log has it: group, plural and subresource. */
+  resource: string;
+  /** Undefined for any. */
+  name: string | undefined;
+}
+
+interface Role {
+  kind: string;
+  rules?: { apiGroups: string[]; resources: string[]; verbs: string[]; resourceNames?: string[] }[];
+}
+
+/** The rights that all roles of a manifest grant. */
+export function rightsIn(manifest: string): Right[] {
+  const roles = parseAllDocuments(manifest).map((document) => document.toJS() as Role);
+  return roles.flatMap(({ rules = [] }) => rules.flatMap(rightsOf));
+}
+
+export function rightsOf({ apiGroups, resources, verbs, resourceNames }: NonNullable<Role["rules"]>[number]): Right[] {
+  return apiGroups.flatMap((group) =>
+    resources.flatMap((plural) =>
+      verbs.flatMap((verb) =>
+        (resourceNames ?? [undefined]).map((name) => ({
+          verb,
+          resource: [group, plural].filter(Boolean).join("/"),
+          name,
+        })),
+      ),
+    ),
+  );
+}
+
+/** Whether a request is one that a right allows, whatever became of it. Impersonation is the right of whose request it was. */
+export function isBy({ verb, resource, name }: Right, request: AuditedRequest): boolean {
+  if (verb === "impersonate") return request.as?.split(":")[3] === name && resource === "serviceaccounts";
+  if (request.as !== undefined || request.verb !== verb || request.resource !== resource) return false;
+  return name === undefined || request.name === name;
+}
+
+export const describeRight = ({ verb, resource, name }: Right): string =>
+  [verb, resource, name].filter((word) => word !== undefined).join(" ");
+
+/** Whether a request was let through: that there is no such object is an answer too. */
+export const isAdmitted = ({ code }: AuditedRequest): boolean => code < 300 || code === 404;

@@ -1,0 +1,299 @@
+/** An Inlay that is installed for one namespace, by a Role there: it does all its work, and has no business elsewhere. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { freePorts } from "../control-plane/ports.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import type { AuditedRequest } from "../controller/audit.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { paste } from "../controller/paste.ts";
+import { loggedUntilNow } from "../controller/requests.ts";
+import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+const folder = join(root, "deploy", "namespaced");
+
+/** A team with an Inlay of its own. */
+class Installation {
+  readonly team: Team;
+  readonly replicas: ControllerProcess[] = [];
+  readonly ports: number[] = [];
+
+  constructor(team: Team) {
+    this.team = team;
+  }
+
+  get user(): string {
+    return `system:serviceaccount:${this.team.namespace}:inlay-controller`;
+  }
+
+  /** As its README says. */
+  static async make(): Promise<Installation> {
+    const team = await newTeam({ controller: false });
+    const readme = await readFile(join(folder, "README.md"), "utf8");
+    const command = /^sed .*$/m.exec(readme)?.[0] ?? "";
+    await paste(command.replace("team-a", team.namespace).replace("deploy/namespaced", folder));
+    return new Installation(team);
+  }
+
+  /** Starts one replica, as the Deployment would. */
+  async start(account = "inlay-controller"): Promise<ControllerProcess> {
+    const { namespace } = this.team;
+    const door = { kubeconfigForServiceAccount: () => controlPlane().kubeconfigForServiceAccount(namespace, account) };
+    const [port = 0] = await freePorts(1);
+    const flags = [`--watch-namespace=${namespace}`, "--leader-elect", `--health-port=${port}`];
+    const replica = new ControllerProcess(door, ...flags);
+    this.replicas.push(replica);
+    this.ports.push(port);
+    await replica.start();
+    return replica;
+  }
+
+  async readiness(replica = 0): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.ports[replica]}/readyz`)).text();
+  }
+
+  /** All that it asked for since a mark, as itself or as an account. */
+  async requests(mark: number): Promise<AuditedRequest[]> {
+    await loggedUntilNow(this.team);
+    const all = [...(await auditLog().since(mark)), ...(await auditLog().watchesSince(mark))];
+    return all.filter(({ user }) => user === this.user);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.replicas.map((replica) => replica.stop()));
+    for (const { output } of this.replicas) assert.deepEqual(foundIn(output), []);
+  }
+}
+
+const leads = (replica: ControllerProcess) => eventually(() => assert.match(replica.output, /"msg":"leading"/));
+const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
+
+describe("an Inlay of one namespace", function () {
+  this.timeout("2m");
+  let one: Installation;
+  let two: Installation;
+  let mark: number;
+
+  before(async () => {
+    await stopSharedController();
+    mark = await auditLog().mark();
+    [one, two] = [await Installation.make(), await Installation.make()];
+    for (const each of [one, two]) await leads(await each.start());
+  });
+  after(() => Promise.all([one, two].map((each) => each?.stop())));
+
+  it("runs as its Deployment is admitted, and no role of the cluster is bound to it", async () => {
+    const { namespace } = one.team;
+    const status = ["rollout", "status", "deployment/inlay-controller", `--namespace=${namespace}`, "--timeout=50s"];
+    assert.match((await controlPlane().kubectl(...status)).stdout, /successfully rolled out/);
+    const { items } = await one.team.api.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings");
+    const subjects = items.flatMap((binding: AnyObject) => binding.subjects ?? []);
+    assert.deepEqual(
+      subjects.filter((subject: AnyObject) => subject.namespace === namespace),
+      [],
+    );
+    const elsewhere = ["secretbindings", "serviceaccounts/inlay", "namespaces/default"];
+    for (const what of elsewhere) {
+      const can = ["auth", "can-i", "list", what, "--all-namespaces", `--as=${one.user}`];
+      await assert.rejects(controlPlane().kubectl(...can), what);
+    }
+  });
+
+  it("writes, rotates, puts drift back and releases in its namespace, beside another that does so in its own", async () => {
+    for (const { team } of [one, two]) {
+      assert.equal((await team.s3().catch(() => undefined))?.accesskey, undefined);
+      const value = await team.boundHarbor({ onRelease: "Remove" });
+      assert.equal((await team.s3()).accesskey, value);
+      const rotated = secretText("rotated");
+      await team.secret("bucket", { accessKeyID: rotated });
+      await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+      await team.editS3({ accesskey: "drift" });
+      await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+      await team.unbind("harbor-s3");
+      assert.equal((await team.s3()).accesskey, undefined);
+      assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "Written"));
+    }
+  });
+
+  it("leaves bindings of other namespaces alone", async () => {
+    const outside = await newTeam({ controller: false });
+    await outside.secret("bucket", { accessKeyID: secretText("access") });
+    await outside.harbor();
+    await outside.bind("harbor-s3", accessKeySpec());
+    // A later binding is done, so this one was not overlooked.
+    for (const { team } of [one, two]) {
+      await team.bind("later", accessKeySpec());
+      await team.until("later", "Synced");
+    }
+    assert.equal((await outside.binding("harbor-s3")).status, undefined);
+    assert.equal((await outside.s3()).accesskey, undefined);
+    await outside.api.delete(outside.bindingPath("harbor-s3"));
+  });
+
+  it("is ready, and says when it has no rights in its namespace", async () => {
+    await eventually(async () => assert.equal(await one.readiness(), "ok\n"));
+    const none = new Installation(await newTeam({ controller: false }));
+    try {
+      // An account without any right: neither the Lease nor the bindings.
+      const replica = await none.start("default");
+      await eventually(async () => assert.equal(await none.readiness(), "out of reach: coordination.k8s.io/leases\n"));
+      await replica.stop();
+      await none.team.grant(
+        [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }],
+        { account: "default", role: "leases" },
+      );
+      await none.start("default");
+      await eventually(async () => assert.equal(await none.readiness(1), "failed: inlay.dev/secretbindings\n"));
+      assert.match(
+        none.replicas[1]?.output ?? "",
+        /apply apis\/ to the cluster, and deploy\/namespaced\/ to the namesp/,
+      );
+    } finally {
+      await none.stop();
+    }
+  });
+
+  it("waits for its account, and writes once it may act as it", async () => {
+    const { team } = two;
+    await team.bind("rotated", { ...accessKeySpec({ name: "other" }), serviceAccountName: "rotator" });
+    await team.harbor("other");
+    await team.until("rotated", "ImpersonationForbidden");
+    await team.unbind("rotated");
+    await team.api.delete(`${team.path("v1", "serviceaccounts")}/inlay`);
+    await team.until("later", "ServiceAccountNotFound");
+    await team.createAccount();
+    await team.until("later", "Synced");
+  });
+
+  describe("refuses, whatever its account may do there,", () => {
+    let value: string;
+    let other: Team;
+
+    before(async () => {
+      other = await newTeam({ controller: false });
+      await other.harbor();
+      value = secretText("access");
+      await one.team.secret("far", { accessKeyID: value });
+      await one.team.harbor("far");
+      await one.team.grantInCluster([
+        { apiGroups: ["*"], resources: ["*"], verbs: ["get", "list", "watch", "patch", "create", "delete"] },
+      ]);
+      const mayWrite = ["auth", "can-i", "patch", "harborclusters.goharbor.io", `--namespace=${other.namespace}`];
+      const account = `system:serviceaccount:${one.team.namespace}:inlay`;
+      await eventually(() => controlPlane().kubectl(...mayWrite, `--as=${account}`));
+    });
+
+    const accesskey = { accesskey: { from: { source: "far", key: "accessKeyID" } } };
+    const to = (more: object) => ({ sources: [{ secret: { name: "far" } }], targets: [harborTarget(accesskey, more)] });
+    const cases: Record<string, (other: string) => object> = {
+      "a target in another namespace": (other) => to({ name: "harbor", namespace: other }),
+      "targets in namespaces chosen by labels": () => to({ namespaceSelector: { matchLabels: { any: "thing" } } }),
+      "targets in namespaces chosen by globs": () => to({ namespaceSelector: { names: ["team-*"] } }),
+      "targets in another namespace that is listed": (other) => to({ namespaceSelector: { names: [other] } }),
+      "a target of the cluster": () => ({
+        sources: [{ secret: { name: "far" } }],
+        targets: [
+          {
+            apiVersion: "scheduling.k8s.io/v1",
+            kind: "PriorityClass",
+            name: "system-node-critical",
+            fields: [{ path: "description", from: { source: "far", key: "accessKeyID" } }],
+          },
+        ],
+      }),
+      "a source in another namespace": (other) => ({
+        sources: [{ secret: { name: "far", namespace: other } }],
+        targets: [harborTarget(accesskey, { name: "far" })],
+      }),
+      "a source of the cluster": () => ({
+        sources: [
+          {
+            name: "class",
+            object: {
+              apiVersion: "scheduling.k8s.io/v1",
+              resource: "priorityclasses",
+              name: "system-node-critical",
+              scope: "Cluster",
+            },
+          },
+        ],
+        targets: [
+          harborTarget({ accesskey: { from: { source: "class", fieldPath: "description" } } }, { name: "far" }),
+        ],
+      }),
+    };
+    for (const [what, specFor] of Object.entries(cases)) {
+      it(what, async () => {
+        const name = what.replaceAll(" ", "-");
+        await one.team.bind(name, specFor(other.namespace));
+        const message = messageOf(await one.team.until(name, "OutOfScope"));
+        assert.match(message, new RegExp(`installed for the namespace ${one.team.namespace} alone`));
+        assert.equal((await other.s3()).accesskey, undefined);
+        await one.team.unbind(name);
+      });
+    }
+
+    it("and leaves what a binding wrote before it said so as it is", async () => {
+      await one.team.bind("moves", { ...to({ name: "far" }), defaults: { onRelease: "Remove" } });
+      await one.team.until("moves", "Synced");
+      await one.team.rebind("moves", to({ name: "far", namespaceSelector: { names: ["team-*"] } }));
+      await one.team.until("moves", "OutOfScope");
+      assert.equal((await one.team.s3("far")).accesskey, value);
+      await one.team.rebind("moves", to({ name: "far" }));
+      await one.team.until("moves", "Synced");
+      await one.team.unbind("moves");
+      assert.equal((await one.team.s3("far")).accesskey, undefined);
+    });
+  });
+
+  it("is led by one of its replicas, by a Lease of its namespace, and followed by the other", async () => {
+    const { team } = one;
+    const lease = `${team.path("coordination.k8s.io/v1", "leases")}/inlay-controller`;
+    const [first] = one.replicas;
+    const second = await one.start();
+    const { holderIdentity } = (await team.api.get(lease)).spec;
+    assert.match(first?.output ?? "", new RegExp(`"identity":"${holderIdentity}"`));
+    assert.doesNotMatch(second.output, /"msg":"leading"/);
+    await first?.stop();
+    await leads(second);
+    assert.notEqual((await team.api.get(lease)).spec.holderIdentity, holderIdentity);
+    const rotated = secretText("rotated");
+    await team.secret("bucket", { accessKeyID: rotated });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+  });
+
+  it("has asked for nothing outside of its namespace, was refused nothing of its own, and has used every right", async () => {
+    const rights = rightsIn(await readFile(join(folder, "10-controller-role.yaml"), "utf8"));
+    for (const each of [one, two]) {
+      const requests = await each.requests(mark);
+      // What describes the API, and reviews of its own rights, are of no namespace, and open to all who are authenticated.
+      const elsewhere = requests.filter(
+        ({ resource, namespace }) =>
+          !["", "authorization.k8s.io/selfsubjectaccessreviews"].includes(resource) &&
+          namespace !== each.team.namespace,
+      );
+      assert.deepEqual(elsewhere, []);
+      const refused = requests.filter(({ lacks, name }) => lacks === "a right" && name !== "rotator");
+      assert.deepEqual(refused, []);
+      const admitted = requests.filter(isAdmitted);
+      const unused = rights.filter((right) => !admitted.some((request) => isBy(right, request)));
+      assert.deepEqual(unused.map(describeRight), [], each.user);
+    }
+  });
+
+  it("is not started for what is no namespace", async () => {
+    const inlay = [join(root, "src", "cli", "inlay.ts"), "controller", "--watch-namespace"];
+    for (const name of ["", "$(POD_NAMESPACE)", "one,two", "Upper"]) {
+      const started = promisify(execFile)(process.execPath, [...inlay, name]);
+      await assert.rejects(started, ({ code, stderr }) => code === 1 && /Give the name of one namespace/.test(stderr));
+    }
+  });
+});

@@ -1,0 +1,43 @@
+/** That the two installations that are shipped differ in where they work, and in nothing else. */
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { describeRight, rightsIn } from "../controller/rights.ts";
+
+const deploy = join(import.meta.dirname, "..", "..", "deploy");
+const text = (folder: string, file: string) => readFile(join(deploy, folder, file), "utf8");
+const objects = (yaml: string) => parseAllDocuments(yaml).map((document) => document.toJS());
+
+describe("deploy/namespaced", () => {
+  it("holds nothing of the cluster, and all in one namespace", async () => {
+    const files = (await readdir(join(deploy, "namespaced"))).filter((file) => file.endsWith(".yaml"));
+    assert.ok(files.length > 0);
+    for (const file of files) {
+      for (const { kind, metadata, subjects = [] } of objects(await text("namespaced", file))) {
+        assert.doesNotMatch(kind, /^Cluster|^Namespace$/);
+        for (const { namespace } of [metadata, ...subjects]) assert.equal(namespace, "registry", `${kind} in ${file}`);
+      }
+    }
+  });
+
+  it("gives the controller the very rights of deploy/manifests, but those for what other namespaces grant", async () => {
+    const rights = async (folder: string) => rightsIn(await text(folder, "10-controller-role.yaml")).map(describeRight);
+    const grants = ["get", "list", "watch"].map((verb) => `${verb} inlay.dev/secretgrants`);
+    const labels = ["list namespaces", "watch namespaces"];
+    const all = await rights("manifests");
+    assert.deepEqual(
+      (await rights("namespaced")).toSorted(),
+      all.filter((right) => ![...grants, ...labels].includes(right)).toSorted(),
+    );
+  });
+
+  for (const file of ["35-config.yaml", "40-controller.yaml", "50-metrics.yaml"]) {
+    it(`runs what deploy/manifests/${file} runs, for its namespace alone`, async () => {
+      const cluster = (await text("manifests", file))
+        .replaceAll("inlay-system", "registry")
+        .replace("args: [controller, ", "args: [controller, --watch-namespace=registry, ");
+      assert.deepEqual(objects(await text("namespaced", file)), objects(cluster));
+    });
+  }
+});
