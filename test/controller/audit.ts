@@ -1,5 +1,6 @@
 /** What the API server was asked, by its own audit log: a place in it comes in, the requests since then go out. */
 import { readFile, stat } from "node:fs/promises";
+import type { AnyObject } from "./api.ts";
 
 export interface AuditedRequest {
   verb: string;
@@ -20,6 +21,12 @@ export interface AuditedRequest {
   at: string;
 }
 
+/** An object as a request left it. */
+export interface Written {
+  at: string;
+  object: AnyObject;
+}
+
 interface AuditEvent {
   auditID: string;
   stage: string;
@@ -30,6 +37,8 @@ interface AuditEvent {
   impersonatedUser?: { username: string; groups?: string[] };
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
+  /** Of the few kinds of which audit-policy.yaml wants it. */
+  responseObject?: AnyObject;
   annotations?: Record<string, string>;
 }
 
@@ -56,6 +65,15 @@ export class AuditLog {
     return events
       .filter(({ stage, verb }) => stage === "ResponseStarted" && verb === "watch")
       .map((event) => ({ ...requestOf(event), open: !ended.has(event.auditID) }));
+  }
+
+  /** Every object of a kind that was made or changed since the API server began, if the log keeps that kind. */
+  async written(kind: string): Promise<Written[]> {
+    return (await this.#lines(0))
+      .filter((line) => line.includes('"responseObject":'))
+      .map((line) => JSON.parse(line) as AuditEvent)
+      .filter(({ responseObject, requestURI }) => responseObject?.kind === kind && !requestURI.includes("dryRun="))
+      .map(({ requestReceivedTimestamp: at, responseObject: object }) => ({ at, object }));
   }
 
   /** All that stands in it. */

@@ -41,3 +41,21 @@ describe("deploy/namespaced", () => {
     });
   }
 });
+
+describe("docs/security.md", () => {
+  it("tells of every right of the controller's, verb by verb, and of no other", async () => {
+    const page = await readFile(join(deploy, "..", "docs", "security.md"), "utf8");
+    const [, section = ""] = /## The controller's own rights\n(.*?)\n## /s.exec(page) ?? [];
+    const words = (cell = "") => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word);
+    const rows = section.split("\n").filter((line) => line.startsWith("| `"));
+    const told = rows.flatMap((row) => {
+      const [, on = "", verbs] = row.split("|");
+      const name = /called `([^`]+)`/.exec(on)?.[1];
+      return words(verbs).map((verb) => describeRight({ verb, resource: words(on)[0] ?? "", name }));
+    });
+    const granted = rightsIn(await text("manifests", "10-controller-role.yaml")).map((right) =>
+      describeRight({ ...right, resource: right.resource.replace(/^[^/]+\.[^/]+\//, "") }),
+    );
+    assert.deepEqual(told.toSorted(), granted.toSorted());
+  });
+});
