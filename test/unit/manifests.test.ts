@@ -59,3 +59,10 @@ describe("docs/security.md", () => {
     assert.deepEqual(told.toSorted(), granted.toSorted());
   });
 });
+
+describe("deploy/manifests/optional", () => {
+  it("lets the controller watch Secrets, and neither get nor write one", async () => {
+    const rights = rightsIn(await text("manifests/optional", "secrets-cluster-wide.yaml"));
+    assert.deepEqual(rights.map(describeRight), ["list secrets", "watch secrets"]);
+  });
+});

@@ -1,0 +1,166 @@
+/**
+ * The second mode for Secrets: deploy/manifests/optional lets the controller watch the metadata of all of them in one
+ * stream. Nobody sees more by it than he may himself. The first one, which is the default, is in streams.test.ts.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { CONTROLLER, requestsFor } from "../controller/requests.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { accessKeySpec, newTeam, type Rule, type Team } from "../controller/team.ts";
+import { TcpProxy } from "../faults/proxy.ts";
+
+const file = join(import.meta.dirname, "..", "..", "deploy", "manifests", "optional", "secrets-cluster-wide.yaml");
+const harbors: Rule = {
+  apiGroups: ["goharbor.io"],
+  resources: ["harborclusters"],
+  verbs: ["get", "list", "watch", "patch"],
+};
+const secrets = (verbs: string[], ...resourceNames: string[]): Rule => ({
+  apiGroups: [""],
+  resources: ["secrets"],
+  verbs,
+  ...(resourceNames.length > 0 && { resourceNames }),
+});
+
+const accountOf = (team: Team) => `system:serviceaccount:${team.namespace}:inlay`;
+const mayWatch = () =>
+  controlPlane().kubectl("auth", "can-i", "watch", "secrets", "--all-namespaces", `--as=${CONTROLLER}`);
+const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
+const close = () => controlPlane().kubectl("delete", "--ignore-not-found", `--filename=${file}`);
+
+describe("Secrets of which the platform lets the controller watch all", function () {
+  this.timeout("2m");
+  let proxy: TcpProxy;
+  let controller: ControllerProcess;
+  let mark: number;
+
+  const team = (...rules: Rule[]) => newTeam({ controller: false, rules: [harbors, ...rules] });
+
+  before(async () => {
+    await stopSharedController();
+    await controlPlane().kubectl("apply", `--filename=${file}`);
+    await eventually(mayWatch);
+    mark = await auditLog().mark();
+    proxy = await TcpProxy.start(controlPlane().url);
+    controller = new ControllerProcess({
+      kubeconfigForServiceAccount: (namespace, name) =>
+        controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),
+    });
+    await controller.start();
+  });
+  after(async () => {
+    await close();
+    await controller?.stop();
+    await proxy?.stop();
+    await eventually(() => assert.rejects(mayWatch()));
+    assert.deepEqual(foundIn(controller.output), []);
+  });
+
+  /** The watches of Secrets that are open: the controller's own, and those of a team's account. */
+  async function openFor(team: Team): Promise<string[]> {
+    await requestsFor(team, mark);
+    const all = (await auditLog().watchesSince(mark)).filter(
+      ({ user, resource, open, as }) =>
+        user === CONTROLLER && resource === "secrets" && open && (as === undefined || as === accountOf(team)),
+    );
+    return all.map(({ uri, as }) => `${new URL(uri, "https://server").pathname} as ${as ?? "itself"}`);
+  }
+
+  it("are watched by one stream, and each is read as the account of its binding, which needs get alone", async () => {
+    for (const each of [await team(secrets(["get"], "bucket")), await team(secrets(["get"], "bucket"))]) {
+      await each.boundHarbor();
+      const rotated = secretText("rotated");
+      await each.secret("bucket", { accessKeyID: rotated });
+      await eventually(async () => assert.equal((await each.s3()).accesskey, rotated));
+      const reads = (await requestsFor(each, mark)).filter(({ resource }) => resource === "secrets");
+      assert.deepEqual(
+        [...new Set(reads.map(({ verb, name, as }) => `${verb} ${name} as ${as}`))],
+        [`get bucket as ${accountOf(each)}`],
+      );
+      assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
+    }
+    const own = (await auditLog().since(mark)).filter(({ user, as }) => user === CONTROLLER && as === undefined);
+    assert.deepEqual(
+      own.filter(({ verb, resource }) => resource === "secrets" && !["list", "watch"].includes(verb)),
+      [],
+    );
+  });
+
+  it("tell a binding nothing of one that its account may not get: neither that it is there, nor that it changes", async () => {
+    const each = await team();
+    await each.secret("bucket", { accessKeyID: secretText("access") });
+    const from = (name: string, target: string) => ({
+      ...accessKeySpec({ name: target }),
+      sources: [{ name: "bucket", secret: { name } }],
+    });
+    for (const harbor of ["harbor", "other", "third"]) await each.harbor(harbor);
+    await each.bind("there", from("bucket", "harbor"));
+    await each.bind("absent", from("nothing", "other"));
+    const said = messageOf(await each.until("absent", "Forbidden"));
+    const { metadata, status } = await each.until("there", "Forbidden");
+    const asIfThere = (message: string) => message.replaceAll("nothing", "bucket").replaceAll("other", "harbor");
+    assert.equal(messageOf({ status }), asIfThere(said));
+    // As a target too.
+    const into = (name: string) => ({
+      sources: [{ configMap: { name: "place" } }],
+      targets: [
+        { apiVersion: "v1", kind: "Secret", name, fields: [{ path: "data.a", from: { source: "place", key: "a" } }] },
+      ],
+    });
+    await each.bind("into-there", into("bucket"));
+    await each.bind("into-absent", into("nothing"));
+    const refused = messageOf(await each.until("into-absent", "Forbidden"));
+    assert.equal(messageOf(await each.until("into-there", "Forbidden")), asIfThere(refused));
+    await each.secret("bucket", { accessKeyID: secretText("changed") });
+    await each.api.delete(`${each.path("v1", "secrets")}/bucket`);
+    // What a later binding is told comes after all that would have come of that.
+    await each.bind("later", from("bucket", "third"));
+    await each.until("later", "Forbidden");
+    assert.equal((await each.binding("there")).metadata.resourceVersion, metadata.resourceVersion);
+    assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
+  });
+
+  it("tell a binding nothing of which there are whose account may not list them", async () => {
+    const each = await team(secrets(["get", "watch", "patch"]));
+    const labels = { tier: "prod" };
+    const selecting = {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          selector: { matchLabels: labels },
+          fields: [{ path: "data.token", from: { source: "bucket", key: "accessKeyID" } }],
+        },
+      ],
+    };
+    await each.secret("bucket", { accessKeyID: secretText("access") });
+    await each.api.create(each.path("v1", "secrets"), { metadata: { name: "hidden", labels } });
+    await each.bind("all", selecting);
+    const before = await each.until("all", "Forbidden");
+    assert.match(messageOf(before), /may not list secrets in namespace/);
+    assert.doesNotMatch(JSON.stringify(before.status), /hidden/);
+    await each.grant([secrets(["list"])], { role: "list" });
+    assert.match(JSON.stringify((await each.until("all", "Synced")).status), /\/hidden /);
+  });
+
+  it("are watched as the accounts again when the platform closes them, without a change being missed", async () => {
+    const each = await team(secrets(["get", "list", "watch"]));
+    await each.boundHarbor();
+    assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
+    await close();
+    await eventually(() => assert.rejects(mayWatch()));
+    // What is open goes on until its connection or the API server ends it.
+    proxy.cut();
+    const own = each.path("v1", "secrets");
+    await eventually(async () => assert.deepEqual(await openFor(each), [`${own} as ${accountOf(each)}`]), 30_000);
+    const rotated = secretText("rotated");
+    await each.secret("bucket", { accessKeyID: rotated });
+    await eventually(async () => assert.equal((await each.s3()).accesskey, rotated));
+  });
+});
