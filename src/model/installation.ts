@@ -87,7 +87,7 @@ export class Installation {
   /** Why nothing is done for bindings that stand in a namespace, and nothing is read or written there. */
   closedNamespace(namespace: string | undefined): Problem | undefined {
     if (namespace === undefined || !this.#closed.has(namespace)) return undefined;
-    const why = `no binding acts, reads or writes in the namespace ${namespace}, unless the installation opens it (openNamespaces)`;
+    const why = `no binding acts, reads or writes in the namespace ${namespace} unless the installation opens it (openNamespaces)`;
     return new Problem("ForbiddenNamespace", `${why}; ${ASK}`);
   }
 
