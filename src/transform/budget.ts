@@ -1,38 +1,72 @@
-/** What rendering one template may cost: steps and sizes are charged before they are spent, a Problem goes out past the limit. */
+/**
+ * What making the values of one target may cost: steps and sizes are charged before they are spent, a Problem goes out past
+ * the limit. So no binding, whatever is in its templates and Secrets, keeps the others waiting.
+ */
 import type { JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 
 const MAX_STEPS = 10_000;
-/** Of all that helpers take apart and put together on the way, in characters. */
+/** Of all that is taken apart and put together on the way, in characters. */
 const MAX_WORK = 8 * 1024 * 1024;
+/** Of one template. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
+/** Of all values: the API server reads no longer requests. */
+const MAX_VALUES = 3 * 1024 * 1024;
 /** What an element of a list costs beside its text. */
-const PER_ELEMENT = 16;
+const PER_ELEMENT = 64;
 
 export class Budget {
   #steps = 0;
   #work = 0;
   #output = 0;
+  #values = 0;
+  readonly #known = new WeakSet<object>();
 
-  /** One node of the template is evaluated. */
-  step(): void {
-    this.#steps += 1;
-    if (this.#steps > MAX_STEPS) throw new Problem("InvalidTemplate", "the template has too many parts");
+  /** A template begins to be rendered. */
+  begin(): void {
+    this.#output = 0;
   }
 
-  /** A helper is about to read or make so many characters, as so many parts. */
+  /** One node of a template is evaluated. */
+  step(): void {
+    this.#steps += 1;
+    if (this.#steps > MAX_STEPS) throw new Problem("InvalidTemplate", "the target's templates have too many parts");
+  }
+
+  /** So many characters are about to be read or made, as so many parts. */
   work(characters: number, elements = 0): void {
     this.#work += characters + elements * PER_ELEMENT;
     if (this.#work > MAX_WORK) {
-      throw new Problem("InvalidTemplate", "the template's helpers would work on more than 8 MiB of text");
+      throw new Problem(
+        "InvalidTemplate",
+        "the target's templates and documents would take work on more than 8 MiB of text",
+      );
     }
   }
 
-  /** Text is about to become part of the result. */
+  /** The same for what is done once, however many fields need it. */
+  workOnce(what: object, cost: () => number): void {
+    if (this.#known.has(what)) return;
+    this.#known.add(what);
+    this.work(cost());
+  }
+
+  /** Text is about to become part of a template's result. */
   output(text: string): void {
     this.#output += Buffer.byteLength(text);
     if (this.#output > MAX_OUTPUT_BYTES) {
       throw new Problem("InvalidTemplate", "the template's text would be over 1 MiB");
+    }
+  }
+
+  /** A value is to be written. */
+  value(value: JsonValue): void {
+    this.#values += typeof value === "string" ? value.length : sizeOf(value).characters;
+    if (this.#values > MAX_VALUES) {
+      throw new Problem(
+        "InvalidValue",
+        "the values of the target are over 3 MiB together, more than the API server takes",
+      );
     }
   }
 }

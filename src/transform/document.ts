@@ -7,6 +7,7 @@ import { integerOf, isInt64, parseJson } from "../model/json.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { SecretValue } from "../model/secret-value.ts";
+import type { Budget } from "./budget.ts";
 import { type DataSource, keyOf, readBytes, readText } from "./read.ts";
 
 export type Language = "json" | "yaml";
@@ -14,8 +15,10 @@ export type Language = "json" | "yaml";
 export const MAX_DEPTH = 64;
 const MAX_VALUES = 100_000;
 const MAX_CHARACTERS = 2 * 1024 * 1024;
-/** The parser takes a second for twice that, and nothing else runs meanwhile. */
 const MAX_YAML_CHARACTERS = 128 * 1024;
+/** Lines, entries, brackets and marks. The parser takes a tenth of a second for so many, and nothing else runs meanwhile. */
+const MAX_YAML_PARTS = 25_000;
+const YAML_PART = /[\n,[\]{}&*!|>]|[-?:](?=\s)/g;
 const MAX_ALIASES = 100;
 
 const names = { json: "JSON", yaml: "YAML", either: "JSON or YAML" };
@@ -28,10 +31,24 @@ export function parseText(text: string, language: Language | "either", subject: 
     if (text.length > MAX_YAML_CHARACTERS) {
       throw new Problem("InvalidValue", `${subject} is YAML of more than ${MAX_YAML_CHARACTERS / 1024} KiB; use JSON`);
     }
+    if (yamlParts(text) > MAX_YAML_PARTS) {
+      throw new Problem("InvalidValue", `${subject} is YAML of more than ${MAX_YAML_PARTS} lines and parts; use JSON`);
+    }
     const yaml = attempt(() => fromYaml(text));
     if (yaml !== undefined) return bounded(yaml.value, subject);
   }
   throw new Problem("InvalidValue", `${subject} is not valid ${names[language]}`);
+}
+
+/** What parsing takes, in characters that are only copied. */
+export function costOf(text: string): number {
+  // JSON is tried first; it begins so, or is short.
+  if (/^\s*[[{"]/.test(text)) return text.length * 4;
+  return text.length * 2 + Math.min(yamlParts(text), MAX_YAML_PARTS) * 256;
+}
+
+function yamlParts(text: string): number {
+  return text.length > MAX_YAML_CHARACTERS ? 0 : (text.match(YAML_PART)?.length ?? 0);
 }
 
 /** What goes wrong says what it read, so it is not looked at. */
@@ -101,18 +118,35 @@ function bounded(parsed: unknown, subject: string): JsonValue {
   return copy(parsed, 0);
 }
 
-type Documents = Partial<Record<Language | "either", SecretValue<JsonValue>>>;
+type Documents = Partial<Record<Language | "either", SecretValue<JsonValue> | Problem>>;
 const parsedKeys = new WeakMap<SecretValue<Uint8Array>, Documents>();
 
-/** What a key holds as JSON or YAML, parsed once for all fields. Throws what `readText` and `parseText` throw. */
+/**
+ * What a key holds as JSON or YAML, parsed once for all fields of all targets, also where that fails. Throws what `readText`,
+ * `parseText` and the budget throw.
+ */
 export function readDocument(
   source: DataSource,
   key: string,
+  budget: Budget,
   language: Language | "either" = "either",
 ): SecretValue<JsonValue> {
   const bytes = readBytes(source, key);
+  const text = readText(source, key);
+  budget.workOnce(bytes, () => costOf(text.reveal()));
   const known = parsedKeys.get(bytes) ?? {};
   parsedKeys.set(bytes, known);
-  known[language] ??= readText(source, key).map((text) => parseText(text, language, keyOf(source, key)));
-  return known[language];
+  known[language] ??= parsedOr(() => text.map((each) => parseText(each, language, keyOf(source, key))));
+  const document = known[language];
+  if (document instanceof Problem) throw document;
+  return document;
+}
+
+function parsedOr<T>(parse: () => T): T | Problem {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
 }

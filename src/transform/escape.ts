@@ -2,7 +2,17 @@
 import { stringifyJson } from "../model/json.ts";
 import { Problem } from "../model/problem.ts";
 
-const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;" };
+/** In the order in which they are put in: `&` stands in all others. */
+const ENTITIES: readonly (readonly [string, string])[] = [
+  ["&", "&amp;"],
+  ["<", "&lt;"],
+  [">", "&gt;"],
+  ['"', "&quot;"],
+  ["'", "&apos;"],
+  ["\t", "&#9;"],
+  ["\n", "&#10;"],
+  ["\r", "&#13;"],
+];
 /** All that XML 1.0 has a place for. */
 const XML = /^[\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
 const CONTROL = /(?!\t)\p{Cc}/u;
@@ -14,8 +24,11 @@ export const INI_QUOTES = ["'", '"', "`", '"""'];
 /** For text and attributes. Blanks that a reader of XML would change are written by number. */
 export function toXml(text: string, subject: string): string {
   if (!XML.test(text)) throw new Problem("InvalidValue", `${subject}: the text has a character that XML can't hold`);
-  return text.replace(/[&<>"'\t\n\r]/g, (each) => entities[each] ?? `&#${each.charCodeAt(0)};`);
+  return ENTITIES.reduce((made, [character, entity]) => swap(made, character, entity), text);
 }
+
+/** Every one of a text in another by a third: faster than `replaceAll` where there are a million, and `$` means nothing. */
+export const swap = (text: string, from: string, to: string): string => text.split(from).join(to);
 
 /** For within the quotes of a JSON text. */
 export const toJsonText = (text: string): string => stringifyJson(text).slice(1, -1);
@@ -23,7 +36,7 @@ export const toJsonText = (text: string): string => stringifyJson(text).slice(1,
 /** One word of a POSIX shell. */
 export function toShell(text: string, subject: string): string {
   if (text.includes("\0")) throw new Problem("InvalidValue", `${subject}: the text has a NUL, which no shell takes`);
-  return `'${text.replaceAll("'", "'\\''")}'`;
+  return `'${swap(text, "'", "'\\''")}'`;
 }
 
 /** As it is where that means the same to every reader, else in the quotes that the reader knows. */

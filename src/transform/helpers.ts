@@ -7,7 +7,7 @@ import type { JsonValue } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { Budget } from "./budget.ts";
 import { sizeOf } from "./budget.ts";
-import { INI_QUOTES, toIni, toJsonText, toShell, toXml } from "./escape.ts";
+import { INI_QUOTES, swap, toIni, toJsonText, toShell, toXml } from "./escape.ts";
 import { pemBundle } from "./pem.ts";
 import { textOf } from "./read.ts";
 
@@ -56,9 +56,9 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     base64decode: ofText("base64decode source.key", decode),
     urlencode: ofText("urlencode source.key", (text, { subject }) => {
       if (!text.isWellFormed()) throw new Problem("InvalidValue", `${subject}: the text has half a character in it`);
-      return encodeURIComponent(text).replace(
-        /[!'()*]/g,
-        (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`,
+      return [..."!'()*"].reduce(
+        (made, each) => swap(made, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
+        encodeURIComponent(text),
       );
     }),
     lower: ofText("lower source.key", (text) => text.toLowerCase()),
@@ -76,7 +76,11 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     sha256sum: ofText("sha256sum source.key", sha256sum),
     pembundle: { usage: "pembundle source.key other.key", takes: ["text"], repeats: true, make: pembundle },
     json: { usage: "json source.key", takes: ["value"], make: ([value], call) => written(value, call, stringifyJson) },
-    yaml: { usage: "yaml (parse source.key)", takes: ["value"], make: ([value], call) => written(value, call, toYaml) },
+    yaml: {
+      usage: "yaml (parse source.key)",
+      takes: ["value"],
+      make: ([value], call) => written(value, call, toYaml, YAML_TIMES),
+    },
     parse: { usage: "parse source.key", takes: ["document"], make: ([value]) => value },
     pointer: { usage: 'pointer source.key "/a/b"', takes: ["document", "pointer"], make: pointer },
     /** Evaluated by the template: its first argument may be missing. */
@@ -142,15 +146,15 @@ function sha256sum(text: string, { fromSecret, subject }: Call): JsonValue {
 
 function pembundle(texts: string[], { budget, subject }: Call): JsonValue {
   // Certificates are read, not only copied.
-  budget.work(texts.reduce((sum, text) => sum + text.length * 4, 0));
+  budget.work(texts.reduce((sum, text) => sum + text.length * 16, 0));
   return pemBundle(texts, subject);
 }
 
 function replace([text, from, to]: [string, string, string], { budget }: Call): JsonValue {
   let count = 0;
   for (let at = text.indexOf(from); at >= 0; at = text.indexOf(from, at + from.length)) count += 1;
-  budget.work(text.length + count * Math.max(0, to.length - from.length));
-  return text.replaceAll(from, () => to);
+  budget.work(text.length + count * Math.max(0, to.length - from.length), count / 8);
+  return swap(text, from, to);
 }
 
 function split([text, separator]: [string, string], { budget }: Call): JsonValue {
@@ -190,9 +194,12 @@ function indent([text, spaces]: [string, number], { budget }: Call): JsonValue {
     .join("\n");
 }
 
-function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) => string): JsonValue {
+/** How much longer a library in JavaScript takes to write a part than the engine itself. */
+const YAML_TIMES = 16;
+
+function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) => string, times = 1): JsonValue {
   const { characters, elements } = sizeOf(value);
-  budget.work(characters, elements);
+  budget.work(characters, elements * times);
   const text = write(value);
   budget.work(text.length);
   return text;

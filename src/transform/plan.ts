@@ -9,10 +9,11 @@ import { MissingValue, Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 import { assertWritablePath } from "../model/writable.ts";
+import { Budget } from "./budget.ts";
 import { convert, notNull } from "./convert.ts";
-import { readDocument } from "./document.ts";
+import { costOf, readDocument } from "./document.ts";
 import { inferAs, type SchemaAt } from "./infer.ts";
-import { type DataSource, keyOf, present, readBytes, readField } from "./read.ts";
+import { type DataSource, keyOf, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";
 
@@ -24,7 +25,7 @@ export interface Recipe {
   readonly path: FieldPath;
   readonly append: boolean;
   readonly references: readonly Reference[];
-  make(sources: Sources, schemaAt: SchemaAt): Made;
+  make(sources: Sources, schemaAt: SchemaAt, budget: Budget): Made;
 }
 
 /**
@@ -39,11 +40,14 @@ export function planTarget(
 ): Plan {
   const planned: PlannedField[] = [];
   const leftOut: LeftOut[] = [];
+  const budget = new Budget();
   for (const { path, append, references, make } of checkFields(fields, sources.keys())) {
     try {
       const live = about(path, () => readable(references, sources));
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
-      planned.push({ path, append, fromSecret, ...about(path, () => make(live, schemaAt)) });
+      const made = about(path, () => make(live, schemaAt, budget));
+      about(path, () => budget.value(made.value.reveal()));
+      planned.push({ path, append, fromSecret, ...made });
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
       leftOut.push({ path, why: error });
@@ -124,21 +128,22 @@ function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Reci
   const template = compileTemplate(text);
   return {
     references: template.references,
-    make: (sources, schemaAt) => inferred(template.render(sources), as, schemaAt(path), "what the template makes"),
+    make: (sources, schemaAt, budget) =>
+      inferred(template.render(sources, budget), as, schemaAt(path), "what the template makes", budget),
   };
 }
 
 function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, "path" | "append"> {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
-  const make: Recipe["make"] = (sources, schemaAt) => {
+  const make: Recipe["make"] = (sources, schemaAt, budget) => {
     const source = present(sources.get(from.source) as LiveSource);
     if (source.kind === "object") {
       if (fieldPath === undefined) {
         const instead = from.key === undefined ? "" : " instead of key";
         throw new Problem("InvalidBinding", `${source.description} has fields and no keys; write fieldPath${instead}`);
       }
-      return converted(readField(source, fieldPath), as, `field ${fieldPath} of ${source.description}`);
+      return converted(readField(source, fieldPath), as, `field ${fieldPath} of ${source.description}`, budget);
     }
     if (fieldPath !== undefined) {
       throw new Problem(
@@ -147,35 +152,43 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
       );
     }
     const { key } = from;
-    if (key === undefined) return allOf(source, path, as, schemaAt);
+    if (key === undefined) return allOf(source, path, as, schemaAt, budget);
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
-      const found = readDocument(source, key).map((document) => pointAt(document, pointer) ?? null);
+      const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
       if (found.reveal() === null) throw nothingAt(source, from.pointer, key);
-      return converted(found, as, `${from.pointer} in ${subject}`);
+      return converted(found, as, `${from.pointer} in ${subject}`, budget);
     }
     if (as === "json" || as === "yaml") {
-      return { value: readDocument(source, key, as).map((document) => notNull(document, as, subject)) };
+      return { value: readDocument(source, key, budget, as).map((document) => notNull(document, as, subject)) };
     }
-    return inferred(readBytes(source, key), as, schemaAt(path), subject);
+    return inferred(readBytes(source, key), as, schemaAt(path), subject, budget);
   };
   return { references: [{ source: from.source, path: [] }], make };
 }
 
 /** All data of a source as an object, each key as if it were a field of its own. Nothing is written that is empty by accident. */
-function allOf(source: DataSource, path: FieldPath, as: Field["as"], schemaAt: SchemaAt): Made {
+function allOf(source: DataSource, path: FieldPath, as: Field["as"], schemaAt: SchemaAt, budget: Budget): Made {
   if (source.data.size === 0) throw nothingIn(source);
   const entries = [...source.data].map(([key, bytes]) => {
-    const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key));
+    const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
     return [key, value.reveal()] as const;
   });
   return { value: new SecretValue(Object.fromEntries(entries)) };
 }
 
 /** A value that has a type of its own keeps it, unless the binding says otherwise. */
-function converted(value: SecretValue<Uint8Array | JsonValue>, as: Field["as"], subject: string): Made {
-  return { value: value.map((each) => convert(each, as, subject)), isBytes: as === "bytes" };
+function converted(value: SecretValue<Uint8Array | JsonValue>, as: Field["as"], subject: string, budget: Budget): Made {
+  const make = (each: Uint8Array | JsonValue) => {
+    const text = as === "json" || as === "yaml" ? documentIn(each, subject) : undefined;
+    if (text !== undefined) budget.work(costOf(text));
+    return convert(text ?? each, as, subject);
+  };
+  return { value: value.map(make), isBytes: as === "bytes" };
 }
+
+const documentIn = (value: Uint8Array | JsonValue, subject: string): string | undefined =>
+  value instanceof Uint8Array ? textOf(value, subject) : typeof value === "string" ? value : undefined;
 
 /** A text becomes what the place takes, unless the binding says otherwise. */
 function inferred(
@@ -183,8 +196,9 @@ function inferred(
   as: Field["as"],
   schema: ReturnType<SchemaAt>,
   subject: string,
+  budget: Budget,
 ): Made {
-  return converted(value, as ?? inferAs(schema, value.reveal()), subject);
+  return converted(value, as ?? inferAs(schema, value.reveal()), subject, budget);
 }
 
 function nothingIn({ description, policy }: LiveSource): MissingValue {

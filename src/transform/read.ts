@@ -22,9 +22,14 @@ export function readBytes(source: DataSource, key: string): SecretValue<Uint8Arr
   return bytes;
 }
 
-/** The text of one key, to the letter. Throws MissingValue("KeyNotFound") and Problem("NotUtf8"). */
+const texts = new WeakMap<SecretValue<Uint8Array>, SecretValue<string>>();
+
+/** The text of one key, to the letter, made once for all that need it. Throws MissingValue("KeyNotFound") and Problem("NotUtf8"). */
 export function readText(source: DataSource, key: string): SecretValue<string> {
-  return readBytes(source, key).map((bytes) => textOf(bytes, keyOf(source, key)));
+  const bytes = readBytes(source, key);
+  const text = texts.get(bytes) ?? bytes.map((each) => textOf(each, keyOf(source, key)));
+  texts.set(bytes, text);
+  return text;
 }
 
 /** The value at a path, of any JSON type. Throws MissingValue("KeyNotFound") if absent or null. */

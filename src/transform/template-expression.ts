@@ -7,7 +7,7 @@ import { parsePointer } from "../model/json-pointer.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import { MissingValue, Problem } from "../model/problem.ts";
 import type { Budget } from "./budget.ts";
-import { parseText } from "./document.ts";
+import { costOf, parseText } from "./document.ts";
 import { type Helper, helpers, isLiteral, type Kind, literalRule } from "./helpers.ts";
 import {
   bytesOf,
@@ -137,7 +137,7 @@ export class Expressions {
       case "bytes":
         return (frame) => (slot && bytesOf(slot, frame.sources)) ?? Buffer.from(text(frame));
       case "document":
-        return (frame) => (slot && documentOf(slot, frame.sources)) ?? parsed(evaluate(frame), frame, at);
+        return (frame) => (slot && documentOf(slot, frame.sources, frame.budget)) ?? parsed(evaluate(frame), frame, at);
       case "list":
         return (frame) => {
           const list = evaluate(frame);
@@ -201,7 +201,7 @@ export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
 
 function parsed(value: JsonValue, { budget }: Frame, at: string): JsonValue {
   if (typeof value !== "string") return value;
-  budget.work(value.length);
+  budget.work(costOf(value));
   return parseText(value, "either", `template ${at}: the text`);
 }
 

@@ -3,6 +3,7 @@ import { step } from "../model/field-path.ts";
 import type { JsonValue } from "../model/kube-object.ts";
 import { MissingValue, Problem } from "../model/problem.ts";
 import type { LiveSource } from "../model/source-value.ts";
+import type { Budget } from "./budget.ts";
 import { readDocument } from "./document.ts";
 import { type ObjectSource, present, readBytes, readText, there } from "./read.ts";
 
@@ -53,9 +54,9 @@ export function bytesOf(slot: Slot, sources: Sources): Uint8Array | undefined {
 }
 
 /** What a key holds as JSON or YAML, or undefined for a field of an object. */
-export function documentOf(slot: Slot, sources: Sources): JsonValue | undefined {
+export function documentOf(slot: Slot, sources: Sources, budget: Budget): JsonValue | undefined {
   const source = present(sourceOf(slot, sources));
-  return source.kind === "data" ? readDocument(source, keyOf(slot)).reveal() : undefined;
+  return source.kind === "data" ? readDocument(source, keyOf(slot), budget).reveal() : undefined;
 }
 
 /** What `if` asks: whether the value is there and not empty, 0 or false. Throws MissingValue for a source to wait for. */

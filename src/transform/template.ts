@@ -9,26 +9,44 @@ import { Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, refuse } from "./template-expression.ts";
+import { nestingOf } from "./template-nesting.ts";
 import { type Reference, type Sources, sourceOf } from "./template-value.ts";
 
-const MAX_CACHED = 1024;
+/** Far more than a template may have, which is told better once it is parsed. */
+const MAX_NESTING = 128;
+/** Of text: what is made of it takes up to sixty times that. */
+const MAX_CACHED_CHARACTERS = 512 * 1024;
 
 const handlebars = Handlebars.create();
-const cache = new Map<string, Template>();
+/** With what can't be compiled: that takes as long to find out. */
+const cache = new Map<string, Template | Problem>();
+let cached = 0;
 
 /**
  * Compiles a template, or finds it compiled. Throws Problem("InvalidTemplate") for what is not allowed in one, with line
  * and column, and Problem("InvalidBinding") for a source named like a word of the language.
  */
 export function compileTemplate(text: string): Template {
-  const template = cache.get(text) ?? new Template(text);
-  cache.delete(text);
+  const known = cache.get(text);
+  const template = known ?? compiledOr(text);
+  if (!cache.delete(text)) cached += text.length;
   cache.set(text, template);
   for (const oldest of cache.keys()) {
-    if (cache.size <= MAX_CACHED) break;
+    if (cached <= MAX_CACHED_CHARACTERS) break;
     cache.delete(oldest);
+    cached -= oldest.length;
   }
+  if (template instanceof Problem) throw template;
   return template;
+}
+
+function compiledOr(text: string): Template | Problem {
+  try {
+    return new Template(text);
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
 }
 
 export class Template {
@@ -52,10 +70,11 @@ export class Template {
    * Also throws InvalidBinding (no such source), InvalidTemplate (a path that can't be in its source, or too much text),
    * NotUtf8, TypeMismatch (a value that is no string, number or boolean) and InvalidValue (what a helper can't read).
    */
-  render(sources: Sources): SecretValue<JsonValue> {
+  render(sources: Sources, budget = new Budget()): SecretValue<JsonValue> {
     for (const slot of this.#expressions.slots) sourceOf(slot, sources);
     try {
-      return new SecretValue(this.#render({ sources, budget: new Budget() }));
+      budget.begin();
+      return new SecretValue(this.#render({ sources, budget }));
     } catch (error) {
       if (error instanceof Problem) throw error;
       throw new Problem("InvalidTemplate", `the template can't be rendered; ${ALLOWED}`);
@@ -114,6 +133,9 @@ function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
 }
 
 function parse(text: string): hbs.AST.Program {
+  if (nestingOf(text) > MAX_NESTING) {
+    throw new Problem("InvalidTemplate", `calls or blocks of the template stand too deep in each other; ${ALLOWED}`);
+  }
   try {
     return handlebars.parse(text);
   } catch (error) {

@@ -201,6 +201,8 @@ describe("a template", () => {
     const first = compileTemplate("{{a.b}}");
     assert.equal(compileTemplate("{{a.b}}"), first);
     for (let n = 0; n < 2000; n += 1) compileTemplate(`${n}`);
+    assert.equal(compileTemplate("{{a.b}}"), first);
+    for (let n = 0; n < 40; n += 1) compileTemplate(`${n}`.repeat(16_000));
     assert.notEqual(compileTemplate("{{a.b}}"), first);
   });
 
