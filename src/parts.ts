@@ -9,6 +9,7 @@ import type { SecretBinding, Target } from "./model/binding.ts";
 import type { Installation } from "./model/installation.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { Problem } from "./model/problem.ts";
+import type { Planning } from "./planning.ts";
 import type { EventRecorder } from "./report/events.ts";
 import type { Propagation } from "./report/propagation.ts";
 import type { Log } from "./run/log.ts";
@@ -46,4 +47,9 @@ export interface Run {
   inputs: string;
   /** The uids of the objects that values come from. */
   sourceUids: readonly string[];
+}
+
+/** One that writes what the binding says, and not only releases. */
+export interface WritingRun extends Run {
+  planning: Planning;
 }

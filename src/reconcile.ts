@@ -23,8 +23,10 @@ import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
 import { storedStatus } from "./model/status-records.ts";
-import type { Parts, Run } from "./parts.ts";
+import type { Parts, WritingRun } from "./parts.ts";
+import { Planning } from "./planning.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
+import { Turns } from "./queue/turns.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
 import { newlyReadable } from "./report/readable.ts";
 import { heldStatus, isSameStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./report/status.ts";
@@ -52,6 +54,8 @@ export class Reconciler {
   /** All that the outcome of a binding depends on, as it was when nothing was left to do. */
   readonly #settled = new Settled();
   readonly #deletions = new Deletions((...deletion) => releaseDeleted(this.#parts, ...deletion));
+
+  readonly #turns = new Turns();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -102,7 +106,19 @@ export class Reconciler {
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
     const inputs = inputsOf(binding.metadata.generation, sources.values());
     const left = (target: Target, ref: ObjectRef) => this.#leftAt(key, view, target, ref);
-    const run: Run = { parts: this.#parts, binding, identity, account, differ, seen, left, inputs, sourceUids };
+    const planning = new Planning(this.#turns);
+    const run: WritingRun = {
+      parts: this.#parts,
+      binding,
+      identity,
+      account,
+      differ,
+      seen,
+      left,
+      inputs,
+      sourceUids,
+      planning,
+    };
     const released = await releaseUnnamed(run, targets.recorded);
     const prepared = await sideBySide(targets.named, async (each): Promise<Step> => {
       const ending = endings.get(each);

@@ -14,6 +14,7 @@ import {
 } from "./creation.ts";
 import { contended } from "./fight.ts";
 import { attempt } from "./kube/refusal.ts";
+import type { KindSchema } from "./kube/schemas.ts";
 import {
   bindingKey,
   type Field,
@@ -34,7 +35,7 @@ import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
 import type { TargetShape } from "./model/target-shape.ts";
-import type { Run } from "./parts.ts";
+import type { Run, WritingRun } from "./parts.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "./transform/plan.ts";
 import { notAcknowledged, readableCopies } from "./transform/readable-copies.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "./transform/schema-check.ts";
@@ -68,7 +69,7 @@ export interface Named {
  * done there; what is wrong with the binding itself goes first, and then nothing is taken out for it either.
  */
 export async function prepareTarget(
-  run: Run,
+  run: WritingRun,
   { target, ref, record: before }: Named,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
@@ -129,15 +130,15 @@ interface Examined {
 
 /** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
 async function examine(
-  run: Run,
+  run: WritingRun,
   target: Target,
   ref: ObjectRef | Problem,
   record: TargetStatus,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Examined> {
-  const { parts, binding, identity, differ, seen } = run;
-  const recipes = checkFields(target.fields, sources.keys());
+  const { parts, binding, identity, differ, seen, planning } = run;
+  const recipes = await planning.check(target, () => checkFields(target.fields, sources.keys()));
   if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
@@ -151,15 +152,20 @@ async function examine(
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
   if (readable && parts.installation.requires("ReadableCopies") && due.some(isNamed))
     throw notAcknowledged(binding, readable);
-  const planned = withWithdrawn(planTarget(due, sources, schemaAt), binding, record);
+  const make = () => planTarget(due, sources, schemaAt);
+  const made = kept ? await planning.alone(make) : await planning.plan(target, make);
+  const planned = withWithdrawn(made, binding, record);
   const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };
   // Sources of different states remove nothing either.
   if (isDue(plan) && differ?.reason === "SourcesDiffer") throw differ;
   const left = target.create || once ? undefined : run.left(target, ref);
   const live = target.create || left ? undefined : (once ?? (await read()));
   if (live instanceof Problem) throw missingOf(plan) ?? live;
-  if (schema) checkAgainstSchema(plan, schema.root, schema.resolve);
-  if (schema && target.create) checkManifest(manifestOf(target), schema.root, schema.resolve);
+  const fits = ({ root, resolve }: KindSchema) => {
+    checkAgainstSchema(plan, root, resolve);
+    if (target.create) checkManifest(manifestOf(target), root, resolve);
+  };
+  if (schema) await planning.fit(made, () => fits(schema));
   return { ref, plan, shape: shapeOf(schema), live, left };
 }
 
