@@ -23,5 +23,6 @@ USER 1000
 # Left to itself, Node keeps up to 100 MB for young objects, lets the heap double before it looks for garbage, and gives no
 # other memory back: 245 MB resident after some bursts of 500 changes. See docs/performance.md.
 ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
-ENTRYPOINT ["node", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/cli/inlay.js"]
+# SIGUSR1 would open a debugger, which shows all that is in memory.
+ENTRYPOINT ["node", "--disable-sigusr1", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/cli/inlay.js"]
 CMD ["--help"]

@@ -218,6 +218,21 @@ describe("credentials", () => {
       return around;
     };
 
+    for (const [what, program] of Object.entries({
+      "that writes no JSON": `console.log(${JSON.stringify(token)})`,
+      "that writes half of it": `process.stdout.write('{"status":{"token":' + ${JSON.stringify(JSON.stringify(token))})`,
+      "that fails": `console.error(${JSON.stringify(token)}); process.exitCode = 1`,
+    })) {
+      it(`a plugin ${what}`, async () => {
+        const exec = { command: process.execPath, args: [await write("plugin.js", program)] };
+        await assert.rejects(loadCredentials(undefined, await withConfig(kubeconfig({ exec }))), (error: Error) => {
+          assert.match(error.message, /plugin gave no credentials \(\w+\); run it by hand to see why$/);
+          assert.deepEqual(foundIn(`${error.stack}${error.cause}`), []);
+          return true;
+        });
+      });
+    }
+
     it("a kubeconfig that is not there", async () => {
       await assert.rejects(
         loadCredentials(join(folder, "none"), around),

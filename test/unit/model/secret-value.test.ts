@@ -46,6 +46,30 @@ const ways: Record<string, () => string> = {
   "its own and inherited keys": () =>
     JSON.stringify([Object.entries(value), Object.getOwnPropertyNames(value), { ...value }]),
   "a structured clone": () => inspect(structuredClone(value)),
+  "many errors, and the cause of each": () =>
+    inspect(new AggregateError([new Error(`${value}`, { cause: value }), value], `${[value]}`), { depth: null }),
+  "an uncaught error's stack": () => new Error(`${value} ${JSON.stringify({ value })}`, { cause: value }).stack ?? "",
+  "format %s and %d and %i of a list": () => format("%s %d %i %o", [value], value, value, new Set([value])),
+  "a list joined": () => [value, [value]].join(","),
+  "entries, values and a spread of what holds it": () =>
+    inspect([Object.entries({ value }), Object.values({ value }), { ...{ value } }, [...[value]]], { depth: null }),
+  "a key of an object": () => JSON.stringify({ [value as unknown as string]: 1 }),
+  "an assertion that fails": () => {
+    try {
+      assert.deepEqual({ value }, { value: 1 });
+      return "";
+    } catch (error) {
+      return `${inspect(error)}${(error as Error).message}`;
+    }
+  },
+  "a proxy of it": () => inspect(new Proxy(value, {}), { showProxy: true, depth: null }),
+  "a class that extends what holds it": () =>
+    inspect(
+      new (class Holder {
+        held = value;
+      })(),
+      { depth: null },
+    ),
   "a mapped value": () => inspect(value.map(({ password }) => password)),
 };
 

@@ -1,5 +1,7 @@
 /** What of an error reaches the log: enough to find it, and no value. */
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { readFileSync } from "node:fs";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { Problem } from "../../../src/model/problem.ts";
 import { describeError } from "../../../src/run/log.ts";
@@ -21,6 +23,31 @@ describe("what is logged of an error", () => {
       assert.ok(!JSON.stringify(described).includes(VALUE));
     }
   });
+
+  const thrown: Record<string, () => unknown> = {
+    "JSON that is none": () => JSON.parse(VALUE),
+    "JSON that is cut": () => JSON.parse(`{"a": "${VALUE}`),
+    "an address that is none": () => new URL(VALUE),
+    "a regular expression that is none": () => new RegExp(`(${VALUE}`),
+    "a property of what is none": () => (undefined as unknown as Record<string, object>)[VALUE],
+    "a call of what is none": () => ({ [VALUE]: 1 as unknown as () => void })[VALUE]?.(),
+    "a number that is none": () => BigInt(VALUE),
+    "a header that is none": () => new Headers({ [`${VALUE}\n`]: VALUE }),
+    "an event without a listener": () => new EventEmitter().emit("error", VALUE),
+    "an assertion": () => assert.equal(VALUE, "other"),
+    "a clone that can't be": () => structuredClone({ [VALUE]: () => VALUE }),
+    "a file that is not there": () => readFileSync(`/nowhere/${VALUE}`),
+  };
+  for (const [what, act] of Object.entries(thrown)) {
+    it(`is nothing that the engine quotes, nor a cause: ${what}`, () => {
+      assert.throws(act, (error: Error) => {
+        const outer = new AggregateError([error, VALUE], VALUE, { cause: error });
+        for (const each of [error, outer, Object.assign(new Error("outer", { cause: error }), { value: VALUE })])
+          assert.ok(!JSON.stringify(describeError(each)).includes(VALUE), JSON.stringify(describeError(each)));
+        return true;
+      });
+    });
+  }
 
   it("is no more than the type of what is thrown and is no error", () => {
     assert.deepEqual(describeError(VALUE), { name: "string" });
