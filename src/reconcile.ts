@@ -137,7 +137,7 @@ export class Reconciler {
     const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
     const isDone = all.every((each) => each.problem === undefined && !("againMs" in each));
     this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined);
-    return whenAgain(all);
+    return whenAgain(binding, all);
   }
 
   #leftAt(key: string, view: View, target: Target, ref: ObjectRef): Left | undefined {
@@ -246,10 +246,20 @@ function acquires(prepared: readonly Step[]): boolean {
   });
 }
 
-function whenAgain(all: readonly { problem?: Problem; againMs?: number }[]): WorkResult {
-  if (all.some(({ problem }) => problem?.healing === "soon")) return SOON;
-  const waits = all.flatMap(({ againMs, problem }) => againMs ?? (problem?.healing === "late" ? LATE_MS : []));
-  return waits.length > 0 ? { retry: "after", ms: Math.min(...waits) } : DONE;
+/** What another try heals takes turns with all else of the namespace: nobody makes work for others by a thousand mistakes. */
+function whenAgain(
+  { metadata: { namespace = "" } }: SecretBinding,
+  all: readonly { problem?: Problem; againMs?: number }[],
+): WorkResult {
+  const soon = all.flatMap(({ problem }) => (problem?.healing === "soon" ? problem : []));
+  // When the API server is back, everybody is to be.
+  if (soon.some(({ reason }) => reason === "Unavailable")) return SOON;
+  if (soon.length > 0) return { retry: "backoff", among: namespace };
+  const waits = all.flatMap(({ againMs }) => againMs ?? []);
+  const isLate = all.some(({ problem }) => problem?.healing === "late");
+  if (isLate && waits.length === 0) return { retry: "after", ms: LATE_MS, among: namespace };
+  const ms = Math.min(...waits, ...(isLate ? [LATE_MS] : []));
+  return waits.length > 0 ? { retry: "after", ms } : DONE;
 }
 
 /** The objects that a binding's targets are, with what it names there. */

@@ -151,7 +151,9 @@ async function clientFor({ user, cluster }: Required<Access>["needsClient"]): Pr
     } catch (error) {
       // What it says may be what the plugin wrote, or quote the token that could not be read.
       const { code, name } = error as { code?: string; name?: string };
-      throw new Error(`the kubeconfig's exec or auth plugin gave no credentials (${code ?? name}); run it by hand to see why`);
+      throw new Error(
+        `the kubeconfig's exec or auth plugin gave no credentials (${code ?? name}); run it by hand to see why`,
+      );
     }
     const { auth } = options;
     if (auth) options.headers["Authorization"] = `Basic ${Buffer.from(auth).toString("base64")}`;

@@ -19,8 +19,12 @@ interface ApiGroup {
 const FOUND_LIVES_MS = 300_000;
 const MISSING_LIVES_MS = 1_000;
 
+/** So many are kept; what was asked for first goes first. */
+const MAX_KNOWN = 1_000;
+
 export class Discovery {
   readonly #transport: Transport;
+  #served: { versions: Promise<Set<string>>; until: number } | undefined;
   readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
 
   constructor(transport: Transport) {
@@ -59,6 +63,25 @@ export class Discovery {
     return found;
   }
 
+  /** By one list of all groups for all who ask: whatever bindings name costs no request each. */
+  async #isServed(apiVersion: string): Promise<boolean> {
+    if (this.#served === undefined || this.#served.until < Date.now()) {
+      const groups = this.#transport.request<{ groups: ApiGroup[] }>({
+        method: "GET",
+        path: "/apis",
+        identity: CONTROLLER,
+      });
+      const versions = groups.then(
+        (list) => new Set(list.groups.flatMap((each) => each.versions.map(({ groupVersion }) => groupVersion))),
+      );
+      this.#served = { versions, until: Date.now() + MISSING_LIVES_MS };
+      versions.catch(() => {
+        this.#served = undefined;
+      });
+    }
+    return (await this.#served.versions).has(apiVersion);
+  }
+
   async #versionsOf(group: string): Promise<string[]> {
     try {
       const { preferredVersion, versions } = await this.#transport.request<ApiGroup>({
@@ -75,7 +98,12 @@ export class Discovery {
 
   #load(apiVersion: string): { resources: Promise<Resource[]>; until: number } {
     const entry = { resources: this.#fetch(apiVersion), until: Date.now() + FOUND_LIVES_MS };
+    this.#versions.delete(apiVersion);
     this.#versions.set(apiVersion, entry);
+    for (const oldest of this.#versions.keys()) {
+      if (this.#versions.size <= MAX_KNOWN) break;
+      this.#versions.delete(oldest);
+    }
     entry.resources.catch(() => {
       if (this.#versions.get(apiVersion) === entry) this.#versions.delete(apiVersion);
     });
@@ -84,6 +112,7 @@ export class Discovery {
 
   async #fetch(apiVersion: string): Promise<Resource[]> {
     const { group, version } = parseApiVersion(apiVersion);
+    if (group !== "" && !(await this.#isServed(apiVersion))) return [];
     const path = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
     try {
       const list = await this.#transport.request<{ resources: ApiResource[] }>({

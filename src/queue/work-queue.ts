@@ -4,8 +4,14 @@
  * that is added while it is being worked on runs once more after.
  */
 
-/** What the worker says of a key: nothing more to do, or try again: with growing pauses, or at a set time. */
-export type WorkResult = { retry: "never" } | { retry: "backoff" } | { retry: "after"; ms: number };
+/**
+ * What the worker says of a key: nothing more to do, or try again: with growing pauses, or at a set time. Of those that are
+ * tried again `among` each other, only so many are in a second.
+ */
+export type WorkResult =
+  | { retry: "never" }
+  | { retry: "backoff"; among?: string }
+  | { retry: "after"; ms: number; among?: string };
 
 /** Why a key is added: something changed, or everything is looked at again, as after a start. */
 export type Cause = "change" | "resync";
@@ -40,6 +46,9 @@ export interface WorkQueueOptions {
   hooks?: QueueHooks;
 }
 
+/** Between two tries among the same: up to a hundred keys, that is no longer than they wait by themselves. */
+const AMONG_MS = 50;
+
 interface Waiting {
   lane: Lane;
   since: number;
@@ -58,7 +67,9 @@ export class WorkQueue {
   readonly #running = new Map<string, Running>();
   /** Keys that were added while they ran. */
   readonly #again = new Map<string, Cause>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #timers = new Map<string, { timer: NodeJS.Timeout; among: string | undefined }>();
+  /** How many keys are to be tried again, among whom. */
+  readonly #crowds = new Map<string, number>();
   readonly #failures = new Map<string, number>();
   /** How many keys that failed may run at once: a quarter of the places is kept for the others. */
   readonly #mostRetries: number;
@@ -88,8 +99,7 @@ export class WorkQueue {
 
   add(key: string, cause: Cause = "change"): void {
     if (this.#stopped) return;
-    clearTimeout(this.#timers.get(key));
-    this.#timers.delete(key);
+    this.#clearTimer(key);
     if (this.#running.has(key)) this.#again.set(key, this.#again.get(key) === "change" ? "change" : cause);
     else this.#enqueue(key, cause);
     this.#pump();
@@ -98,8 +108,7 @@ export class WorkQueue {
   /** Takes no more keys and waits for those under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#timers.clear();
+    for (const key of [...this.#timers.keys()]) this.#clearTimer(key);
     for (const lane of LANES) this.#lanes[lane].clear();
     this.#waiting.clear();
     this.#again.clear();
@@ -168,19 +177,33 @@ export class WorkQueue {
   }
 
   #addLater(key: string, result: Exclude<WorkResult, { retry: "never" }>): void {
-    const ms = result.retry === "after" ? result.ms : this.#backoff(key);
+    const { among } = result;
+    const own = result.retry === "after" ? result.ms : this.#backoff(key);
+    const crowd = among === undefined ? 0 : (this.#crowds.get(among) ?? 0) + 1;
+    if (among !== undefined) this.#crowds.set(among, crowd);
     this.#options.hooks?.retried();
-    this.#timers.set(
-      key,
-      setTimeout(() => this.add(key, "resync"), ms),
-    );
+    const ms = Math.max(own, crowd * AMONG_MS * jitter());
+    this.#timers.set(key, { among, timer: setTimeout(() => this.add(key, "resync"), ms) });
+  }
+
+  #clearTimer(key: string): void {
+    const waiting = this.#timers.get(key);
+    if (waiting === undefined) return;
+    clearTimeout(waiting.timer);
+    this.#timers.delete(key);
+    const { among } = waiting;
+    if (among === undefined) return;
+    const left = (this.#crowds.get(among) ?? 1) - 1;
+    if (left > 0) this.#crowds.set(among, left);
+    else this.#crowds.delete(among);
   }
 
   #backoff(key: string): number {
     const { first, most } = this.#options.backoffMs;
     const failures = (this.#failures.get(key) ?? 1) - 1;
-    return Math.min(first * 2 ** Math.min(failures, 20), most) * (0.75 + Math.random() / 2);
+    return Math.min(first * 2 ** Math.min(failures, 20), most) * jitter();
   }
 }
 
+const jitter = () => 0.75 + Math.random() / 2;
 const secondsSince = (time: number) => (performance.now() - time) / 1000;

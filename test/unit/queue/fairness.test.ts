@@ -5,7 +5,7 @@ import { fakeClock, settled } from "../clock.ts";
 import { BACKOFF, DONE, heldQueue } from "./held-queue.ts";
 
 describe("the work queue's order", () => {
-  fakeClock();
+  const clock = fakeClock();
 
   it("runs what changed before what is only looked at again, and both before what failed", async () => {
     const { queue, started, finish } = heldQueue(1);
@@ -84,5 +84,55 @@ describe("the work queue's order", () => {
     const retries = ["backoff", "after", "error"].flatMap((result) => ["added", result, "retried"]);
     assert.deepEqual(told, ["added", "never", ...retries]);
     await queue.stop();
+  });
+
+  describe("of keys that are tried again among each other", () => {
+    /** How often each of some keys is tried in a minute and a half, once their pauses have grown. */
+    async function tries(count: number, among: string | undefined): Promise<number> {
+      let tried = 0;
+      const queue = new WorkQueue({
+        concurrency: 1_000,
+        backoffMs: { first: 100, most: 1_000 },
+        onError: (_, error) => assert.fail(String(error)),
+        work: async (key) => {
+          tried += 1;
+          return key === "good" ? DONE : { retry: "backoff", ...(among !== undefined && { among }) };
+        },
+      });
+      for (let n = 0; n < count; n++) queue.add(`${n}`);
+      for (let second = 0; second < 10; second++) await clock.pass(1_000);
+      tried = 0;
+      for (let second = 0; second < 90; second++) await clock.pass(1_000);
+      await queue.stop();
+      return tried;
+    }
+
+    it("tries twenty a second, however many there are", async () => {
+      const few = await tries(10, "a");
+      assert.ok(few > 500, `${few}`);
+      const many = await tries(500, "a");
+      assert.ok(many > 90 * 13 && many < 90 * 27, `${many}`);
+    });
+
+    it("leaves those alone that are not among them", async () => {
+      const many = await tries(500, undefined);
+      assert.ok(many > 90 * 300, `${many}`);
+    });
+
+    it("does not count who is done, or runs for another reason", async () => {
+      const { queue, started, finish } = heldQueue(100);
+      const crowd = { retry: "after", ms: 10, among: "a" } as const;
+      const keys = Array.from({ length: 100 }, (_, n) => `${n}`);
+      for (const key of keys) queue.add(key);
+      for (const key of keys) await finish(key, crowd);
+      for (const key of keys) queue.add(key);
+      for (const key of keys) await finish(key);
+      queue.add("last");
+      await finish("last", crowd);
+      await clock.pass(70);
+      assert.equal(started.filter((key) => key === "last").length, 2);
+      await finish("last");
+      await queue.stop();
+    });
   });
 });
