@@ -1,0 +1,108 @@
+/**
+ * Bindings that a tenant makes to crash or starve the controller: a number comes in, the spec of one goes out, and the
+ * reason that it should end with. Each is bad in a way of its own, and none asks for what its author may not write.
+ */
+import type { AnyObject } from "./api.ts";
+
+const MIB = 1024 * 1024;
+
+/** Values of the Secret `hostile`, as near to the most that a Secret holds as all of them together may be. */
+export function hostileData(value: string): Record<string, string> {
+  const laughs = [..."bcdefghi"].reduce(
+    (text, key, n) => `${text}${key}: &${key} [${Array(9).fill(`*${"abcdefgh"[n]}`).join(", ")}]\n`,
+    `a: &a [${value}]\n`,
+  );
+  return {
+    value,
+    text: `? ${value} ?`,
+    laughs,
+    yaml: `[${"a,".repeat(12_000)}${value}]`,
+    flow: `[${"a,".repeat(60_000)}${value}]`,
+    deep: `${"[".repeat(60_000)}${"]".repeat(60_000)}`,
+    commas: ",".repeat(100_000),
+    large: `${value}${"x".repeat(MIB / 2)}`,
+  };
+}
+
+const harbor = (fields: object[], more: object = {}) => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  name: "hostile",
+  fields,
+  ...more,
+});
+/** One of each binding's own: of two that write the same, the younger only says so. */
+const own = (n: number, field = "") => `metadata.annotations["hostile.example.com/n${n}${field}"]`;
+const key = (n: number, name: string, field?: string) => ({
+  path: own(n, field),
+  from: { source: "hostile", key: name },
+});
+const template = (n: number, text: string) => ({ path: own(n), template: text });
+const nested = (depth: number): string => (depth === 0 ? "hostile.commas" : `(replace ${nested(depth - 1)} "," ",,")`);
+
+type Way = (n: number) => { reason: string; targets: object[] };
+
+const ways: Way[] = [
+  (n) => ({ reason: "KindNotFound", targets: [harbor([key(n, "value")], { apiVersion: `g${n}.example.com/v1` })] }),
+  (n) => ({ reason: "InvalidTemplate", targets: [harbor([template(n, `${n}{{#if hostile.value}}`)])] }),
+  (n) => ({ reason: "InvalidTemplate", targets: [harbor([template(n, `${n}{{lower ${nested(8)}}}`)])] }),
+  (n) => ({ reason: "InvalidValue", targets: [harbor([{ ...key(n, "laughs"), as: "yaml" }])] }),
+  (n) => ({ reason: "InvalidValue", targets: [harbor([{ ...key(n, "flow"), as: "yaml" }])] }),
+  (n) => ({ reason: "InvalidValue", targets: [harbor([{ ...key(n, "deep"), as: "json" }])] }),
+  (n) => ({ reason: "KeyNotFound", targets: [harbor([key(n, `none-${n}`)])] }),
+  (n) => ({ reason: "TargetNotFound", targets: [harbor([key(n, "value")], { name: `none-${n}` })] }),
+  (n) => ({
+    reason: "Forbidden",
+    targets: [
+      {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        name: `d-${n}`,
+        fields: [{ ...key(n, "value"), path: "spec.template" }],
+      },
+    ],
+  }),
+  (n) => ({
+    reason: "Rejected",
+    targets: [harbor([{ ...key(n, "text"), path: `metadata.labels["hostile.example.com/n${n}"]` }])],
+  }),
+  // As many targets and fields as there is room for, each of half a megabyte or of a document that takes long.
+  (n) => ({
+    reason: "InvalidValue",
+    targets: Array.from({ length: 32 }, (_, t) =>
+      harbor(
+        Array.from({ length: 8 }, (_, f) => key(n, "large", `-${f}`)),
+        { name: `many-${t}` },
+      ),
+    ),
+  }),
+  (n) => ({
+    reason: "InvalidTemplate",
+    targets: Array.from({ length: 16 }, (_, t) =>
+      harbor(
+        Array.from({ length: 16 }, (_, f) => ({
+          path: own(n, `-${f}`),
+          template: `${t}-${f}{{#if (yaml (parse (concat hostile.yaml)))}}{{/if}}`,
+        })),
+        { name: `many-${t}` },
+      ),
+    ),
+  }),
+  (n) => ({
+    reason: "Synced",
+    targets: [
+      harbor([key(n, "value")], {
+        name: undefined,
+        selector: { names: Array.from({ length: 16 }, (_, g) => `${"*a".repeat(100)}*${n}-${g}`) },
+      }),
+    ],
+  }),
+];
+
+export const WAYS = ways.length;
+
+/** The spec of one of them, and its reason. */
+export function hostileBinding(n: number): { spec: AnyObject; reason: string } {
+  const { reason, targets } = (ways[n % WAYS] as Way)(n);
+  return { reason, spec: { sources: [{ secret: { name: "hostile" } }], targets } };
+}

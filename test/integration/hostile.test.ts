@@ -1,0 +1,130 @@
+/** A tenant who makes as many bad bindings as he can: they fail, and those of others are written as if there were none. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePorts } from "../control-plane/ports.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { hostileBinding, hostileData, WAYS } from "../controller/hostile.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { harborTarget, newTeam, type Team } from "../controller/team.ts";
+
+const BAD = 20 * WAYS;
+const ROTATIONS = 15;
+const WATCHED_SECONDS = 10;
+/** What a try asks at most: the source, the target, the write that is refused, and the status. */
+const REQUESTS_A_TRY = 4;
+const TRIES_A_SECOND = 20;
+
+/** As the image runs it, with less memory than the pod's limit leaves to the heap: more would be its end. */
+class ConfinedController extends ControllerProcess {
+  protected override readonly command = [
+    "--max-old-space-size=160",
+    join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts"),
+  ];
+}
+
+describe(`with ${BAD} hostile bindings beside it`, function () {
+  this.timeout("3m");
+  let port = 0;
+  let controller: ConfinedController;
+  let good: Team;
+  let bad: Team;
+
+  before(async () => {
+    await stopSharedController();
+    [port = 0] = await freePorts(1);
+    controller = new ConfinedController(controlPlane(), "--health-port", String(port));
+    await controller.start();
+    good = await newTeam({ controller: false });
+    await good.boundHarbor();
+    bad = await newTeam({ controller: false });
+    await bad.secret("hostile", hostileData(secretText("hostile")));
+    const targets = ["hostile", ...Array.from({ length: 32 }, (_, n) => `many-${n}`)];
+    await Promise.all(targets.map((name) => bad.harbor(name)));
+    for (let from = 0; from < BAD; from += 20) {
+      const some = Array.from({ length: 20 }, (_, n) => from + n);
+      await Promise.all(some.map((n) => bad.bind(`bad-${n}`, hostileBinding(n).spec)));
+    }
+  });
+  after(async () => {
+    await bad?.api.delete(bad.path("inlay.dev/v1alpha1", "secretbindings"));
+    await controller?.stop();
+    assert.deepEqual(foundIn(controller.output), []);
+  });
+
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const lines = text.split("\n").filter((line) => line.startsWith(name));
+    return lines.reduce((sum, line) => sum + Number(line.split(" ").pop()), 0);
+  };
+
+  /** Gives the good binding a new value, and waits until it is written. */
+  async function rotate(): Promise<void> {
+    const accessKeyID = secretText("access");
+    await good.secret("bucket", { accessKeyID });
+    await eventually(async () => assert.equal((await good.s3()).accesskey, accessKeyID), 5_000);
+  }
+
+  it("a good one is written while the controller finds out what is wrong with them", async () => {
+    for (let n = 0; n < ROTATIONS; n++) await rotate();
+  });
+
+  it("each says what is wrong with it", async () => {
+    const wrong = async () => {
+      const { items } = await bad.api.get(bad.path("inlay.dev/v1alpha1", "secretbindings"));
+      assert.deepEqual(foundIn(JSON.stringify(items)), []);
+      const reasons = new Map<string, string>(
+        items.map(({ metadata, status }: AnyObject) => [metadata.name, status?.conditions?.[0]?.reason]),
+      );
+      return Array.from({ length: BAD }, (_, n) => n).filter(
+        (n) => reasons.get(`bad-${n}`) !== hostileBinding(n).reason,
+      );
+    };
+    await eventually(async () => {
+      const left = await wrong();
+      const [first = 0] = left;
+      const { status } = await bad.binding(`bad-${first}`);
+      assert.deepEqual(left.length, 0, `${left.slice(0, 20)}, such as ${JSON.stringify(status)?.slice(0, 600)}`);
+    }, 90_000);
+  });
+
+  it("a good one is written while they are tried again", async () => {
+    const before = await metric("workqueue_retries_total");
+    for (let n = 0; n < ROTATIONS; n++) {
+      await rotate();
+      await sleep(500);
+    }
+    assert.ok((await metric("workqueue_retries_total")) > before);
+    assert.equal((await good.binding("harbor-s3")).status.conditions[0].reason, "Synced");
+  });
+
+  it("the API server is asked no more for all of them than for a few", async () => {
+    const mark = await auditLog().mark();
+    await sleep(WATCHED_SECONDS * 1_000);
+    const { length } = await requestsFor(bad, mark);
+    assert.ok(length <= WATCHED_SECONDS * TRIES_A_SECOND * REQUESTS_A_TRY, `${length} requests`);
+  });
+
+  it("the controller is the one that was started, is ready, and holds no more than it may", async () => {
+    assert.equal(controller.output.match(/controller started/g)?.length, 1);
+    assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200);
+    const status = await readFile(`/proc/${controller.pid}/status`, "utf8");
+    const most = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
+    assert.ok(most < 512, `${most} MB`);
+  });
+
+  it("a good one that is made now is written too", async () => {
+    await good.harbor("late");
+    await good.bind("late", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, { name: "late" })],
+    });
+    await good.until("late", "Synced", 10_000);
+  });
+});
