@@ -37,6 +37,11 @@ export class Planning {
     await this.#once(this.#fits, plan, () => done(check));
   }
 
+  /** Plans hold values: they are let go with the targets that they were made for. */
+  forget(): void {
+    this.#plans.clear();
+  }
+
   /** What differs from object to object. */
   alone<T>(work: () => T): Promise<T> {
     return this.#turns.take(this.#taker, work);

@@ -34,16 +34,19 @@ import { type References, resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
 import { type Ending, Settled } from "./settled.ts";
-import { type Prepared, prepareTarget, syncTarget } from "./target.ts";
+import { type Named, type Prepared, prepareTarget, syncTarget } from "./target.ts";
 import { targetsOf } from "./targets.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
 import { pathsOf, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
 import { SECRET_BINDINGS } from "./watch/bindings.ts";
 import type { Named as Claimed } from "./watch/claims.ts";
+import { weightOf } from "./weight.ts";
 
 const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
+/** Of what targets hold between being read and being written, as `weightOf` has it. */
+const MOST_HELD = 16 * 1024 * 1024;
 /** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
 const LATE_MS = 30_000;
 /** Stands in for sources that no target can be written from. Each target has a problem of its own that is told first. */
@@ -120,19 +123,32 @@ export class Reconciler {
       planning,
     };
     const released = await releaseUnnamed(run, targets.recorded);
-    const prepared = await sideBySide(targets.named, async (each): Promise<Step> => {
-      const ending = endings.get(each);
-      if (ending !== undefined) return { record: each.record, ending };
-      const blocked = account ?? view.problemOf(each.ref);
-      const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
-      return yielded ?? prepareTarget(run, each, sources, blocked);
-    });
-    const records = [...prepared, ...targets.kept, ...released].map(({ record }) => record);
-    const held = await this.#withFinalizer(binding, records);
-    const noted = acquires(prepared) ? await this.#writeStatus(held, withRecords(held, records)) : held;
-    const outcomes = await sideBySide(prepared, async (each) =>
-      "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
-    );
+    const outcomes: TargetOutcome[] = [];
+    let noted = binding;
+    do {
+      // What was read and is to be written is held until then: so many objects at once as are not too large together.
+      const waiting = targets.named.slice(outcomes.length);
+      let weight = 0;
+      const prepare = async (each: Named): Promise<Step> => {
+        const ending = endings.get(each);
+        if (ending !== undefined) return { record: each.record, ending };
+        const blocked = account ?? view.problemOf(each.ref);
+        const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
+        const step = yielded ?? (await prepareTarget(run, each, sources, blocked));
+        weight += weightOf(step);
+        return step;
+      };
+      const prepared = await sideBySide(waiting, prepare, () => weight < MOST_HELD);
+      const others = [...waiting.slice(prepared.length), ...targets.kept, ...released];
+      const records = [...outcomes, ...prepared, ...others].map(({ record }) => record);
+      noted = await this.#withFinalizer(noted, records);
+      if (acquires(prepared)) noted = await this.#writeStatus(noted, withRecords(noted, records));
+      const synced = await sideBySide(prepared, async (each) =>
+        "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
+      );
+      outcomes.push(...synced);
+      planning.forget();
+    } while (outcomes.length < targets.named.length);
     const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view);
     const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
     const isDone = all.every((each) => each.problem === undefined && !("againMs" in each));

@@ -14,8 +14,10 @@ import { requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { harborTarget, newTeam, type Team } from "../controller/team.ts";
 
-const BAD = 20 * WAYS;
+const BAD = 5 * WAYS;
 const ROTATIONS = 15;
+/** Together more than the controller may hold. */
+const LARGE = 200;
 const WATCHED_SECONDS = 10;
 /** What a try asks at most: the source, the target, the write that is refused, and the status. */
 const REQUESTS_A_TRY = 4;
@@ -30,7 +32,7 @@ class ConfinedController extends ControllerProcess {
 }
 
 describe(`with ${BAD} hostile bindings beside it`, function () {
-  this.timeout("3m");
+  this.timeout("4m");
   let port = 0;
   let controller: ConfinedController;
   let good: Team;
@@ -47,8 +49,8 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     await bad.secret("hostile", hostileData(secretText("hostile")));
     const targets = ["hostile", ...Array.from({ length: 32 }, (_, n) => `many-${n}`)];
     await Promise.all(targets.map((name) => bad.harbor(name)));
-    for (let from = 0; from < BAD; from += 20) {
-      const some = Array.from({ length: 20 }, (_, n) => from + n);
+    for (let from = 0; from < BAD; from += 13) {
+      const some = Array.from({ length: 13 }, (_, n) => from + n);
       await Promise.all(some.map((n) => bad.bind(`bad-${n}`, hostileBinding(n).spec)));
     }
   });
@@ -109,6 +111,33 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     await sleep(WATCHED_SECONDS * 1_000);
     const { length } = await requestsFor(bad, mark);
     assert.ok(length <= WATCHED_SECONDS * TRIES_A_SECOND * REQUESTS_A_TRY, `${length} requests`);
+  });
+
+  it("objects that are too large to be held together are written some at a time", async () => {
+    const rich = await newTeam({ controller: false });
+    await rich.secret("small", { value: secretText("small") });
+    const large = { large: `${secretText("large")}${"x".repeat(900 * 1024)}` };
+    const names = Array.from({ length: LARGE }, (_, n) => `large-${n}`);
+    for (let from = 0; from < LARGE; from += 10) {
+      const create = (name: string) =>
+        rich.api.create(rich.path("v1", "configmaps"), { metadata: { name }, data: large });
+      await Promise.all(names.slice(from, from + 10).map(create));
+    }
+    await rich.grant([{ apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] }], { role: "large" });
+    await rich.bind("large", {
+      sources: [{ secret: { name: "small" } }],
+      targets: [
+        {
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          selector: { names: ["large-*"] },
+          fields: [{ path: "data.value", from: { source: "small", key: "value" } }],
+        },
+      ],
+    });
+    const { status } = await rich.until("large", "Synced", 90_000);
+    assert.equal(status.synced, `${LARGE}/${LARGE}`);
+    await rotate();
   });
 
   it("the controller is the one that was started, is ready, and holds no more than it may", async () => {

@@ -21,6 +21,21 @@ describe("work side by side", () => {
     assert.equal(most, 32);
   });
 
+  it("begins no other once it does not go on, and gives what came of the first so many", async () => {
+    const things = Array.from({ length: 100 }, (_, index) => index);
+    let done = 0;
+    const work = async (thing: number) => {
+      await settled();
+      done++;
+      return thing;
+    };
+    const results = await sideBySide(things, work, () => done < 50);
+    assert.ok(results.length >= 50 && results.length < 50 + 32, `${results.length}`);
+    assert.deepEqual(results, things.slice(0, results.length));
+    const one = await sideBySide(things, work, () => false);
+    assert.deepEqual(one, things.slice(0, 32));
+  });
+
   it("ends when all have ended, also when one failed", async () => {
     let ended = 0;
     const work = sideBySide([1, 2, 3], async (thing) => {
