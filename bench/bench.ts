@@ -3,6 +3,7 @@
  * come in as arguments, all without any; a table goes out.
  */
 import { Client, startCluster } from "./cluster.ts";
+import { measureHostile } from "./hostile.ts";
 import { Rig } from "./rig.ts";
 import { measureRotations } from "./rotation.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
@@ -13,6 +14,7 @@ const PARTS = {
   memory: measureMemory,
   tenants: measureTenants,
   restart: measureRestart,
+  hostile: measureHostile,
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);

@@ -34,6 +34,18 @@ describe("a rule of a schema", () => {
     });
   }
 
+  it("takes no longer for being made to: patterns that explode elsewhere, on texts that are made for them", () => {
+    const almost = `${"x".repeat(64 * 1024 - 2)}z`;
+    for (const pattern of [
+      "^(x+x+)+y$",
+      "^(x|xx)+$",
+      "^(x*)*y$",
+      "^(.*)(.*)(.*)(.*)(.*)[yw]$",
+      "^(x{0,30}){0,30}[yw]$",
+    ])
+      assert.ok(brokenRule(text({ pattern }), almost)?.includes("must match"), pattern);
+  });
+
   it("that can't be checked here is left to the API server", () => {
     for (const pattern of ["(?=a)", "a{1001}", "("]) assert.equal(brokenRule(text({ pattern }), "b"), undefined);
     assert.equal(brokenRule(text({ pattern: "^a$" }), "b".repeat(100_000)), undefined);

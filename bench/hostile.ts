@@ -1,0 +1,154 @@
+/**
+ * Ten thousand bindings that are made to crash or starve the controller, in one namespace: what they do to the latency of
+ * good ones in another, to the API server, and to the controller.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { hostileBinding, hostileData } from "../test/controller/hostile.ts";
+import { harborCluster } from "../test/controller/team.ts";
+import { atOnce } from "./cluster.ts";
+import type { Rig } from "./rig.ts";
+import { quantile } from "./table.ts";
+import {
+  accessKeyOf,
+  bindingPath,
+  dropBindings,
+  harborPath,
+  makeBindings,
+  makeHarbors,
+  makeNamespace,
+  makeSecrets,
+  secretPath,
+} from "./world.ts";
+
+const GOOD = "beside-hostile";
+const BAD = "hostile";
+const GOOD_COUNT = 20;
+const ROTATIONS = 100;
+const WATCHED_SECONDS = 20;
+
+export async function measureHostile(rig: Rig): Promise<void> {
+  const { client, table, controller } = rig;
+  const count = rig.of(10_000);
+  await makeNamespace(client, GOOD);
+  await makeSecrets(client, () => GOOD, GOOD_COUNT);
+  await makeHarbors(client, () => GOOD, GOOD_COUNT);
+  await makeBindings(client, () => GOOD, GOOD_COUNT);
+  await makeHostileNamespace(rig);
+  await controller.start();
+  await rig.synced(GOOD_COUNT);
+  await controller.process.quiet();
+  const rotations = await Rotations.start(rig);
+  report(rig, "latency of a change, alone", await rotations.times(ROTATIONS));
+
+  const ended = allSaySomething(rig, count);
+  const from = performance.now();
+  const meanwhile = rotations.until(ended);
+  await atOnce(count, 20, (n) => client.send("POST", bindingPath(BAD), bindingOf(n)));
+  table.ours(`${count} hostile bindings, until they are made`, seconds(from));
+  report(rig, "latency of a change, while they come", await meanwhile);
+  table.ours(`${count} hostile bindings, until each says what is wrong`, seconds(from));
+  report(rig, "latency of a change, while they are tried again", await rotations.times(ROTATIONS));
+  rotations.stop();
+
+  const [requests, cpu] = [await requestsServed(rig), await controller.process.cpuSeconds()];
+  await sleep(WATCHED_SECONDS * 1_000);
+  const made = (await requestsServed(rig)) - requests;
+  const used = (await controller.process.cpuSeconds()) - cpu;
+  table.ours("  requests to the API server, of everybody", `${(made / WATCHED_SECONDS).toFixed(0)}/s`);
+  table.ours("  processor of the controller, of one core", `${((100 * used) / WATCHED_SECONDS).toFixed(0)} %`);
+  const { resident, most } = await controller.process.memory();
+  table.ours(`resident: ${count} hostile bindings`, `${resident} (most: ${most})`);
+  await controller.stop();
+  await dropBindings(client);
+}
+
+async function makeHostileNamespace({ client }: Rig): Promise<void> {
+  await makeNamespace(client, BAD);
+  await client.send("POST", secretPath(BAD), {
+    metadata: { name: "hostile" },
+    stringData: hostileData("bench"),
+  });
+  const names = ["hostile", ...Array.from({ length: 32 }, (_, n) => `many-${n}`)];
+  await atOnce(names.length, 20, (n) => client.send("POST", harborPath(BAD), harborCluster(names[n] as string)));
+}
+
+const bindingOf = (n: number) => ({
+  apiVersion: "inlay.dev/v1alpha1",
+  kind: "SecretBinding",
+  metadata: { name: `bad-${n}` },
+  spec: hostileBinding(n).spec,
+});
+
+async function allSaySomething({ client }: Rig, count: number): Promise<void> {
+  const said = new Set<string>();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = await client.watch(bindingPath(BAD), ({ metadata, status }) => {
+    if (status?.conditions !== undefined) said.add(metadata.uid);
+    if (said.size >= count) resolve();
+  });
+  await promise;
+  stop();
+}
+
+/** Changes of one Secret after the other, and how long each took to arrive in its target. */
+class Rotations {
+  readonly #rig: Rig;
+  readonly #arrivals = new Map<string, (at: number) => void>();
+  #count = 0;
+  stop: () => void = () => {};
+
+  private constructor(rig: Rig) {
+    this.#rig = rig;
+  }
+
+  static async start(rig: Rig): Promise<Rotations> {
+    const rotations = new Rotations(rig);
+    rotations.stop = await rig.client.watch(harborPath(GOOD), (object, at) =>
+      rotations.#arrivals.get(accessKeyOf(object) ?? "")?.(at),
+    );
+    return rotations;
+  }
+
+  async times(count: number): Promise<number[]> {
+    const took: number[] = [];
+    for (let n = 0; n < count; n++) took.push(await this.#once());
+    return took;
+  }
+
+  async until(end: Promise<void>): Promise<number[]> {
+    let isOver = false;
+    void end.then(() => {
+      isOver = true;
+    });
+    const took: number[] = [];
+    do {
+      took.push(await this.#once());
+    } while (!isOver);
+    return took;
+  }
+
+  async #once(): Promise<number> {
+    const n = this.#count++;
+    const value = `good-${n}`;
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.#arrivals.set(value, resolve);
+    const from = performance.now();
+    await this.#rig.client.merge(secretPath(GOOD, `s-${n % GOOD_COUNT}`), { stringData: { accessKeyID: value } });
+    const took = (await promise) - from;
+    this.#arrivals.delete(value);
+    return took;
+  }
+}
+
+function report({ table }: Rig, what: string, times: readonly number[]): void {
+  const [half, most] = [0.5, 0.99].map((q) => `${quantile(times, q).toFixed(0)} ms`);
+  table.ours(`${what}, p50 and p99 of ${times.length}`, `${half}, ${most}`);
+}
+
+const seconds = (from: number) => `${((performance.now() - from) / 1_000).toFixed(0)} s`;
+
+async function requestsServed({ cluster }: Rig): Promise<number> {
+  const text = (await cluster.kubectl("get", "--raw", "/metrics")).stdout;
+  const lines = text.split("\n").filter((line) => line.startsWith("apiserver_request_total{"));
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").pop()), 0);
+}
