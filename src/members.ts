@@ -5,6 +5,7 @@
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
+import { type Effort, isGlob } from "./model/glob.ts";
 import { whereOf } from "./model/installation.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
@@ -46,10 +47,15 @@ export interface Members {
 /** The record of all has to fit into the binding's status, which the API server stores within 1.5 MB. */
 const MOST_OBJECTS = 5_000;
 const MOST_CHARACTERS = 1_000_000;
+/** Patterns of names in one binding: each is held against each object that comes, whatever it is called. */
+const MOST_PATTERNS = 128;
+/** Of all names with all patterns, in characters: some hundredths of a second. */
+const MOST_EFFORT = 2_000_000;
 /** As long as what an object's uid takes there, and what stands around it. */
 const UID_AND_MARKS = 41;
 
 export function membersOf(streams: Streams, key: string, identity: Identity, references: References): Members {
+  const effort = { left: MOST_EFFORT };
   const found: Members = { members: [], unknown: [], closed: [], notes: [], dependencies: [], versions: new Map() };
   const taken = new Set<string>();
   let size = { objects: 0, characters: 0 };
@@ -58,6 +64,7 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
   const members = new Map<number, Member[]>();
   const inOrder = [...references.targets.entries()];
   // Who names an object goes before who selects it.
+  let patterns = 0;
   for (const [position, { target, at }] of inOrder.sort(([, a], [, b]) => rank(a.target) - rank(b.target))) {
     if (at instanceof Problem && selects(target)) {
       found.unknown.push({ target, problem: at });
@@ -71,7 +78,16 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
       found.dependencies.push({ identity, ref: at });
     } else {
       const before = found.closed.length;
-      const refs = selected(streams, key, identity, target, at, found);
+      patterns += patternsIn(target);
+      if (patterns > MOST_PATTERNS) {
+        tooMuch.push({ target, problem: tooManyPatterns() });
+        continue;
+      }
+      const refs = selected(streams, key, identity, target, at, found, effort);
+      if (effort.left < 0) {
+        tooMuch.push({ target, problem: tooMuchEffort(position) });
+        continue;
+      }
       // What may be of one that goes before stays as it is until that is known: another would undo what it wrote.
       const own = refs.filter(
         (ref) => !taken.has(idOf(ref)) && !found.unknown.some((each) => isBefore(each, target, ref)),
@@ -123,6 +139,25 @@ function tooMany(position: number, count: number): Problem {
   );
 }
 
+const patternsIn = ({ selector, namespaceSelector }: Target) =>
+  [...(selector?.names ?? []), ...(namespaceSelector?.names ?? [])].filter(isGlob).length;
+
+function tooManyPatterns(): Problem {
+  return new Problem(
+    "InvalidBinding",
+    `the targets have more than ${MOST_PATTERNS} names with * or ? together; select by labels, or split the binding into several`,
+    "event",
+  );
+}
+
+function tooMuchEffort(position: number): Problem {
+  return new Problem(
+    "InvalidBinding",
+    `the names of spec.targets[${position}] take too long to compare with all objects that there are; write simpler ones, or select by labels`,
+    "event",
+  );
+}
+
 /** So many names are said, and of the others how many they are. */
 const MOST_NAMES = 3;
 
@@ -146,10 +181,13 @@ function selected(
   target: Target,
   selection: Selection,
   found: Members,
+  effort: Effort,
 ): ObjectRef[] {
   const { resource, objects, namespaces } = selection;
   const wide = target.namespaceSelector !== undefined;
-  const where = isChoice(namespaces) ? namespacesOf(streams, key, identity, target, namespaces, found) : namespaces;
+  const where = isChoice(namespaces)
+    ? namespacesOf(streams, key, identity, target, namespaces, found, effort)
+    : namespaces;
   /** Whether all of a namespace may be written, or one object of the cluster. What may not is not even watched. */
   const isOpen = (place: { namespace: string } | { name: string }) => {
     const where = "name" in place ? whereOf(resource, undefined, place.name) : place.namespace;
@@ -167,7 +205,7 @@ function selected(
     }
     const collection = { identity, resource, namespace, ...objects, wide };
     found.dependencies.push(collection);
-    const seen = streams.members(key, collection);
+    const seen = streams.members(key, collection, effort);
     if (seen.phase === "failed") {
       const problem = whyNot(seen, collection, WRITE_VERBS);
       found.unknown.push({ target, problem, ...(namespace !== undefined && { namespace }) });
@@ -191,10 +229,11 @@ function namespacesOf(
   target: Target,
   choice: Choice,
   found: Members,
+  effort: Effort,
 ): string[] {
   const collection: Collection = { identity, resource: NAMESPACES, namespace: undefined, ...choice };
   found.dependencies.push(collection);
-  const seen = streams.members(key, collection);
+  const seen = streams.members(key, collection, effort);
   if (seen.phase === "failed") found.unknown.push({ target, problem: whyNot(seen, collection, READ_VERBS) });
   return seen.phase === "failed" ? [] : seen.members.toSorted(byName).map(({ name }) => name);
 }

@@ -1,33 +1,95 @@
 /** Globs come in, whether a name matches one of them goes out: `*` is any characters, `?` is one, the rest is itself. */
 
+/** How much may still be looked at, in characters: below zero it is too much. */
+export interface Effort {
+  left: number;
+}
+
+export type NameMatcher = (name: string, effort?: Effort) => boolean;
+
 export function isGlob(text: string): boolean {
   return /[*?]/.test(text);
 }
 
 /** A name matches if it matches one of the globs, or if there are none. */
-export function nameMatcher(globs: readonly string[] | undefined): (name: string) => boolean {
+export function nameMatcher(globs: readonly string[] | undefined): NameMatcher {
   if (globs === undefined) return () => true;
   const plain = new Set(globs.filter((glob) => !isGlob(glob)));
-  const others = globs.filter(isGlob).map((glob) => glob.split(/\*+/));
-  return (name) => plain.has(name) || others.some((parts) => matches(name, parts));
+  const others = globs.filter(isGlob).map((glob) => new Glob(glob));
+  return (name, effort = { left: 0 }) => plain.has(name) || others.some((glob) => glob.matches(name, effort));
 }
 
-/** Takes each part at the first place where it fits: no glob, however written, makes that slow. */
-function matches(name: string, parts: readonly string[]): boolean {
-  const first = parts[0] as string;
-  const last = parts.at(-1) as string;
-  if (parts.length === 1) return name.length === first.length && fits(name, first, 0);
-  if (name.length < first.length + last.length) return false;
-  if (!fits(name, first, 0) || !fits(name, last, name.length - last.length)) return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    while (at + part.length <= name.length && !fits(name, part, at)) at++;
-    at += part.length;
+const BITS = 32;
+
+/**
+ * Goes through a name once, with one bit for each place in the glob that may have been reached: no glob, however written,
+ * makes that slow.
+ */
+class Glob {
+  /** What stands before the first wildcard, and behind the last: most names are told by that. */
+  readonly #prefix: string;
+  readonly #suffix: string;
+  readonly #isSimple: boolean;
+  readonly #words: number;
+  /** The places at which a `*` stands: any character may pass there. */
+  readonly #stars: Uint32Array;
+  /** The places that a character leads on from. */
+  readonly #passes = new Map<string, Uint32Array>();
+  /** The same for a character that the glob does not have. */
+  readonly #others: Uint32Array;
+  readonly #end: number;
+
+  constructor(text: string) {
+    this.#prefix = text.slice(0, text.search(/[*?]/));
+    this.#suffix = /[^*?]*$/.exec(text)?.[0] ?? "";
+    this.#isSimple = text === `${this.#prefix}*${this.#suffix}`;
+    const symbols = [...text].filter((symbol) => symbol !== "*");
+    this.#end = symbols.length;
+    this.#words = Math.floor(symbols.length / BITS) + 1;
+    this.#stars = new Uint32Array(this.#words);
+    this.#others = new Uint32Array(this.#words);
+    let place = 0;
+    for (const symbol of text) {
+      if (symbol === "*") set(this.#stars, place);
+      else {
+        if (symbol === "?") set(this.#others, place);
+        place += 1;
+      }
+    }
+    for (const symbol of new Set(symbols)) this.#passes.set(symbol, this.#others.slice());
+    for (const [at, symbol] of symbols.entries()) set(this.#passes.get(symbol) as Uint32Array, at);
   }
-  return at <= name.length - last.length;
+
+  matches(name: string, effort: Effort): boolean {
+    effort.left -= 1;
+    if (!name.startsWith(this.#prefix) || !name.endsWith(this.#suffix)) return false;
+    if (name.length < this.#prefix.length + this.#suffix.length) return false;
+    if (this.#isSimple) return true;
+    const reached = new Uint32Array(this.#words);
+    set(reached, 0);
+    for (const character of name) {
+      effort.left -= this.#words;
+      if (!this.#goOn(reached, this.#passes.get(character) ?? this.#others)) return false;
+    }
+    return ((reached[this.#end >>> 5] as number) >>> (this.#end & 31)) % 2 === 1;
+  }
+
+  /** Returns whether any place is reached. */
+  #goOn(reached: Uint32Array, passes: Uint32Array): boolean {
+    let [carry, any] = [0, 0];
+    for (let word = 0; word < this.#words; word++) {
+      const now = reached[word] as number;
+      const passed = now & (passes[word] as number);
+      const next = (passed << 1) | carry | (now & (this.#stars[word] as number));
+      carry = passed >>> (BITS - 1);
+      reached[word] = next;
+      any |= next;
+    }
+    return any !== 0;
+  }
 }
 
-function fits(name: string, part: string, at: number): boolean {
-  for (let i = 0; i < part.length; i++) if (part[i] !== "?" && part[i] !== name[at + i]) return false;
-  return true;
+function set(bits: Uint32Array, at: number): void {
+  const word = Math.floor(at / BITS);
+  bits[word] = (bits[word] as number) | (1 << (at % BITS));
 }

@@ -8,7 +8,7 @@ import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { isImpersonation } from "../kube/refusal.ts";
 import type { Transport } from "../kube/transport.ts";
-import { nameMatcher } from "../model/glob.ts";
+import { type Effort, type NameMatcher, nameMatcher } from "../model/glob.ts";
 import type { KubeObject, Resource, Version } from "../model/kube-object.ts";
 import {
   type Collection,
@@ -56,7 +56,7 @@ interface Subscription {
   dependent: string;
   dependency: Dependency;
   /** Whether a name is of a collection. */
-  isNamed: (name: string) => boolean;
+  isNamed: NameMatcher;
   /** Undefined while it is being found out which stream may carry it. */
   streamKey: string | undefined;
 }
@@ -113,8 +113,11 @@ export class Streams {
     return { ...stream.reflector.state, ...(version && { version }) };
   }
 
-  /** Whether the stream that carries a collection of `dependent` is in step, and with it which objects are in it. */
-  members(dependent: string, collection: Collection): ReflectorState & { members: Member[] } {
+  /**
+   * Whether the stream that carries a collection of `dependent` is in step, and with it which objects are in it; not all of
+   * them once the effort is spent.
+   */
+  members(dependent: string, collection: Collection, effort?: Effort): ReflectorState & { members: Member[] } {
     const subscription = this.#subscriptions.get(dependent)?.get(dependencyKey(collection));
     const stream = this.#streamOf(subscription);
     if (subscription === undefined || stream === undefined) return { phase: "pending", members: [] };
@@ -122,7 +125,8 @@ export class Streams {
     const members = keysIn(stream, collectionKey(namespace)).flatMap((key): Member[] => {
       const name = nameIn(key);
       const version = stream.reflector.get(key);
-      if (version === undefined || !subscription.isNamed(name)) return [];
+      if (effort !== undefined && effort.left < 0) return [];
+      if (version === undefined || !subscription.isNamed(name, effort)) return [];
       return [{ ...(namespace !== undefined && { namespace }), name, version }];
     });
     return { ...stream.reflector.state, members };

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { ApiError } from "../../src/kube/api-error.ts";
 import { membersOf } from "../../src/members.ts";
 import type { Target } from "../../src/model/binding.ts";
+import type { Effort } from "../../src/model/glob.ts";
 import type { ObjectRef } from "../../src/model/kube-object.ts";
 import { Problem } from "../../src/model/problem.ts";
 import type { References } from "../../src/resolve/references.ts";
@@ -30,13 +31,17 @@ const selected = (labels: string, namespaces: readonly string[] = ["team"]) => (
   at: { resource, objects: { names: undefined, labels }, namespaces, refusedIn } as ObjectRef | Selection,
 });
 
+/** Takes more effort than there is. */
+const HARD = "hard";
+
 /** Streams that show these names for each label selector; one is refused where they are `undefined`. */
 function found(
   targets: (References["targets"][number] | ReturnType<typeof named>)[],
   shown: Record<string, string[] | undefined>,
 ) {
-  const members = (_key: string, { labels, namespace }: Collection) => {
+  const members = (_key: string, { labels, namespace }: Collection, effort: Effort) => {
     const names = shown[labels];
+    if (labels === HARD) effort.left = -1;
     if (names === undefined) return { phase: "failed", error: new ApiError("LIST", 403, "Forbidden"), members: [] };
     return { phase: "synced", members: names.map((name) => ({ namespace, name, version })) };
   };
@@ -101,5 +106,36 @@ describe("the objects of targets", () => {
       closed.map(({ name }) => name),
       ["closed-0"],
     );
+  });
+
+  it("are left alone where their names take too long to compare, or are too many patterns", () => {
+    const before = found([named("x"), selected("a"), selected(HARD), selected("b")], {
+      a: ["y"],
+      [HARD]: ["z"],
+      b: ["w"],
+    });
+    assert.deepEqual(namesOf(before), ["x!", "y"]);
+    assert.deepEqual(
+      before.unknown.map(({ problem }) => [problem.reason, problem.healing]),
+      [
+        ["InvalidBinding", "event"],
+        ["InvalidBinding", "event"],
+      ],
+    );
+    assert.match(before.unknown[0]?.problem.message ?? "", /spec\.targets\[2\] take too long to compare/);
+    const withNames = (labels: string, count: number) => {
+      const target = {
+        ...selected(labels).target,
+        selector: { names: many(count).map((name) => `${name}*`) },
+      } as Target;
+      return { ...selected(labels), target };
+    };
+    const { members, unknown } = found([withNames("a", 16), withNames("b", 112), withNames("c", 1)], {
+      a: ["x"],
+      b: ["y"],
+      c: ["z"],
+    });
+    assert.deepEqual([members.length, unknown.length], [2, 1]);
+    assert.match(unknown[0]?.problem.message ?? "", /more than 128 names with \* or \? together/);
   });
 });

@@ -23,7 +23,37 @@ describe("a glob", () => {
     assert.ok(nameMatcher(undefined)("anything"));
   });
 
-  it("takes no longer for being made to", () => {
-    assert.equal(nameMatcher([`${"*a".repeat(120)}*b`])("a".repeat(253)), false);
+  it("matches long ones, too, whose places need more bits than a number has", () => {
+    for (const length of [31, 32, 33, 63, 64, 65, 200]) {
+      const name = `${"ab".repeat(length)}c`.slice(-length);
+      const glob = `*${"?".repeat(length - 2)}c`;
+      assert.equal(nameMatcher([glob])(name), true, glob);
+      assert.equal(nameMatcher([`${glob}?`])(name), false, glob);
+      assert.equal(nameMatcher([`?${name.slice(1, -1)}?*`])(name), true);
+      assert.equal(nameMatcher([`?${name.slice(1, -1)}d*`])(name), false);
+    }
+  });
+
+  it("costs no more than a place in it for each character, however it is made", () => {
+    const name = "a".repeat(253);
+    for (const glob of [`${"*a".repeat(120)}*b*`, `*${"a".repeat(120)}b*`, `*${"?".repeat(120)}b*`]) {
+      const effort = { left: 0 };
+      assert.equal(nameMatcher([glob])(name, effort), false);
+      assert.ok(effort.left >= -1 - 253 * Math.ceil(253 / 32), `${effort.left}`);
+    }
+  });
+
+  it("is told by its beginning and end where these are all", () => {
+    const effort = { left: 0 };
+    const matches = nameMatcher(["team-*", "*-prod", "a*z"]);
+    for (const [name, expected] of [
+      ["team-a", true],
+      ["a-prod", true],
+      ["az", true],
+      ["a", false],
+      ["prod", false],
+    ] as const)
+      assert.equal(matches(name, effort), expected, name);
+    assert.ok(effort.left >= -15, `${effort.left}`);
   });
 });
