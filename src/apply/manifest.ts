@@ -5,13 +5,14 @@
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../model/binding.ts";
 import { FieldPath, isNameable, type Segment } from "../model/field-path.ts";
-import { sameJson, stringifyJson } from "../model/json.ts";
+import { stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 import { CREATED_BY, isObject } from "../model/manifest.ts";
 import type { PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import { stands } from "./decide.ts";
+import { namesIn, placeOfName } from "./elements.ts";
 import { otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
@@ -142,8 +143,10 @@ function* lostIn(
     if (!covers(live, wanted)) yield keys;
   } else if (Array.isArray(wanted)) {
     for (const element of wanted) {
-      const key = Object.keys(ours).find((each) => isElement(each, element)) ?? elementKeyOf(others, element);
-      const found = Array.isArray(live) ? live.find((each) => key !== undefined && isElement(key, each)) : undefined;
+      const key = namesIn(ours).first(element) ?? elementKeyOf(others, element);
+      // One of its keys that is not written out has the default.
+      const found =
+        Array.isArray(live) && key !== undefined ? live[placeOfName(live, key, { defaults: true })] : undefined;
       yield* key === undefined
         ? [keys]
         : lostIn(element, found, ours[key] as JsonObject | undefined, below(key), [...keys, key]);
@@ -160,15 +163,11 @@ function* lostIn(
 const isLeaf = (tree: JsonObject) => Object.keys(tree).every((key) => key === ".");
 
 function elementKeyOf(trees: readonly JsonObject[], element: JsonValue): string | undefined {
-  return trees.flatMap((tree) => Object.keys(tree)).find((key) => isElement(key, element));
-}
-
-/** Whether a key of fieldsV1 means that element. One that is not written out has the default. */
-function isElement(key: string, element: unknown): boolean {
-  if (key.startsWith("v:")) return sameJson(JSON.parse(key.slice(2)), element);
-  if (!key.startsWith("k:") || !isObject(element)) return false;
-  const names = Object.entries(JSON.parse(key.slice(2)) as JsonObject);
-  return names.every(([name, value]) => !Object.hasOwn(element, name) || sameJson(element[name], value));
+  for (const tree of trees) {
+    const name = namesIn(tree).first(element);
+    if (name !== undefined) return name;
+  }
+  return undefined;
 }
 
 /** Whether all that is wanted is there, of whatever value. */

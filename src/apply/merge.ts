@@ -3,11 +3,11 @@
  * it. It is what server-side apply makes of them, for a write that is none. Pure.
  */
 import { type FieldPath, isNameable } from "../model/field-path.ts";
-import { sameJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
 import type { TargetShape } from "../model/target-shape.ts";
+import { namesIn, textOf } from "./elements.ts";
 import type { Place } from "./locate.ts";
-import { isElement, nodesAt } from "./ownership.ts";
+import { nodesAt } from "./ownership.ts";
 
 /** What is not wanted and ours alone goes; what is nobody's stays. */
 export function mergedAt(
@@ -70,7 +70,7 @@ class Merge {
             path.with({ kind: "key", key: name }),
             stands,
             want,
-            below(holders, (each) => each === `f:${name}`),
+            under(holders, () => [`f:${name}`]),
           );
       return child === undefined ? [] : [[name, child]];
     });
@@ -87,13 +87,12 @@ class Merge {
   ): JsonValue[] | undefined {
     const type = this.#shape.listAt(path);
     const keys = type.kind === "map" ? type.keys : [];
-    const isSame = (a: JsonValue, b: JsonValue) =>
-      type.kind === "map"
-        ? keys.every((key) => sameJson(this.#key(path, a, key), this.#key(path, b, key)))
-        : sameJson(a, b);
+    const idOf = (element: JsonValue) =>
+      type.kind === "map" ? keys.map((key) => textOf(this.#key(path, element, key))).join() : textOf(element);
+    const wants = new Map((wanted ?? []).map((each) => [idOf(each), each] as const).reverse());
     const kept = live.flatMap((element, index): JsonValue[] => {
-      const want = wanted?.find((each) => isSame(each, element));
-      const holding = below(holders, (name) => /^[kv]:/.test(name) && isElement(element, name));
+      const want = wants.get(idOf(element));
+      const holding = under(holders, (node) => namesIn(node).of(element));
       const here = path.with({ kind: "index", index });
       const isMergeable = isObject(element) && (want === undefined || isObject(want)) && type.kind === "map";
       const left = isMergeable
@@ -103,7 +102,8 @@ class Merge {
           : want;
       return left === undefined ? [] : [left];
     });
-    const added = (wanted ?? []).filter((want) => !live.some((element) => isSame(want, element)));
+    const standing = new Set(live.map(idOf));
+    const added = (wanted ?? []).filter((want) => !standing.has(idOf(want)));
     const all = [...kept, ...added];
     return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
   }
@@ -123,8 +123,11 @@ const isObject = (value: JsonValue | undefined): value is JsonObject =>
 const own = (object: JsonObject | undefined, name: string): JsonValue | undefined =>
   object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
 
-function below({ own, others }: Holders, isMeant: (name: string) => boolean): Holders {
-  const under = (nodes: readonly JsonObject[]) =>
-    nodes.flatMap((node) => Object.keys(node).flatMap((name) => (isMeant(name) ? [node[name] as JsonObject] : [])));
-  return { own: under(own), others: under(others) };
+/** What the names that each node has lead to. */
+function under({ own, others }: Holders, namesOf: (node: JsonObject) => readonly string[]): Holders {
+  const below = (nodes: readonly JsonObject[]) =>
+    nodes.flatMap((node) =>
+      namesOf(node).flatMap((name) => (Object.hasOwn(node, name) ? [node[name] as JsonObject] : [])),
+    );
+  return { own: below(own), others: below(others) };
 }

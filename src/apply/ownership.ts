@@ -4,9 +4,10 @@
  * `.` for the object or element itself, `{}` for a leaf. Paths come as managedFields have them: through elements of map
  * lists by their keys, and into no other list.
  */
-import { type Condition, type FieldPath, inOrder, type Segment, sameSegment } from "../model/field-path.ts";
+import { type FieldPath, type Segment, sameSegment } from "../model/field-path.ts";
 import { parseJson, sameJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
+import { conditionsIn, namesAmong, namesIn, placeOfName } from "./elements.ts";
 
 /** What a manager wrote on the object itself, by server-side apply or in any other way. */
 export function isEntryOf(
@@ -39,8 +40,9 @@ function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
     held.flatMap((fields) => some.flatMap((name) => (fields[name] === undefined ? [] : [fields[name] as JsonObject])));
   const isOf = (kinds: RegExp) => names.length > 0 && names.every((name) => kinds.test(name));
   if (Array.isArray(value) && isOf(/^[kv]:/)) {
+    const known = namesAmong(names);
     return value.flatMap((element) => {
-      const own = names.filter((name) => isElement(element, name));
+      const own = known.of(element);
       return own.length === 0 ? [] : [partOf(element, below(own))];
     });
   }
@@ -49,14 +51,6 @@ function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
   return Object.fromEntries(
     own.map((name) => [name.slice(2), partOf(value[name.slice(2)] as JsonValue, below([name]))]),
   );
-}
-
-/** Whether a name in fieldsV1 means that element. */
-export function isElement(element: JsonValue, name: string): boolean {
-  const told = parseJson(name.slice(2));
-  if (name.startsWith("v:")) return sameJson(element, told);
-  const keys = Object.entries(told as JsonObject);
-  return keys.every(([key, value]) => sameJson((element as JsonObject | null)?.[key], value));
 }
 
 /** Who but `manager` holds the path, or something below it. */
@@ -105,7 +99,7 @@ export function placeOf(
     const isThere = typeof value === "object" && value !== null && Object.hasOwn(value, segment.key);
     return isThere ? { segment, keys: [] } : undefined;
   }
-  const index = Array.isArray(value) ? value.findIndex((element) => isElement(element, name)) : -1;
+  const index = Array.isArray(value) ? placeOfName(value, name) : -1;
   const keys = segment?.kind === "element" ? segment.conditions.map(({ key }) => `f:${key}`) : [];
   return index < 0 ? undefined : { segment: { kind: "index", index }, keys };
 }
@@ -152,7 +146,7 @@ function fieldsAt(fields: JsonObject, path: FieldPath): JsonObject | undefined {
 
 function childOf(fields: JsonObject, segment: Segment): JsonObject | undefined {
   if (segment.kind === "key") return fields[`f:${segment.key}`] as JsonObject | undefined;
-  const name = Object.keys(fields).find((each) => sameSegment(segment, segmentOf(each)));
+  const name = segment.kind === "element" ? namesIn(fields).by(segment.conditions) : undefined;
   return name === undefined ? undefined : (fields[name] as JsonObject);
 }
 
@@ -160,9 +154,7 @@ function childOf(fields: JsonObject, segment: Segment): JsonObject | undefined {
 function segmentOf(name: string): Segment | undefined {
   if (name.startsWith("f:")) return { kind: "key", key: name.slice(2) };
   if (!name.startsWith("k:")) return undefined;
-  const keys = Object.entries(parseJson(name.slice(2)) as JsonObject);
-  const conditions = keys.map(([key, value]): Condition => ({ key, value: String(value) }));
-  return { kind: "element", conditions: inOrder(conditions) };
+  return { kind: "element", conditions: conditionsIn(parseJson(name.slice(2)) as JsonObject) };
 }
 
 const entriesOf = (live: KubeObject, manager: string) =>

@@ -1,0 +1,159 @@
+/**
+ * Elements of sets and map lists, and the names that they have in fieldsV1, come in; which belongs to which goes out, by an
+ * index that is made once for an object: to compare each with each takes minutes where there are thousands.
+ */
+import { type Condition, inOrder } from "../model/field-path.ts";
+import { parseJson, stringifyJson } from "../model/json.ts";
+import type { JsonObject, JsonValue } from "../model/kube-object.ts";
+
+/** What a name tells of an element: itself, for one of a set, or its keys. */
+type Told = { value: JsonValue } | { keys: JsonObject };
+
+/** How a value is written, alike for what is the same JSON. */
+export function textOf(value: JsonValue | undefined): string {
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  if (typeof value !== "object" || value === null) return stringifyJson(value ?? null);
+  if (Array.isArray(value)) return `[${value.map(textOf).join()}]`;
+  const entries = Object.keys(value)
+    .sort()
+    .map((key) => `${stringifyJson(key)}:${textOf(value[key])}`);
+  return `{${entries.join()}}`;
+}
+
+const fieldsText = (object: JsonObject, keys: readonly string[]) => keys.map((key) => textOf(object[key])).join();
+const conditionsText = (conditions: readonly Condition[]) =>
+  stringifyJson(conditions.map(({ key, value }) => [key, value]));
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The names of elements in one node of fieldsV1, or in several. */
+class Names {
+  readonly #told: readonly (readonly [name: string, Told])[];
+  readonly #values = new Map<string, string[]>();
+  /** By some of the keys that they tell, in the order of their names. */
+  readonly #byKeys = new Map<string, Map<string, string[]>>();
+  readonly #keyLists = new Map<string, readonly string[]>();
+  #byConditions: Map<string, string> | undefined;
+
+  constructor(names: Iterable<string>) {
+    this.#told = [...names].flatMap((name) => {
+      const told = toldBy(name);
+      return told === undefined ? [] : [[name, told] as const];
+    });
+    for (const [name, told] of this.#told) {
+      if ("value" in told) add(this.#values, textOf(told.value), name);
+      else {
+        const keys = Object.keys(told.keys).sort();
+        this.#keyLists.set(keys.join("\n"), keys);
+      }
+    }
+  }
+
+  /** All names that mean an element: that have its keys, each of them. */
+  of(element: JsonValue): readonly string[] {
+    const own = this.#values.get(textOf(element)) ?? [];
+    if (!isObject(element)) return own;
+    return [...own, ...[...this.#keyLists.values()].flatMap((keys) => this.#having(element, keys, keys))];
+  }
+
+  /** The first name that may mean an element, some of whose keys may have been left to their defaults. */
+  first(element: JsonValue): string | undefined {
+    const [own] = this.#values.get(textOf(element)) ?? [];
+    if (own !== undefined || !isObject(element)) return own;
+    for (const keys of this.#keyLists.values()) {
+      const [name] = this.#having(
+        element,
+        keys,
+        keys.filter((key) => Object.hasOwn(element, key)),
+      );
+      if (name !== undefined) return name;
+    }
+    return undefined;
+  }
+
+  /** The name of the element of which all of that holds, and no more is told. */
+  by(conditions: readonly Condition[]): string | undefined {
+    this.#byConditions ??= new Map(
+      this.#told.flatMap(([name, told]) => ("keys" in told ? [[conditionsText(conditionsIn(told.keys)), name]] : [])),
+    );
+    return this.#byConditions.get(conditionsText(conditions));
+  }
+
+  /** Of the names that tell these keys, those that have some of them as the element has. */
+  #having(element: JsonObject, keys: readonly string[], some: readonly string[]): readonly string[] {
+    if (some.length === keys.length && !keys.every((key) => Object.hasOwn(element, key))) return [];
+    const id = `${keys.join("\n")}\n\n${some.join("\n")}`;
+    const known = this.#byKeys.get(id) ?? new Map<string, string[]>();
+    if (!this.#byKeys.has(id)) {
+      this.#byKeys.set(id, known);
+      for (const [name, told] of this.#told) {
+        const isSame = "keys" in told && Object.keys(told.keys).sort().join("\n") === keys.join("\n");
+        if (isSame) add(known, fieldsText(told.keys, some), name);
+      }
+    }
+    return known.get(fieldsText(element, some)) ?? [];
+  }
+}
+
+const names = new WeakMap<JsonObject, Names>();
+
+/** The names of elements in a node of fieldsV1. */
+export function namesIn(fields: JsonObject): Names {
+  const known = names.get(fields) ?? new Names(Object.keys(fields));
+  names.set(fields, known);
+  return known;
+}
+
+/** The same, of several nodes. */
+export const namesAmong = (all: Iterable<string>): Names => new Names(all);
+
+const places = new WeakMap<readonly JsonValue[], Map<string, Map<string, number>>>();
+
+/** The first place in a list of what a name means, or -1. With `defaults`, keys that an element does not have may be as told. */
+export function placeOfName(list: readonly JsonValue[], name: string, { defaults = false } = {}): number {
+  const told = toldBy(name);
+  if (told === undefined) return -1;
+  if (!defaults) {
+    const keys = "keys" in told ? Object.keys(told.keys).sort() : undefined;
+    return indexOf(list, keys).get("keys" in told ? fieldsText(told.keys, keys as string[]) : textOf(told.value)) ?? -1;
+  }
+  const exact = placeOfName(list, name);
+  if (exact >= 0 || !("keys" in told)) return exact;
+  const entries = Object.entries(told.keys);
+  return list.findIndex(
+    (each) =>
+      isObject(each) &&
+      entries.every(([key, value]) => !Object.hasOwn(each, key) || textOf(each[key]) === textOf(value)),
+  );
+}
+
+function indexOf(list: readonly JsonValue[], keys: readonly string[] | undefined): Map<string, number> {
+  const known = places.get(list) ?? new Map<string, Map<string, number>>();
+  places.set(list, known);
+  const id = keys?.join("\n") ?? "";
+  const index = known.get(id) ?? new Map<string, number>();
+  if (known.has(id)) return index;
+  known.set(id, index);
+  for (const [at, element] of list.entries()) {
+    const isTold = keys === undefined || (isObject(element) && keys.every((key) => Object.hasOwn(element, key)));
+    const text = isTold ? (keys === undefined ? textOf(element) : fieldsText(element as JsonObject, keys)) : undefined;
+    if (text !== undefined && !index.has(text)) index.set(text, at);
+  }
+  return index;
+}
+
+function toldBy(name: string): Told | undefined {
+  if (name.startsWith("v:")) return { value: parseJson(name.slice(2)) };
+  return name.startsWith("k:") ? { keys: parseJson(name.slice(2)) as JsonObject } : undefined;
+}
+
+export function conditionsIn(keys: JsonObject): Condition[] {
+  return inOrder(Object.entries(keys).map(([key, value]): Condition => ({ key, value: String(value) })));
+}
+
+function add(index: Map<string, string[]>, text: string, name: string): void {
+  const known = index.get(text);
+  if (known === undefined) index.set(text, [name]);
+  else known.push(name);
+}

@@ -1,0 +1,93 @@
+/** That the index of elements finds what comparing each name with each element would, and quickly. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { namesAmong, namesIn, placeOfName } from "../../../src/apply/elements.ts";
+import { sameJson } from "../../../src/model/json.ts";
+import type { JsonObject, JsonValue } from "../../../src/model/kube-object.ts";
+
+/** Names as the API server writes them, and elements, of so few values that many fit. */
+const scalar = fc.constantFrom<JsonValue>("a", "b", "1", 1, 2, 1n, 2n ** 60n, true, "");
+const keys = fc.oneof(
+  fc.record({ name: scalar }),
+  fc.record({ port: scalar, protocol: scalar }),
+  fc.record({ protocol: scalar, port: scalar, host: scalar }),
+) as fc.Arbitrary<JsonObject>;
+const spell = (value: JsonValue) =>
+  JSON.stringify(value, (_, each) => (typeof each === "bigint" ? Number(each) : each));
+const name = fc.oneof(
+  keys.map((told) => `k:${spell(told)}`),
+  scalar.map((told) => `v:${spell(told)}`),
+  fc.constantFrom("f:name", "."),
+);
+const element = fc.oneof(
+  scalar,
+  fc.record({ name: scalar, port: scalar, protocol: scalar, host: scalar, more: scalar }, { requiredKeys: [] }),
+) as fc.Arbitrary<JsonValue>;
+
+/** What a name means, by its definition. A key that an element does not have may be as told by `defaults`. */
+function means(name: string, each: JsonValue, defaults = false): boolean {
+  if (name.startsWith("v:")) return sameJson(JSON.parse(name.slice(2)), each);
+  if (!name.startsWith("k:") || typeof each !== "object" || each === null || Array.isArray(each)) return false;
+  return Object.entries(JSON.parse(name.slice(2)) as JsonObject).every(([key, value]) =>
+    Object.hasOwn(each, key) ? sameJson(each[key], value) : defaults,
+  );
+}
+
+describe("the index of elements", () => {
+  it("finds what comparing each with each would", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(name, { maxLength: 12 }), fc.array(element, { maxLength: 12 }), (names, list) => {
+        const fields = Object.fromEntries(names.map((each) => [each, {}]));
+        for (const each of list) {
+          const expected = names.filter((one) => means(one, each));
+          assert.deepEqual([...namesIn(fields).of(each)].sort(), expected.sort());
+          assert.deepEqual([...namesAmong(names).of(each)].sort(), expected);
+          const first = namesIn(fields).first(each);
+          assert.equal(
+            first !== undefined,
+            names.some((one) => means(one, each, true)),
+          );
+          if (first !== undefined) assert.ok(means(first, each, true));
+        }
+        for (const one of names) {
+          assert.equal(
+            placeOfName(list, one),
+            list.findIndex((each) => means(one, each)),
+          );
+          const place = placeOfName(list, one, { defaults: true });
+          assert.equal(
+            place >= 0,
+            list.some((each) => means(one, each, true)),
+          );
+          if (place >= 0) assert.ok(means(one, list[place] as JsonValue, true));
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("finds a name by all that it tells, as text", () => {
+    const fields = { 'k:{"port":80,"protocol":"TCP"}': {}, 'k:{"name":"80"}': {}, "v:80": {}, "f:name": {} };
+    const by = (...conditions: [string, string][]) =>
+      namesIn(fields).by(conditions.map(([key, value]) => ({ key, value })));
+    assert.equal(by(["port", "80"], ["protocol", "TCP"]), 'k:{"port":80,"protocol":"TCP"}');
+    assert.equal(by(["name", "80"]), 'k:{"name":"80"}');
+    assert.equal(by(["port", "80"]), undefined);
+  });
+
+  it("reads each name and each element once", () => {
+    let reads = 0;
+    const count = 2_000;
+    const list = Array.from({ length: count }, (_, n) => {
+      const element = {
+        get name() {
+          reads++;
+          return `n${n}`;
+        },
+      };
+      return element as JsonObject;
+    });
+    for (let n = 0; n < count; n++) assert.equal(placeOfName(list, `k:{"name":"n${n}"}`), n);
+    assert.equal(reads, count);
+  });
+});
