@@ -62,6 +62,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
 
   const metric = async (name: string): Promise<number> => {
     const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    assert.deepEqual(foundIn(text), []);
     const lines = text.split("\n").filter((line) => line.startsWith(name));
     return lines.reduce((sum, line) => sum + Number(line.split(" ").pop()), 0);
   };
