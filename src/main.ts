@@ -79,6 +79,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const queue = new WorkQueue({
     concurrency: options.concurrency,
     backoffMs: BACKOFF_MS,
+    groupOf: (key) => key.slice(0, key.indexOf("/")),
     work: (key) =>
       propagation.during(
         key,

@@ -1,8 +1,9 @@
 /**
  * Keys come in as often as anything changes; each goes out to the worker, one at a time per key and a fixed number at
- * once. What changed goes before what is only looked at again, and keys that failed leave places to the others. A key
- * that is added while it is being worked on runs once more after.
+ * once. What changed goes before what is only looked at again, keys that failed leave places to the others, and so do
+ * those of one group. A key that is added while it is being worked on runs once more after.
  */
+import { Lane } from "./lane.ts";
 
 /**
  * What the worker says of a key: nothing more to do, or try again: with growing pauses, or at a set time. Of those that are
@@ -18,13 +19,13 @@ export type Cause = "change" | "resync";
 
 /** Where keys wait, the first to be served first; `retry` holds those whose last run failed, whatever adds them. */
 const LANES = ["change", "resync", "retry"] as const;
-export type Lane = (typeof LANES)[number];
+export type LaneName = (typeof LANES)[number];
 
 /** Two starts of eight begin with another lane, so that none waits for ever. */
-const TURNS: readonly (readonly Lane[])[] = [
-  ...Array<readonly Lane[]>(3).fill(LANES),
+const TURNS: readonly (readonly LaneName[])[] = [
+  ...Array<readonly LaneName[]>(3).fill(LANES),
   ["resync", "change", "retry"],
-  ...Array<readonly Lane[]>(3).fill(LANES),
+  ...Array<readonly LaneName[]>(3).fill(LANES),
   ["retry", "change", "resync"],
 ];
 
@@ -41,6 +42,8 @@ export interface WorkQueueOptions {
   concurrency: number;
   backoffMs: { first: number; most: number };
   work: (key: string) => Promise<WorkResult>;
+  /** Whose a key is: groups take turns, and none takes all places. Without it all keys are of one that may. */
+  groupOf?: (key: string) => string;
   /** Told of what `work` threw; the key is then retried with backoff. */
   onError: (key: string, error: unknown) => void;
   hooks?: QueueHooks;
@@ -50,19 +53,19 @@ export interface WorkQueueOptions {
 const AMONG_MS = 50;
 
 interface Waiting {
-  lane: Lane;
+  lane: LaneName;
   since: number;
 }
 
 interface Running {
-  lane: Lane;
+  lane: LaneName;
   since: number;
   done: Promise<void>;
 }
 
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
-  readonly #lanes: Readonly<Record<Lane, Set<string>>> = { change: new Set(), resync: new Set(), retry: new Set() };
+  readonly #lanes: Readonly<Record<LaneName, Lane>>;
   readonly #waiting = new Map<string, Waiting>();
   readonly #running = new Map<string, Running>();
   /** Keys that were added while they ran. */
@@ -78,6 +81,8 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
+    const { groupOf = () => "" } = options;
+    this.#lanes = { change: new Lane(groupOf), resync: new Lane(groupOf), retry: new Lane(groupOf) };
     this.#mostRetries = Math.max(1, options.concurrency - Math.ceil(options.concurrency / 4));
   }
 
@@ -87,7 +92,7 @@ export class WorkQueue {
   }
 
   /** How many keys wait in each lane. */
-  get depths(): Record<Lane, number> {
+  get depths(): Record<LaneName, number> {
     const { change, resync, retry } = this.#lanes;
     return { change: change.size, resync: resync.size, retry: retry.size };
   }
@@ -137,15 +142,23 @@ export class WorkQueue {
     const retries = [...this.#running.values()].filter(({ lane }) => lane === "retry").length;
     for (const lane of TURNS[this.#starts % TURNS.length] ?? LANES) {
       if (lane === "retry" && retries >= this.#mostRetries) continue;
-      const [first] = this.#lanes[lane];
+      const first = this.#lanes[lane].first((group) => this.#mayBegin(group));
       if (first !== undefined) return first;
     }
     return undefined;
   }
 
+  /** A group leaves a quarter of the places that it finds to the others: some are always left for one that comes. */
+  #mayBegin(group: string): boolean {
+    const { groupOf, concurrency } = this.#options;
+    if (groupOf === undefined) return true;
+    const own = [...this.#running.keys()].filter((key) => groupOf(key) === group).length;
+    return own < 3 * (concurrency - this.#running.size);
+  }
+
   #start(key: string): void {
     const { lane, since } = this.#waiting.get(key) as Waiting;
-    this.#lanes[lane].delete(key);
+    this.#lanes[lane].take(key);
     this.#waiting.delete(key);
     this.#starts++;
     this.#options.hooks?.started(secondsSince(since));

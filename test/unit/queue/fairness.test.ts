@@ -135,4 +135,37 @@ describe("the work queue's order", () => {
       await queue.stop();
     });
   });
+
+  describe("of groups", () => {
+    const groupOf = (key: string) => key.slice(0, 1);
+
+    it("gives them turns, however many keys one has", async () => {
+      const { queue, started, finish } = heldQueue(1, groupOf);
+      for (let n = 0; n < 50; n++) queue.add(`a${n}`);
+      for (const key of ["b0", "b1", "c0"]) queue.add(key);
+      for (const key of ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]) await finish(key);
+      assert.deepEqual(started, ["a0", "a1", "b0", "c0", "a2", "b1", "a3", "a4"]);
+    });
+
+    it("leaves places to others while one has more keys than there are places", async () => {
+      const { queue, underWay, finish } = heldQueue(16, groupOf);
+      for (let n = 0; n < 50; n++) queue.add(`a${n}`);
+      await settled();
+      assert.equal(underWay.length, 12);
+      for (let n = 0; n < 50; n++) queue.add(`b${n}`);
+      queue.add("c0");
+      await settled();
+      const keys = () => underWay.map(({ key }) => key);
+      assert.deepEqual(
+        ["a", "b", "c"].map((group) => keys().filter((key) => groupOf(key) === group).length),
+        [12, 3, 1],
+      );
+      await finish("a0");
+      await finish("c0");
+      assert.ok(keys().length >= 15, `${keys()}`);
+      queue.add("d0");
+      await settled();
+      assert.ok(keys().includes("d0"));
+    });
+  });
 });

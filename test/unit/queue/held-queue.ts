@@ -13,12 +13,13 @@ interface Run {
 }
 
 /** A queue whose worker does nothing until the test says how it ended. */
-export function heldQueue(concurrency: number) {
+export function heldQueue(concurrency: number, groupOf?: (key: string) => string) {
   const started: string[] = [];
   const underWay: Run[] = [];
   const errors: [key: string, error: unknown][] = [];
   const queue = new WorkQueue({
     concurrency,
+    ...(groupOf && { groupOf }),
     backoffMs: { first: 100, most: 1_000 },
     onError: (key, error) => errors.push([key, error]),
     work: (key) => {
