@@ -1,11 +1,11 @@
 /**
  * The entries of a binding's targets come in; what their fields make of the sources goes out, worked out once for all the
- * objects of an entry, and in turns with all other bindings.
+ * objects of an entry, and in turns with those of other namespaces.
  */
 import type { Target } from "./model/binding.ts";
 import type { Plan } from "./model/plan.ts";
 import { Problem } from "./model/problem.ts";
-import type { Taker, Turns } from "./queue/turns.ts";
+import type { Turns } from "./queue/turns.ts";
 import type { checkFields } from "./transform/plan.ts";
 
 type Recipes = ReturnType<typeof checkFields>;
@@ -13,13 +13,14 @@ type Recipes = ReturnType<typeof checkFields>;
 /** Of one reconcile: its sources stay as they were read. */
 export class Planning {
   readonly #turns: Turns;
-  readonly #taker: Taker = { tookMs: 0 };
+  readonly #namespace: string;
   readonly #checked = new Map<Target, Recipes | Problem>();
   readonly #plans = new Map<Target, Plan | Problem>();
   readonly #fits = new WeakMap<Plan, true | Problem>();
 
-  constructor(turns: Turns) {
+  constructor(turns: Turns, namespace: string) {
     this.#turns = turns;
+    this.#namespace = namespace;
   }
 
   /** Finds what is wrong with an entry by itself. Throws what `check` throws. */
@@ -44,7 +45,7 @@ export class Planning {
 
   /** What differs from object to object. */
   alone<T>(work: () => T): Promise<T> {
-    return this.#turns.take(this.#taker, work);
+    return this.#turns.take(this.#namespace, work);
   }
 
   async #once<K, T>(known: Known<K, T | Problem>, key: K, work: () => T): Promise<T> {
@@ -54,7 +55,7 @@ export class Planning {
       known.set(key, found);
       return found;
     };
-    const result = known.get(key) ?? (await this.#turns.take(this.#taker, find));
+    const result = known.get(key) ?? (await this.#turns.take(this.#namespace, find));
     if (result instanceof Problem) throw result;
     return result;
   }

@@ -109,7 +109,7 @@ export class Reconciler {
     const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
     const inputs = inputsOf(binding.metadata.generation, sources.values());
     const left = (target: Target, ref: ObjectRef) => this.#leftAt(key, view, target, ref);
-    const planning = new Planning(this.#turns);
+    const planning = new Planning(this.#turns, binding.metadata.namespace as string);
     const run: WritingRun = {
       parts: this.#parts,
       binding,

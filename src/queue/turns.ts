@@ -1,14 +1,22 @@
 /**
  * Work that takes a while comes in; it is done when its turn comes, and only so much of it before whatever else waits, such
- * as answers, timers and probes, gets a turn too. Of those who wait, who has taken the least time goes first.
+ * as answers, timers and probes, gets a turn too. Of those who wait, who took least lately goes first; and nobody takes more
+ * than a quarter of the time for long.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** Milliseconds of work after which the others have their turn. */
 const TURN_MS = 20;
+/** What anybody may take at once, and which share of the time from then on. */
+const BURST_MS = 200;
+const SHARE = 1 / 4;
+/** More are not remembered. */
+const MOST_TAKERS = 10_000;
 
-/** Whoever takes turns: what they took so far counts. */
-export interface Taker {
+interface Taker {
+  /** What it took, less what it may have in the time that went by, as of `at`. */
   tookMs: number;
+  at: number;
 }
 
 interface Waiting {
@@ -18,6 +26,7 @@ interface Waiting {
 
 export class Turns {
   readonly #now: () => number;
+  readonly #takers = new Map<string, Taker>();
   readonly #waiting: Waiting[] = [];
   /** Of this turn of the event loop. */
   #tookMs = 0;
@@ -27,7 +36,12 @@ export class Turns {
     this.#now = now;
   }
 
-  async take<T>(taker: Taker, work: () => T): Promise<T> {
+  /** Does the work for somebody, such as a namespace. */
+  async take<T>(name: string, work: () => T): Promise<T> {
+    for (let over = this.#lately(name).tookMs - BURST_MS; over > 0; over = this.#lately(name).tookMs - BURST_MS) {
+      await sleep(Math.ceil(over / SHARE));
+    }
+    const taker = this.#lately(name);
     if (this.#tookMs >= TURN_MS || this.#waiting.length > 0) {
       await new Promise<void>((go) => {
         this.#waiting.push({ taker, go });
@@ -39,11 +53,21 @@ export class Turns {
       return work();
     } finally {
       const took = this.#now() - began;
-      taker.tookMs += took;
+      this.#lately(name).tookMs += took;
       this.#tookMs += took;
       if (this.#tookMs < TURN_MS) this.#callNext();
       this.#comeBack();
     }
+  }
+
+  #lately(name: string): Taker {
+    const now = this.#now();
+    if (this.#takers.size > MOST_TAKERS) this.#takers.clear();
+    const taker = this.#takers.get(name) ?? { tookMs: 0, at: now };
+    taker.tookMs = Math.max(0, taker.tookMs - (now - taker.at) * SHARE);
+    taker.at = now;
+    this.#takers.set(name, taker);
+    return taker;
   }
 
   /** After all that has come meanwhile. */

@@ -44,7 +44,7 @@ export function parseText(text: string, language: Language | "either", subject: 
 export function costOf(text: string): number {
   // JSON is tried first; it begins so, or is short.
   if (/^\s*[[{"]/.test(text)) return text.length * 4;
-  return text.length * 2 + Math.min(yamlParts(text), MAX_YAML_PARTS) * 256;
+  return text.length * 2 + Math.min(yamlParts(text), MAX_YAML_PARTS) * 320;
 }
 
 function yamlParts(text: string): number {

@@ -78,7 +78,7 @@ const ways: Way[] = [
   }),
   (n) => ({
     reason: "InvalidTemplate",
-    targets: Array.from({ length: 16 }, (_, t) =>
+    targets: Array.from({ length: 4 }, (_, t) =>
       harbor(
         Array.from({ length: 16 }, (_, f) => ({
           path: own(n, `-${f}`),

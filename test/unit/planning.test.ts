@@ -12,7 +12,7 @@ describe("planning", () => {
   let planning: Planning;
   let count: number;
   beforeEach(() => {
-    planning = new Planning(new Turns());
+    planning = new Planning(new Turns(), "team");
     count = 0;
   });
   const counted = <T>(work: () => T) => {
