@@ -2,6 +2,8 @@
  * The story of a binding: resolve, watch, read, transform, decide, apply, report. A key comes in, the cluster as the
  * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
  */
+
+import { whenAgain } from "./again.ts";
 import type { Left } from "./apply/unread.ts";
 import { readGranted } from "./consent.ts";
 import { Deletions } from "./deletions.ts";
@@ -47,8 +49,6 @@ const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
 /** Of what targets hold between being read and being written, as `weightOf` has it. */
 const MOST_HELD = 16 * 1024 * 1024;
-/** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
-const LATE_MS = 30_000;
 /** Stands in for sources that no target can be written from. Each target has a problem of its own that is told first. */
 const NOT_READ = new Problem("Unavailable", "the source was not read");
 
@@ -260,22 +260,6 @@ function acquires(prepared: readonly Step[]): boolean {
     if ("whole" in each) return each.isNew;
     return "decision" in each && each.decision.write && each.decision.acquires.length > 0;
   });
-}
-
-/** What another try heals takes turns with all else of the namespace: nobody makes work for others by a thousand mistakes. */
-function whenAgain(
-  { metadata: { namespace = "" } }: SecretBinding,
-  all: readonly { problem?: Problem; againMs?: number }[],
-): WorkResult {
-  const soon = all.flatMap(({ problem }) => (problem?.healing === "soon" ? problem : []));
-  // When the API server is back, everybody is to be.
-  if (soon.some(({ reason }) => reason === "Unavailable")) return SOON;
-  if (soon.length > 0) return { retry: "backoff", among: namespace };
-  const waits = all.flatMap(({ againMs }) => againMs ?? []);
-  const isLate = all.some(({ problem }) => problem?.healing === "late");
-  if (isLate && waits.length === 0) return { retry: "after", ms: LATE_MS, among: namespace };
-  const ms = Math.min(...waits, ...(isLate ? [LATE_MS] : []));
-  return waits.length > 0 ? { retry: "after", ms } : DONE;
 }
 
 /** The objects that a binding's targets are, with what it names there. */
