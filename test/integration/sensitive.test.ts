@@ -9,6 +9,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { ALL } from "../controller/made.ts";
+import { newNeighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
@@ -99,6 +100,18 @@ describe("a value of a Secret", () => {
       /at data can be read by whoever may read the copy in its/,
     );
     await eventually(async () => assert.equal((await told(team, "copy")).length, 1));
+  });
+
+  it("of another namespace's Secret is said in a Secret of the binding's own too", async () => {
+    const { both } = await newNeighbours();
+    const { reader, owner } = both;
+    await reader.grant([{ apiGroups: [""], resources: ["secrets"], verbs: ALL }], { role: "copy" });
+    await both.grant();
+    await reader.bind("copy", {
+      ...copyTo(reader.namespace),
+      sources: [{ secret: { name: "bucket", namespace: owner.namespace } }],
+    });
+    assert.match(messageOf(await reader.until("copy", "Synced")), /at data can be read by whoever may read the copy/);
   });
 
   it("is told with the field that takes a reference to a Secret, where the schema has one", async () => {

@@ -54,6 +54,14 @@ describe("a readable copy", () => {
     assert.equal(readableCopies(ofOther, recipes, { ...secret, namespace: "other" }), undefined);
   });
 
+  it("is in a Secret of the binding's own namespace where the value is of another one's", () => {
+    const recipes = checkFields([from("data.a")] as Field[], ["bucket"]);
+    const sources = [{ secret: { name: "bucket", namespace: "other" } }];
+    const reader = { ...binding(), spec: { sources } } as unknown as SecretBinding;
+    assert.deepEqual(readableCopies(reader, recipes, secret)?.paths, ["data.a"]);
+    assert.equal(readableCopies(reader, recipes, { ...secret, namespace: "other" }), undefined);
+  });
+
   it("is said with who can read it and what else there is, and not with more than a few paths", () => {
     assert.equal(
       copies([from("spec.a")])?.note,
