@@ -264,10 +264,10 @@ describe("identity: a binding", () => {
   });
 
   it("is Forbidden when a right is taken away later, and no later rotation is written", async () => {
-    // What a binding wrote is not read again before it is written: that is refused first.
+    // What a binding wrote is written without a look; once that was refused, the look is.
     for (const [lost, kept, verb] of [
       ["secrets", rule("harborclusters", "get", "list", "watch", "patch"), "get"],
-      ["harborclusters", rule("secrets", "get", "list", "watch"), "patch"],
+      ["harborclusters", rule("secrets", "get", "list", "watch"), "(get|patch)"],
     ] as const) {
       const { team, value } = await newRegistry();
       await team.bind("harbor-s3", spec());
@@ -282,7 +282,7 @@ describe("identity: a binding", () => {
       );
       await team.secret("bucket", { accessKeyID: secretText("unseen") });
       const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-      assert.ok(message.includes(`may not ${verb} ${name} in namespace ${team.namespace}`), message);
+      assert.match(message, new RegExp(`may not ${verb} ${name} in namespace ${team.namespace};`));
       assert.equal((await team.s3()).accesskey, value);
       await team.grant(usualRules, { role: "again" });
       await team.until("harbor-s3", "Synced", SECONDS);
