@@ -27,10 +27,13 @@ export class Api {
   readonly #url: string;
   readonly #token: string;
   readonly #agent: Agent;
+  readonly #as: string | undefined;
 
-  constructor(controlPlane: ControlPlane, user = "admin") {
+  /** `as` is whom the user impersonates. */
+  constructor(controlPlane: ControlPlane, user = "admin", as?: string) {
     this.#url = controlPlane.url;
     this.#token = controlPlane.token(user);
+    this.#as = as;
     // Not HTTP/2: an API server may be told to send its clients away, which is for those to bear that are tested.
     this.#agent = new Agent({ connect: { ca: controlPlane.caData }, allowH2: false, connections: CONNECTIONS });
   }
@@ -102,6 +105,7 @@ export class Api {
       headers: {
         authorization: `Bearer ${this.#token}`,
         accept: "application/json",
+        ...(this.#as && { "impersonate-user": this.#as }),
         ...(contentType && { "content-type": contentType }),
       },
       ...(body && { body: JSON.stringify(body) }),

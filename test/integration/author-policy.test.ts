@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
+import { Api } from "../controller/api.ts";
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 const AUTHOR = "alice";
@@ -296,15 +297,17 @@ describe("the policy on a binding's author", () => {
     });
 
     it("lets the controller set its finalizer and the status, but no spec", async () => {
-      await patchAs(CONTROLLER, '{"metadata": {"finalizers": ["inlay.dev/release"]}}');
-      const { stdout } = await kubectlAs(CONTROLLER, "get", "secretbinding", "harbor-s3", "--output=json");
-      const found = { ...JSON.parse(stdout), status: { synced: "1/1" } };
+      // It has no right to get a binding, which kubectl patch begins with.
+      const controller = new Api(controlPlane(), "admin", CONTROLLER);
+      const path = `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings/harbor-s3`;
+      const found = await controller.merge(path, { metadata: { finalizers: ["inlay.dev/release"] } });
       await controlPlane().kubectlWith(
-        { stdin: JSON.stringify(found) },
+        { stdin: JSON.stringify({ ...found, status: { synced: "1/1" } }) },
         ...["replace", `--as=${CONTROLLER}`, "--subresource=status", "--filename=-"],
       );
-      await assert.rejects(patchAs(CONTROLLER, patch({ sources: [secret("other")] })), /may not get secrets "other"/);
-      await patchAs(CONTROLLER, '{"metadata": {"finalizers": null}}');
+      const other = { spec: { sources: [secret("other")] } };
+      await assert.rejects(controller.merge(path, other), /may not get secrets "other"/);
+      await controller.merge(path, { metadata: { finalizers: null } });
     });
   });
 });
