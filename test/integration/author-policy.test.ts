@@ -254,6 +254,50 @@ describe("the policy on a binding's author", () => {
     });
   });
 
+  describe("with sixteen sources of every kind", () => {
+    const ofNamespace: object[] = [
+      ...Array.from({ length: 6 }, (_, i) => ({ configMap: { name: `settings-${i}` } })),
+      ...Array.from({ length: 4 }, (_, i) => ({ object: { apiVersion: "v1", resource: "services", name: `s-${i}` } })),
+      { object: { apiVersion: "apps/v1", resource: "deployments", name: "minio" } },
+      { object: { apiVersion: "batch/v1", resource: "jobs", name: "backup" } },
+    ];
+    const secrets = Array.from({ length: 4 }, (_, i) => secret(`bucket-${i}`));
+    const more: object[] = secrets.map((_, i) => ({ configMap: { name: `more-${i}` } }));
+    const ofCluster = { object: { apiVersion: "v1", resource: "nodes", name: "n1", scope: "Cluster" } };
+    const sixteen = [...ofNamespace, ...secrets];
+
+    for (const role of ["edit", "admin"]) {
+      it(`lets in whoever has the role ${role}, for what is of the namespace`, async () => {
+        await roleRef("ClusterRole", role);
+        await allowed(binding(sixteen));
+        const withNode = binding(sixteen.with(15, ofCluster));
+        await refused(withNode, /alice may not get nodes "n1" in the cluster/);
+      });
+    }
+
+    it("refuses whoever has the role view each of the Secrets, though he may write bindings and act as the account", async () => {
+      await roleRef("ClusterRole", "view");
+      await refused(binding(sixteen), /cannot create resource "secretbindings"/);
+      await roleRef("ClusterRole", "inlay-edit");
+      await refused(binding(sixteen), /alice may not impersonate serviceaccounts "inlay"/);
+      await grant(actAs("inlay"));
+      await allowed(binding([...ofNamespace, ...more]));
+      for (const [index, one] of secrets.entries()) {
+        const said = new RegExp(`alice may not get secrets "bucket-${index}"`);
+        await refused(binding([...ofNamespace, ...more.with(index, one)]), said);
+      }
+    });
+
+    it("refuses whoever has nothing but the right to write bindings each kind, and lets in a cluster admin", async () => {
+      await roleRef("ClusterRole", "inlay-edit");
+      await grant(actAs("inlay"));
+      const own = { object: { apiVersion: "inlay.dev/v1alpha1", resource: "secretbindings", name: "other" } };
+      await allowed(binding([own]));
+      for (const source of [...sixteen, ofCluster]) await refused(binding([source]), /alice may not get /);
+      await adminApplies({ ...binding([...sixteen.slice(1), ofCluster]), metadata: { name: "of-the-admin" } });
+    });
+  });
+
   describe("on a binding that is there", () => {
     const patch = (spec: object) => JSON.stringify({ spec });
     const patchAs = (user: string, body: string) =>
