@@ -4,6 +4,7 @@
  */
 import { Client, startCluster } from "./cluster.ts";
 import { measureHostile } from "./hostile.ts";
+import { measureProtection } from "./protect.ts";
 import { Rig } from "./rig.ts";
 import { measureRotations } from "./rotation.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
@@ -15,6 +16,7 @@ const PARTS = {
   tenants: measureTenants,
   restart: measureRestart,
   hostile: measureHostile,
+  protect: measureProtection,
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);

@@ -5,7 +5,7 @@
 import { atOnce } from "./cluster.ts";
 import { Process } from "./processes.ts";
 import type { Rig } from "./rig.ts";
-import { median, quantile, spread } from "./table.ts";
+import { median, ms, quantile, spread } from "./table.ts";
 import {
   accessKeyOf,
   dropBindings,
@@ -147,5 +147,3 @@ async function processorSeconds(rig: Rig): Promise<Record<string, number>> {
   for (const [name, program] of Object.entries(programs(rig))) seconds[name] = await program.cpuSeconds();
   return seconds;
 }
-
-const ms = (time: number) => `${time.toFixed(1)} ms`;

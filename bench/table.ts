@@ -30,6 +30,8 @@ export function quantile(values: readonly number[], q: number): number {
 
 export const median = (values: readonly number[]): number => quantile(values, 0.5);
 
+export const ms = (time: number): string => `${time.toFixed(1)} ms`;
+
 /** The median of some rounds, with the least and the most of them. */
 export function spread(values: readonly number[], unit: string): string {
   const [least, most] = [Math.min(...values), Math.max(...values)];

@@ -73,6 +73,32 @@ export interface SecretBinding {
            */
           optional?: boolean;
           /**
+           * Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true.
+           */
+          protect?: {
+            /**
+             * Who may change and delete it, beside the account of this binding and cluster admins.
+             *
+             * @maxItems 16
+             *
+             * Items: A subject, as in a RoleBinding.
+             */
+            writers: {
+              /**
+               * What it is.
+               */
+              kind: "User" | "Group" | "ServiceAccount";
+              /**
+               * Its name, as the API server knows it.
+               */
+              name: string;
+              /**
+               * The ServiceAccount's namespace; that of this binding unless given.
+               */
+              namespace?: string;
+            }[];
+          };
+          /**
            * A Secret, of this namespace unless another is given.
            */
           secret: {
@@ -101,6 +127,32 @@ export interface SecretBinding {
            * The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written.
            */
           optional?: boolean;
+          /**
+           * Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true.
+           */
+          protect?: {
+            /**
+             * Who may change and delete it, beside the account of this binding and cluster admins.
+             *
+             * @maxItems 16
+             *
+             * Items: A subject, as in a RoleBinding.
+             */
+            writers: {
+              /**
+               * What it is.
+               */
+              kind: "User" | "Group" | "ServiceAccount";
+              /**
+               * Its name, as the API server knows it.
+               */
+              name: string;
+              /**
+               * The ServiceAccount's namespace; that of this binding unless given.
+               */
+              namespace?: string;
+            }[];
+          };
           secret?: never;
           /**
            * A ConfigMap, of this namespace unless another is given.
@@ -130,6 +182,32 @@ export interface SecretBinding {
            * The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written.
            */
           optional?: boolean;
+          /**
+           * Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true.
+           */
+          protect?: {
+            /**
+             * Who may change and delete it, beside the account of this binding and cluster admins.
+             *
+             * @maxItems 16
+             *
+             * Items: A subject, as in a RoleBinding.
+             */
+            writers: {
+              /**
+               * What it is.
+               */
+              kind: "User" | "Group" | "ServiceAccount";
+              /**
+               * Its name, as the API server knows it.
+               */
+              name: string;
+              /**
+               * The ServiceAccount's namespace; that of this binding unless given.
+               */
+              namespace?: string;
+            }[];
+          };
           secret?: never;
           configMap?: never;
           /**

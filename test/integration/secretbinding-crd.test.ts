@@ -267,7 +267,7 @@ describe("the schema of SecretBinding", () => {
 
   it("takes the example of every field, and the controller its paths and templates", async () => {
     const example = parse(await readFile("apis/examples/secretbinding.yaml", "utf8"));
-    const { spec } = await accepted({ ...example, metadata: { name: "everything" } });
+    const { spec } = await accepted({ ...example, metadata: { ...example.metadata, namespace: NAMESPACE } });
     for (const { fields } of spec.targets) checkFields(fields, spec.sources.map(sourceName));
   });
 

@@ -1,0 +1,280 @@
+/** That a protected Secret or ConfigMap is changed and deleted only by those who may, and that the cluster still can. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { bucket, Guarded, guard, newGuarded, type Subject, untilProtectionWorks } from "../controller/guarded.ts";
+import { secretText } from "../controller/hunted.ts";
+import { type Rule, Team } from "../controller/team.ts";
+
+const RBAC = "/apis/rbac.authorization.k8s.io/v1";
+const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
+const writeBucket: Rule = {
+  apiGroups: [""],
+  resources: ["secrets"],
+  resourceNames: ["bucket"],
+  verbs: ["get", "list", "watch", "update", "patch", "delete"],
+};
+
+/** Every way to change or delete the Secret `bucket`. */
+const ways: Record<string, string[]> = {
+  "edit it": ["patch", "secret", "bucket", "--type=merge", '--patch={"data": {"a": "Yg=="}}'],
+  "label it": ["label", "secret", "bucket", "a=b"],
+  "give it an owner": ["patch", "secret", "bucket", "--type=merge", ownedBy("victim", "a-uid")],
+  "delete it": ["delete", "secret", "bucket"],
+  "delete it at once": ["delete", "secret", "bucket", "--grace-period=0", "--force"],
+  "delete all": ["delete", "secrets", "--all"],
+};
+
+function ownedBy(name: string, uid: string): string {
+  const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name, uid }];
+  return `--patch=${JSON.stringify({ metadata: { ownerReferences } })}`;
+}
+
+/** Makes `user` a cluster admin, until what comes back is called. */
+async function makeClusterAdmin({ team }: Guarded, user: string): Promise<() => Promise<unknown>> {
+  const metadata = { name: `${team.namespace}-${user}` };
+  const subjects = [{ kind: "User", name: user, apiGroup: "rbac.authorization.k8s.io" }];
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" };
+  await team.api.create(`${RBAC}/clusterrolebindings`, { metadata, roleRef, subjects });
+  return () => team.api.delete(`${RBAC}/clusterrolebindings/${metadata.name}`);
+}
+
+describe("a protected Secret", function () {
+  this.timeout("2m");
+  let shared: Guarded;
+
+  before(async () => {
+    await untilProtectionWorks();
+    shared = await newGuarded();
+    const writers: Subject[] = [
+      { kind: "User", name: "will" },
+      { kind: "Group", name: "storage" },
+      { kind: "ServiceAccount", name: "rotator" },
+      { kind: "ServiceAccount", name: "rotator", namespace: "vault" },
+    ];
+    await shared.protect(guard([bucket(...writers)]));
+  });
+
+  for (const who of ["edith", "adam"]) {
+    for (const [way, args] of Object.entries(ways)) {
+      it(`does not let ${who === "edith" ? "edit" : "admin"} ${way}`, async () => {
+        const said = await shared.refuses(who, /protects it/, ...args);
+        assert.match(
+          said,
+          /may not (update|delete) secrets "bucket" in namespace team-\d+, because SecretBinding "guard"/,
+        );
+      });
+    }
+  }
+
+  it("says who may", async () => {
+    const { namespace } = shared.team;
+    const said = await shared.refuses("edith", /protects it/, "delete", "secret", "bucket");
+    const who = `cluster admins, ServiceAccount ${namespace}/inlay (as which Inlay acts), User will, Group storage, `;
+    assert.ok(said.includes(`${who}ServiceAccount ${namespace}/rotator, ServiceAccount vault/rotator`), said);
+  });
+
+  it("lets its writers", async () => {
+    const { namespace } = shared.team;
+    const accounts = [`system:serviceaccount:${namespace}:rotator`, "system:serviceaccount:vault:rotator"];
+    for (const user of ["will", "dora", ...accounts]) await shared.may(user, writeBucket);
+    for (const who of ["will", "dora,storage", ...accounts]) await shared.changes(who);
+    await shared.refuses("dora", /User dora|protects it/, "label", "secret", "bucket", "a=b");
+  });
+
+  it("does not let one who is called like a writer, but is another", async () => {
+    const others = ["rotator", "storage", "system:serviceaccount:default:rotator", "dora,will", "dora,rotator"];
+    for (const who of others) {
+      await shared.may(who.split(",")[0] as string, writeBucket);
+      await shared.refuses(who, /protects it/, "label", "secret", "bucket", "a=b");
+    }
+  });
+
+  it("does not let one whose groups, and a binding whose writers, are many to compare", async () => {
+    const guarded = await newGuarded();
+    const writers = Array.from({ length: 16 }, (_, i): Subject => ({ kind: "Group", name: `${"w".repeat(240)}-${i}` }));
+    const eight = Array.from({ length: 8 }, (_, i) => ({ name: `s${i}`, ...bucket(...writers) }));
+    await guarded.protect(guard(eight));
+    const groups = Array.from({ length: 300 }, (_, i) => `${"w".repeat(200)}-${i}`);
+    await guarded.refuses(["edith", ...groups].join(), /protects it/, "label", "secret", "bucket", "a=b");
+    await guarded.may("dora", writeBucket);
+    await guarded.changes(["dora", ...groups, writers[15]?.name].join());
+  });
+
+  it("lets the account as which Inlay acts, which RBAC lets or does not", async () => {
+    const inlay = `system:serviceaccount:${shared.team.namespace}:inlay`;
+    await assert.rejects(shared.as(inlay, "label", "secret", "bucket", "a=b"), /cannot patch resource "secrets"/);
+    await shared.may(inlay, writeBucket);
+    await shared.changes(inlay);
+  });
+
+  it("lets cluster admins, and whoever may everything only in the namespace not", async () => {
+    const drop = await makeClusterAdmin(shared, "clara");
+    await shared.changes("clara");
+    await drop();
+    await shared.team.api.merge(shared.secretPath, { metadata: { labels: { by: "masters" } } });
+    await shared.mayBy("norman", "cluster-admin");
+    await shared.refuses("norman", /protects it/, "label", "secret", "bucket", "a=b");
+  });
+
+  it("stands while all others are deleted together", async () => {
+    const guarded = await newGuarded();
+    const { team } = guarded;
+    await guarded.protect(guard([bucket()]));
+    await team.secret("a-other", { a: secretText("other") });
+    await team.secret("z-other", { a: secretText("other") });
+    const left = async () =>
+      (await team.api.get(team.path("v1", "secrets"))).items.map((each: never) => each["metadata"]["name"]);
+    await assert.rejects(guarded.as("edith", "delete", "secrets", "--all"), /protects it/);
+    assert.deepEqual(await left(), ["bucket"]);
+    await team.secret("a-other", { a: secretText("other") });
+    const collection = ["delete", `--raw=${team.path("v1", "secrets")}`];
+    await assert.rejects(guarded.as("edith", ...collection), /protects it/);
+    assert.ok((await left()).includes("bucket"));
+  });
+
+  it("does not protect its neighbours, a ConfigMap of its name, or one of its name elsewhere", async () => {
+    const { team } = shared;
+    await team.secret("neighbour", { a: secretText("neighbour") });
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "bucket" } });
+    await shared.changes("edith", "secret/neighbour");
+    await shared.changes("edith", "configmap/bucket");
+    const elsewhere = await newGuarded();
+    await elsewhere.changes("edith");
+  });
+
+  it("protects a ConfigMap alike", async () => {
+    const guarded = await newGuarded();
+    const { team } = guarded;
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "settings" }, data: { a: "b" } });
+    await guarded.protect(guard([{ configMap: { name: "settings" }, protect: { writers: [] } }]));
+    await guarded.refuses("adam", /may not delete configmaps "settings"/, "delete", "configmap", "settings");
+    await guarded.changes("adam");
+  });
+
+  it("is no source of another binding less protected for that: each has to let the writer in", async () => {
+    const guarded = await newGuarded();
+    const [will, dora] = ["will", "dora"].map((name): Subject => ({ kind: "User", name }));
+    await guarded.may("will", writeBucket);
+    await guarded.may("dora", writeBucket);
+    await guarded.protect(guard([bucket(will as Subject)]));
+    await guarded.protect(guard([bucket(will as Subject, dora as Subject)], {}, "second"));
+    await guarded.changes("will");
+    await guarded.refuses("dora", /SecretBinding "guard" protects it/, "label", "secret", "bucket", "a=b");
+  });
+
+  it("is protected no more once its binding is gone", async () => {
+    const guarded = await newGuarded();
+    await guarded.protect(guard([bucket()]));
+    await guarded.team.unbind("guard");
+    await guarded.changes("edith");
+  });
+});
+
+describe("the policies", () => {
+  it("have no type error, as far as the API server can tell", async () => {
+    await eventually(async () => {
+      const { stdout } = await controlPlane().kubectl("get", "validatingadmissionpolicies", "--output=json");
+      const ours = JSON.parse(stdout).items.filter(({ metadata }: AnyObject) => metadata.name.startsWith("inlay-"));
+      assert.ok(ours.length >= 4);
+      for (const { metadata, status } of ours) assert.deepEqual(status?.typeChecking, {}, metadata.name);
+    });
+  });
+});
+
+describe("a protected Secret that the cluster deals with", function () {
+  this.timeout("2m");
+  before(untilProtectionWorks);
+
+  it("goes with its namespace", async () => {
+    const guarded = await newGuarded();
+    await guarded.protect(guard([bucket()]));
+    const path = `/api/v1/namespaces/${guarded.team.namespace}`;
+    await guarded.team.api.delete(path);
+    await guarded.team.untilGone(path, 60_000);
+  });
+
+  it("goes with its owner, by the garbage collector", async () => {
+    const guarded = await newGuarded();
+    const { team } = guarded;
+    const owner = await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "owner" } });
+    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: owner.metadata.uid };
+    await team.api.merge(guarded.secretPath, { metadata: { ownerReferences: [reference] } });
+    await guarded.protect(guard([bucket()]));
+    await team.api.delete(`${team.path("v1", "configmaps")}/owner`);
+    await team.untilGone(guarded.secretPath, 60_000);
+  });
+
+  it("is let go by whoever holds a finalizer on it, once it is deleted, but not changed by him", async () => {
+    const guarded = await newGuarded();
+    const { team } = guarded;
+    await team.api.merge(guarded.secretPath, { metadata: { finalizers: ["example.com/held"] } });
+    await guarded.protect(guard([bucket()]));
+    const letGo = ["patch", "secret", "bucket", "--type=merge", '--patch={"metadata": {"finalizers": null}}'];
+    await guarded.refuses("edith", /protects it/, ...letGo);
+    await team.api.delete(guarded.secretPath);
+    const change = '--patch={"metadata": {"finalizers": null}, "data": {"accessKeyID": "Yg=="}}';
+    await guarded.refuses("edith", /protects it/, "patch", "secret", "bucket", "--type=merge", change);
+    await guarded.as("edith", ...letGo);
+    assert.equal(await team.api.find(guarded.secretPath), undefined);
+  });
+});
+
+describe("Kyverno's story of a Secret that is protected and cloned", function () {
+  this.timeout("2m");
+  before(untilProtectionWorks);
+
+  it("is told by one binding: blogsecret in platform is changed and deleted by cluster-admin and Inlay's account alone, and cloned", async () => {
+    const platform = new Guarded(new Team("platform"));
+    const { team } = platform;
+    await team.api.create("/api/v1/namespaces", { metadata: { name: "platform" } });
+    await team.api.create("/api/v1/namespaces", { metadata: { name: "blog", labels: { reads: "blogsecret" } } });
+    await team.createAccount();
+    await team.grantInCluster([
+      { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
+      { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
+    ]);
+    await team.secret("blogsecret", { password: secretText("blog") });
+    await platform.mayBy("edith", "edit");
+    await platform.mayBy("adam", "admin");
+    await team.controller.start();
+
+    const clones = {
+      ...{
+        apiVersion: "v1",
+        kind: "Secret",
+        name: "blogsecret",
+        namespaceSelector: { matchLabels: { reads: "blogsecret" } },
+      },
+      create: { manifest: {} },
+      fields: [{ path: "data", from: { source: "blogsecret" } }],
+    };
+    await platform.protect(guard([{ secret: { name: "blogsecret" }, protect: {} }], { targets: [clones] }));
+    await team.until("guard", "Synced");
+
+    for (const who of ["edith", "adam", CONTROLLER]) {
+      await platform.may(who, { apiGroups: [""], resources: ["secrets"], verbs: ["get", "patch", "delete"] });
+      await platform.refuses(who, /may not update secrets "blogsecret"/, "label", "secret", "blogsecret", "a=b");
+      await platform.refuses(who, /may not delete secrets "blogsecret"/, "delete", "secret", "blogsecret");
+    }
+    await platform.changes("system:serviceaccount:platform:inlay", "secret/blogsecret");
+
+    const value = secretText("blog");
+    const drop = await makeClusterAdmin(platform, "clara");
+    const data = { password: Buffer.from(value).toString("base64") };
+    const change = `--patch=${JSON.stringify({ data })}`;
+    await eventually(() => platform.as("clara", "patch", "secret", "blogsecret", change));
+    const clone = (namespace: string) => `/api/v1/namespaces/${namespace}/secrets/blogsecret`;
+    const isCloned = (namespace: string) =>
+      eventually(async () => assert.deepEqual((await team.api.find(clone(namespace)))?.data, data));
+    await isCloned("blog");
+    await team.api.create("/api/v1/namespaces", { metadata: { name: "news", labels: { reads: "blogsecret" } } });
+    await isCloned("news");
+    await team.api.delete(clone("blog"));
+    await isCloned("blog");
+    await platform.as("clara", "delete", "secret", "blogsecret");
+    await drop();
+    await team.unbind("guard");
+  });
+});

@@ -1,0 +1,227 @@
+/** That a binding that protects is written by who may write what it protects, and is deleted or weakened by nobody else. */
+import assert from "node:assert/strict";
+import { parse } from "yaml";
+import { controlPlane } from "../control-plane/shared.ts";
+import { Api } from "../controller/api.ts";
+import {
+  bucket,
+  changeOf,
+  type Guarded,
+  guard,
+  newGuarded,
+  patchOf,
+  type Subject,
+  untilProtectionWorks,
+} from "../controller/guarded.ts";
+import { secretText } from "../controller/hunted.ts";
+import type { Rule } from "../controller/team.ts";
+
+const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
+const will: Subject = { kind: "User", name: "will" };
+const plain = { secret: { name: "bucket" } };
+const unlabelled = (sources: object[], spec: object = {}) => ({ ...guard(sources, spec), metadata: { name: "guard" } });
+const actAsInlay: Rule = {
+  apiGroups: [""],
+  resources: ["serviceaccounts"],
+  resourceNames: ["inlay"],
+  verbs: ["impersonate"],
+};
+const getSecrets: Rule = { apiGroups: [""], resources: ["secrets"], verbs: ["get"] };
+
+describe("a binding that protects", function () {
+  this.timeout("2m");
+  before(untilProtectionWorks);
+
+  describe("when it is made", () => {
+    let guarded: Guarded;
+
+    before(async () => {
+      guarded = await newGuarded();
+    });
+
+    it("carries the label by which it is found, and no other carries it", async () => {
+      await guarded.letsCreate("edith", guard([bucket()]));
+      await guarded.letsCreate("edith", unlabelled([plain]));
+      const missing = /is found by the label inlay.dev\/protects: "true"; add it to metadata.labels/;
+      await guarded.refusesToCreate("edith", unlabelled([bucket()]), missing);
+      const other = guard([bucket()]);
+      other.metadata.labels = { "inlay.dev/protects": "yes" };
+      await guarded.refusesToCreate("edith", other, missing);
+      const excess = /is for bindings that protect a source; take it out of metadata.labels/;
+      await guarded.refusesToCreate("edith", guard([plain]), excess);
+    });
+
+    it("is refused to whoever may not change and delete what it protects, who is told the rule that would allow it", async () => {
+      for (const [index, source] of [
+        bucket(),
+        { configMap: { name: "settings" }, protect: { writers: [will] } },
+      ].entries()) {
+        const who = `victor${index}`;
+        await guarded.mayBy(who, "view");
+        await guarded.mayBy(who, "inlay-edit");
+        await guarded.may(who, actAsInlay, getSecrets);
+        const said = await guarded.refusesToCreate(who, guard([source]), /may not both update and delete/);
+        const rule = parse(said.match(/a Role in that namespace with (\{.*\}) bound/)?.[1] ?? "") as Rule;
+        for (const verb of ["update", "delete"]) {
+          const half = `${who}-${verb}`;
+          await guarded.mayBy(half, "view");
+          await guarded.mayBy(half, "inlay-edit");
+          await guarded.may(half, actAsInlay, getSecrets, { ...rule, verbs: [verb] });
+          await guarded.refusesToCreate(half, guard([source]), /may not both update and delete/);
+        }
+        await guarded.may(who, rule);
+        await guarded.letsCreate(who, guard([source]));
+      }
+    });
+
+    it("is asked about each of the eight sources that it may protect, besides eight more", async () => {
+      const who = "otto";
+      const protectedOnes = Array.from({ length: 8 }, (_, i) => `protected-${i}`);
+      const others = Array.from({ length: 8 }, (_, i) => ({ secret: { name: `other-${i}` } }));
+      await guarded.mayBy(who, "inlay-edit");
+      const verbs = ["update", "delete"];
+      await guarded.may(who, actAsInlay, getSecrets, {
+        ...{ apiGroups: [""], resources: ["secrets"], resourceNames: protectedOnes, verbs },
+      });
+      const source = (name: string) => ({ secret: { name }, protect: { writers: [will] } });
+      const sources = protectedOnes.map(source);
+      await guarded.letsCreate(who, guard([...others, ...sources]));
+      for (const index of sources.keys()) {
+        const one = guard([...others, ...sources.with(index, source("foreign"))]);
+        await guarded.refusesToCreate(who, one, /otto may not both update and delete secrets "foreign"/);
+      }
+      await guarded.refusesToCreate(who, guard([...sources, source("ninth")]), /at most 8 sources of a binding/);
+    });
+
+    it("has writers that can be: users, groups, and accounts of a namespace", async () => {
+      const account: Subject = { kind: "ServiceAccount", name: "rotator", namespace: "vault" };
+      await guarded.letsCreate("edith", guard([bucket(will, { kind: "Group", name: "a:b" }, account)]));
+      await guarded.letsCreate("edith", guard([{ ...plain, protect: {} }]));
+      const withNamespace = bucket({ ...will, namespace: "vault" });
+      await guarded.refusesToCreate("edith", guard([withNamespace]), /only a ServiceAccount has a namespace/);
+      const role = bucket({ ...will, kind: "Role" } as never);
+      await guarded.refusesToCreate("edith", guard([role]), /supported values: "User", "Group", "ServiceAccount"/);
+    });
+
+    it("protects Secrets and ConfigMaps of its own namespace only", async () => {
+      const service = { object: { apiVersion: "v1", resource: "services", name: "minio" } };
+      const { namespace } = guarded.team;
+      const elsewhere = ["default", namespace].flatMap((place) => [
+        { secret: { name: "bucket", namespace: place } },
+        { configMap: { name: "settings", namespace: place } },
+      ]);
+      for (const source of [service, ...elsewhere]) {
+        const said = /only a Secret or ConfigMap of the binding's own namespace can be protected/;
+        await guarded.refusesToCreate("edith", guard([{ ...source, protect: {} }]), said);
+      }
+    });
+  });
+
+  describe("when it is there", () => {
+    let guarded: Guarded;
+
+    before(async () => {
+      guarded = await newGuarded();
+      await guarded.protect(guard([bucket(will), { name: "again", secret: { name: "bucket" } }]));
+      await guarded.mayBy("will", "edit");
+    });
+
+    const refused = (saying: RegExp, ...args: string[]) => guarded.refuses("edith", saying, ...args);
+    const kept = /edith may not change the protection, account or owners of SecretBinding "guard"/;
+
+    const weakenings: Record<string, string[]> = {
+      "add oneself to the writers": changeOf({ sources: [bucket(will, { kind: "User", name: "edith" })] }),
+      "take a writer out": changeOf({ sources: [bucket()] }),
+      "protect nothing any more": patchOf({
+        metadata: { labels: { "inlay.dev/protects": null } },
+        spec: { sources: [plain] },
+      }),
+      "name another Secret instead": changeOf({
+        sources: [{ secret: { name: "other" }, protect: { writers: [will] } }],
+      }),
+      "have it act as another account": changeOf({ serviceAccountName: "builder" }),
+      "give it an owner that can be deleted": patchOf({
+        metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "mine", uid: "a-uid" }] },
+      }),
+    };
+    for (const [what, args] of Object.entries(weakenings)) {
+      it(`does not let one who may not write the Secret ${what}`, () => refused(kept, ...args));
+    }
+
+    it("is not deleted by one who may not write the Secret, alone or with all others", async () => {
+      const said =
+        /edith may not delete SecretBinding "guard" .* because it protects secrets "bucket"; those who may are cluster admins, User will/;
+      await refused(said, "delete", "secretbinding", "guard");
+      await refused(said, "delete", "secretbindings", "--all");
+      const path = guarded.team.path("inlay.dev/v1alpha1", "secretbindings");
+      await assert.rejects(guarded.as("edith", "delete", `--raw=${path}`), said);
+    });
+
+    it("loses its label by nobody's hand while it protects", async () => {
+      const drop = ["label", "secretbinding", "guard", "inlay.dev/protects-"];
+      await refused(/is found by the label/, ...drop);
+      await guarded.refuses("will", /is found by the label/, ...drop);
+      await assert.rejects(
+        guarded.team.api.merge(guarded.team.bindingPath("guard"), { metadata: { labels: null } }),
+        /is found by the label/,
+      );
+    });
+
+    it("is not replaced, also by server-side apply", async () => {
+      const apply = (...flags: string[]) =>
+        guarded.creates("edith", guard([bucket(will, { kind: "User", name: "edith" })]), "--dry-run=server", ...flags);
+      await assert.rejects(apply(), /already exists/);
+      for (const flags of [["--server-side", "--force-conflicts"], []]) {
+        await assert.rejects(guarded.applies("edith", guard([bucket()]), ...flags), kept);
+      }
+    });
+
+    it("is changed in all else, labelled and annotated by anybody who may write bindings", async () => {
+      const targets = guard([]).spec.targets.map((each: object) => ({ ...each, name: "elsewhere" }));
+      for (const args of [
+        changeOf({ targets }),
+        patchOf({ metadata: { labels: { team: "storage" }, annotations: { a: "b" } } }),
+      ]) {
+        await guarded.as("edith", ...args, "--dry-run=server");
+      }
+    });
+
+    it("keeps others from protecting its Secret to break its writers", async () => {
+      const another = guard([bucket()], {}, "another");
+      const said =
+        /edith may not protect secrets "bucket" .* because SecretBinding "guard" protects it already; those who may are cluster admins, User will/;
+      await guarded.refusesToCreate("edith", another, said);
+      await guarded.refusesToCreate("edith", guard([{ ...plain, protect: { writers: [will] } }], {}, "another"), said);
+      await guarded.letsCreate("will", another);
+      await guarded.letsCreate("edith", { ...unlabelled([plain]), metadata: { name: "reader" } });
+    });
+
+    it("lets its writers change what it protects, and delete it", async () => {
+      await guarded.as("will", ...changeOf({ sources: [bucket(will, { kind: "User", name: "dora" })] }));
+      await guarded.as("will", "delete", "secretbinding", "guard");
+      await guarded.changes("edith");
+    });
+  });
+
+  it("gets its finalizer and its status from the controller, and is released by it", async () => {
+    const guarded = await newGuarded({
+      rules: [
+        { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },
+        { apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
+      ],
+    });
+    const { team } = guarded;
+    const made = { apiVersion: "v1", kind: "ConfigMap", name: "made", create: { manifest: { data: { a: "b" } } } };
+    await guarded.protect(guard([bucket(will)], { targets: [made] }));
+    const { metadata } = await team.until("guard", "Synced");
+    assert.deepEqual(metadata.finalizers, ["inlay.dev/release"]);
+    const controller = new Api(controlPlane(), "admin", CONTROLLER);
+    const weaker = { spec: { sources: [bucket()] } };
+    const said = /inlay-controller may not (change the protection|get secrets)/;
+    await assert.rejects(controller.merge(team.bindingPath("guard"), weaker), said);
+    await team.unbind("guard");
+    assert.equal(await team.api.find(`${team.path("v1", "configmaps")}/made`), undefined);
+    await guarded.changes("edith");
+    await team.secret("bucket", { accessKeyID: secretText("after") });
+  });
+});
