@@ -28,6 +28,9 @@ interface Place {
   isCalled: (name: string) => boolean;
 }
 
+/** A text that sorts after every time. */
+const NEVER = "~";
+
 interface Name extends Place {
   since: string;
   /** The binding's. */
@@ -36,21 +39,22 @@ interface Name extends Place {
 }
 
 export class Named {
-  /** By the namespace of the bindings. */
+  /** By the namespace of the bindings, and what they name there: group and plural. */
   readonly #names = new Map<string, Name[]>();
   /** By account: the bindings for which it acts, and since when. */
-  readonly #accounts = new Map<string, { key: string; since: string }[]>();
-  readonly #kinds: ReadonlyMap<string, ServedKind>;
+  readonly #accounts = new Map<string, Map<string, string>>();
+  readonly #kinds: ReadonlyMap<string, readonly ServedKind[]>;
 
-  /** `kinds` are by group and kind: `apps/Deployment`. */
-  constructor(bindings: readonly Written[], kinds: ReadonlyMap<string, ServedKind>) {
+  /** `kinds` are by group and kind, such as `apps/Deployment`: as they were ever served. */
+  constructor(bindings: readonly Written[], kinds: ReadonlyMap<string, readonly ServedKind[]>) {
     this.#kinds = kinds;
     for (const { at, object } of bindings) this.#take(at, object);
   }
 
   /** Whether the account is that of a binding by then. */
   isAccount({ as = "", at }: AuditedRequest): boolean {
-    return this.#accounts.get(as)?.some(({ since }) => since <= at) ?? false;
+    for (const since of this.#accounts.get(as)?.values() ?? []) if (since <= at) return true;
+    return false;
   }
 
   /** Whether a binding of the account names by then what the request is for, and for a use that needs that verb. */
@@ -58,12 +62,11 @@ export class Named {
     const { as = "", at, verb, resource } = request;
     // To the API server, a Namespace is in itself.
     const where = resource === "namespaces" ? "" : request.namespace;
-    const keys = new Set(this.#accounts.get(as)?.flatMap(({ key, since }) => (since <= at ? [key] : [])));
-    return (this.#names.get(namespaceOf(as)) ?? []).some(
+    const acts = this.#accounts.get(as);
+    return (this.#names.get(`${namespaceOf(as)} ${resource}`) ?? []).some(
       (name) =>
         name.since <= at &&
-        name.resource === resource &&
-        keys.has(name.key) &&
+        (acts?.get(name.key) ?? NEVER) <= at &&
         VERBS[name.use].includes(verb) &&
         isAt(name, { ...request, namespace: where }),
     );
@@ -73,16 +76,21 @@ export class Named {
     const { namespace } = metadata;
     const key = `${namespace}/${metadata.name}`;
     const account = `system:serviceaccount:${namespace}:${spec.serviceAccountName}`;
-    this.#accounts.set(account, [...(this.#accounts.get(account) ?? []), { key, since }]);
-    const names = this.#names.get(namespace) ?? [];
-    this.#names.set(namespace, names);
-    for (const source of spec.sources) names.push({ since, key, use: "source", ...sourceAt(source, namespace) });
+    const acts = this.#accounts.get(account) ?? new Map<string, string>();
+    // The log is in the order in which requests ended.
+    this.#accounts.set(account, acts.set(key, [acts.get(key) ?? NEVER, since].sort()[0] ?? since));
+    const note = (use: Name["use"], place: Place) => {
+      const at = `${namespace} ${place.resource}`;
+      const names = this.#names.get(at);
+      if (names === undefined) this.#names.set(at, [{ since, key, use, ...place }]);
+      else names.push({ since, key, use, ...place });
+    };
+    for (const source of spec.sources) note("source", sourceAt(source, namespace));
     for (const target of spec.targets) {
       const use = target.create === undefined ? "target" : "made";
-      const kind = this.#kinds.get(`${groupOf(target.apiVersion)}/${target.kind}`);
-      // Nobody can ask for what was never served.
-      if (kind !== undefined) names.push({ since, key, use, ...targetAt(target, kind, namespace) });
-      if (target.namespaceSelector !== undefined) names.push({ since, key, use: "source", ...NAMESPACES });
+      const kinds = this.#kinds.get(`${groupOf(target.apiVersion)}/${target.kind}`) ?? [];
+      for (const kind of kinds) note(use, targetAt(target, kind, namespace));
+      if (target.namespaceSelector !== undefined) note("source", NAMESPACES);
     }
   }
 }
@@ -116,6 +124,8 @@ function targetAt(target: AnyObject, { plural, namespaced }: ServedKind, own: st
 
 function isAt({ isIn, isAnywhere, isCalled }: Place, { verb, namespace, name }: AuditedRequest): boolean {
   if (name !== "") return isIn(namespace) && isCalled(name);
+  // What is refused before its body is read has no name yet.
+  if (verb === "create") return isIn(namespace);
   return ["list", "watch"].includes(verb) && (namespace === "" ? isAnywhere : isIn(namespace));
 }
 
