@@ -344,11 +344,15 @@ describe("the policy on a binding's author", () => {
       // It has no right to get a binding, which kubectl patch begins with.
       const controller = new Api(controlPlane(), "admin", CONTROLLER);
       const path = `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings/harbor-s3`;
-      const found = await controller.merge(path, { metadata: { finalizers: ["inlay.dev/release"] } });
-      await controlPlane().kubectlWith(
-        { stdin: JSON.stringify({ ...found, status: { synced: "1/1" } }) },
-        ...["replace", `--as=${CONTROLLER}`, "--subresource=status", "--filename=-"],
-      );
+      await controller.merge(path, { metadata: { finalizers: ["inlay.dev/release"] } });
+      // A controller that runs writes to it too, so this is for the version that was read, and for the next if it was late.
+      await eventually(async () => {
+        const found = await new Api(controlPlane()).get(path);
+        await controlPlane().kubectlWith(
+          { stdin: JSON.stringify({ ...found, status: { synced: "1/1" } }) },
+          ...["replace", `--as=${CONTROLLER}`, "--subresource=status", "--filename=-"],
+        );
+      });
       const other = { spec: { sources: [secret("other")] } };
       await assert.rejects(controller.merge(path, other), /may not get secrets "other"/);
       await controller.merge(path, { metadata: { finalizers: null } });
