@@ -24,7 +24,7 @@ const MAX_KNOWN = 1_000;
 
 export class Discovery {
   readonly #transport: Transport;
-  #served: { versions: Promise<Set<string>>; until: number } | undefined;
+  #groups: { versions: Promise<Set<string>>; until: number } | undefined;
   readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
 
   constructor(transport: Transport) {
@@ -44,7 +44,8 @@ export class Discovery {
     const { group } = parseApiVersion(apiVersion);
     if (group === "") return undefined;
     for (const served of await this.#versionsOf(group)) {
-      const found = await this.byKind(served, kind);
+      // The group says now that it is served, whatever was said a moment ago.
+      const found = (await this.byKind(served, kind)) ?? (await this.#servedKind(served, kind));
       if (found !== undefined) return found;
     }
     return undefined;
@@ -53,6 +54,11 @@ export class Discovery {
   /** Forgets what is known of a group and version, after the server denied knowing it. */
   forget(apiVersion: string): void {
     this.#versions.delete(apiVersion);
+  }
+
+  async #servedKind(apiVersion: string, kind: string): Promise<Resource | undefined> {
+    const { resources } = this.#load(apiVersion, () => this.#resourcesOf(apiVersion));
+    return (await resources).find((resource) => resource.kind === kind);
   }
 
   async #find(apiVersion: string, matches: (resource: Resource) => boolean): Promise<Resource | undefined> {
@@ -65,7 +71,7 @@ export class Discovery {
 
   /** By one list of all groups for all who ask: whatever bindings name costs no request each. */
   async #isServed(apiVersion: string): Promise<boolean> {
-    if (this.#served === undefined || this.#served.until < Date.now()) {
+    if (this.#groups === undefined || this.#groups.until < Date.now()) {
       const groups = this.#transport.request<{ groups: ApiGroup[] }>({
         method: "GET",
         path: "/apis",
@@ -74,12 +80,12 @@ export class Discovery {
       const versions = groups.then(
         (list) => new Set(list.groups.flatMap((each) => each.versions.map(({ groupVersion }) => groupVersion))),
       );
-      this.#served = { versions, until: Date.now() + MISSING_LIVES_MS };
+      this.#groups = { versions, until: Date.now() + MISSING_LIVES_MS };
       versions.catch(() => {
-        this.#served = undefined;
+        this.#groups = undefined;
       });
     }
-    return (await this.#served.versions).has(apiVersion);
+    return (await this.#groups.versions).has(apiVersion);
   }
 
   async #versionsOf(group: string): Promise<string[]> {
@@ -96,8 +102,8 @@ export class Discovery {
     }
   }
 
-  #load(apiVersion: string): { resources: Promise<Resource[]>; until: number } {
-    const entry = { resources: this.#fetch(apiVersion), until: Date.now() + FOUND_LIVES_MS };
+  #load(apiVersion: string, fetch = () => this.#fetch(apiVersion)): { resources: Promise<Resource[]>; until: number } {
+    const entry = { resources: fetch(), until: Date.now() + FOUND_LIVES_MS };
     this.#versions.delete(apiVersion);
     this.#versions.set(apiVersion, entry);
     for (const oldest of this.#versions.keys()) {
@@ -111,8 +117,12 @@ export class Discovery {
   }
 
   async #fetch(apiVersion: string): Promise<Resource[]> {
+    const { group } = parseApiVersion(apiVersion);
+    return group === "" || (await this.#isServed(apiVersion)) ? this.#resourcesOf(apiVersion) : [];
+  }
+
+  async #resourcesOf(apiVersion: string): Promise<Resource[]> {
     const { group, version } = parseApiVersion(apiVersion);
-    if (group !== "" && !(await this.#isServed(apiVersion))) return [];
     const path = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
     try {
       const list = await this.#transport.request<{ resources: ApiResource[] }>({

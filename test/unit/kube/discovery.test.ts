@@ -59,6 +59,16 @@ describe("discovery", () => {
     assert.ok(await discovery.byKind("b.example.com/v1", "Thing"));
   });
 
+  it("finds a version that the group is served in since, at once", async () => {
+    assert.equal(await discovery.byKind("a.example.com/v2", "Thing"), undefined);
+    const versions = [version("a.example.com/v2")];
+    answers["/apis/a.example.com"] = { preferredVersion: versions[0], versions };
+    answers["/apis/a.example.com/v2"] = answers["/apis/a.example.com/v1"];
+    const thing = await discovery.byKindInGroup("a.example.com/v1", "Thing");
+    assert.equal(thing?.version, "v2");
+    assert.equal((await discovery.byKind("a.example.com/v2", "Thing"))?.version, "v2");
+  });
+
   it("forgets a failure, and asks again at once", async () => {
     const groups = answers["/apis"];
     delete answers["/apis"];
