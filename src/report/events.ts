@@ -7,6 +7,7 @@ import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { SecretBinding } from "../model/binding.ts";
 import type { Resource } from "../model/kube-object.ts";
+import { Backlog } from "./backlog.ts";
 
 const EVENTS: Resource = {
   group: "events.k8s.io",
@@ -40,8 +41,8 @@ export class EventRecorder {
   readonly #instance: string;
   /** What waits to be written. Nobody looks for a warning behind a thousand successes. */
   readonly #backlog = {
-    Warning: new Map<string, () => Promise<void>>(),
-    Normal: new Map<string, () => Promise<void>>(),
+    Warning: new Backlog<() => Promise<void>>(LONGEST_BACKLOG),
+    Normal: new Backlog<() => Promise<void>>(LONGEST_BACKLOG),
   };
   readonly #underWay = new Set<Promise<void>>();
   /** How many may be written now. */
@@ -56,10 +57,8 @@ export class EventRecorder {
 
   /** What waits to be told already is not told twice. */
   record(binding: SecretBinding, happening: Happening): void {
-    const backlog = this.#backlog[happening.type];
-    if (backlog.size >= LONGEST_BACKLOG) return;
-    const key = [binding.metadata.uid, happening.reason, happening.note].join();
-    backlog.set(key, () => this.#write(binding, happening));
+    const key = [happening.reason, happening.note].join();
+    this.#backlog[happening.type].add(binding.metadata.uid, key, () => this.#write(binding, happening));
     this.#pump();
   }
 
@@ -78,11 +77,8 @@ export class EventRecorder {
   #pump(): void {
     while (this.#underWay.size < AT_ONCE && (this.#allowance > 0 || this.#stopping)) {
       const { Warning, Normal } = this.#backlog;
-      const backlog = Warning.size > 0 ? Warning : Normal;
-      const [next] = backlog;
-      if (next === undefined) return;
-      const [key, write] = next;
-      backlog.delete(key);
+      const write = Warning.next() ?? Normal.next();
+      if (write === undefined) return;
       this.#spend();
       const work = write()
         .catch(() => {})

@@ -170,7 +170,7 @@ describe("an event", () => {
     while (underWay.length > 0) await endAll();
     assert.deepEqual(
       written.map(({ event }) => event.note),
-      ["a", "b", "c", "d", "c"],
+      ["a", "b", "c", "c", "d"],
     );
   });
 
