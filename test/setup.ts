@@ -28,7 +28,8 @@ export async function mochaGlobalSetup(this: Runner): Promise<void> {
   const policy = join(import.meta.dirname, "controller", "audit-policy.yaml");
   const started = await startControlPlane({
     users,
-    apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${AUDIT_LOG}`],
+    // In one file, in MB: tests ask for all that was done since the beginning.
+    apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${AUDIT_LOG}`, "--audit-log-maxsize=10000"],
   });
   share(started);
   shareAuditLog(new AuditLog(join(started.folder, AUDIT_LOG)));

@@ -1,5 +1,5 @@
 /** What the API server was asked, by its own audit log: a place in it comes in, the requests since then go out. */
-import { readFile, stat } from "node:fs/promises";
+import { open, readFile, stat } from "node:fs/promises";
 import type { AnyObject } from "./api.ts";
 
 export interface AuditedRequest {
@@ -87,13 +87,25 @@ export class AuditLog {
 
   /** The whole lines that began after a mark: at its beginning and its end, one may be half written. */
   async #lines(mark: number): Promise<string[]> {
-    const log = await readFile(this.#file);
-    const from = mark === 0 ? 0 : log.indexOf("\n", mark - 1) + 1;
+    const log = await this.#bytes(Math.max(0, mark - 1));
+    const from = mark === 0 ? 0 : log.indexOf("\n") + 1;
     return log
       .subarray(from, log.lastIndexOf("\n") + 1)
       .toString("utf8")
       .split("\n")
       .filter((line) => line !== "");
+  }
+
+  /** All from a place on. It grows to more than 100 MB. */
+  async #bytes(from: number): Promise<Buffer> {
+    const file = await open(this.#file);
+    try {
+      const bytes = Buffer.alloc(Math.max(0, (await file.stat()).size - from));
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
+      return bytes.subarray(0, bytesRead);
+    } finally {
+      await file.close();
+    }
   }
 
   /** The writes since a mark that the controller made, as itself or as an account. */
