@@ -21,6 +21,9 @@ export interface Identity {
   key: string;
 }
 
+/** Whether a request is meant, by its path with the query, and its method. */
+type Which = (path: string, method: string) => boolean;
+
 export class HttpProxy implements Door {
   readonly url: string;
   readonly #server: Http2SecureServer;
@@ -28,7 +31,9 @@ export class HttpProxy implements Door {
   readonly #watches = new Set<ServerHttp2Stream>();
   readonly #to: string;
   readonly #cert: string;
-  #refused: { isRefused: (path: string) => boolean; status: number } | undefined;
+  #refused: { isRefused: Which; status: number; retryAfter: number | undefined } | undefined;
+  /** What was refused since it was last told to, with the time. */
+  refusals: { what: string; at: number }[] = [];
 
   private constructor(server: Http2SecureServer, to: string, cert: string) {
     this.#server = server;
@@ -45,9 +50,10 @@ export class HttpProxy implements Door {
     return new HttpProxy(server, url, identity.cert);
   }
 
-  /** From now on requests of these paths, with their queries, are refused. Watches that are open go on. */
-  refuse(isRefused: (path: string) => boolean, status: number): void {
-    this.#refused = { isRefused, status };
+  /** From now on these requests are refused, and told to come again after so many seconds. Watches that are open go on. */
+  refuse(isRefused: Which, status: number, retryAfter?: number): void {
+    this.#refused = { isRefused, status, retryAfter };
+    this.refusals = [];
   }
 
   /** Puts an ERROR event of that code into every open watch, and ends it, as an API server does. Returns how many there were. */
@@ -85,9 +91,12 @@ export class HttpProxy implements Door {
   #pass(server: ClientHttp2Session, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const path = headers[":path"] ?? "";
     stream.on("error", () => {});
-    if (this.#refused?.isRefused(path)) {
-      const { status } = this.#refused;
-      stream.respond({ ":status": status, "content-type": "application/json" });
+    const method = headers[":method"] ?? "";
+    if (this.#refused?.isRefused(path, method)) {
+      const { status, retryAfter } = this.#refused;
+      this.refusals.push({ what: `${method} ${path.replace(/&timeoutSeconds=\d+/, "")}`, at: performance.now() });
+      const later = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+      stream.respond({ ":status": status, "content-type": "application/json", ...later });
       stream.end(JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", code: status }));
       return;
     }

@@ -93,7 +93,7 @@ describe("when the API server refuses", function () {
     "reads and watches": ["get", "list", "watch"],
     writes: ["patch", "update", "create"],
   })) {
-    it(`${what} with 429, it waits for as long as it is told to`, async () => {
+    it(`${what} with 429, as there is a place for one at a time only, each comes through once`, async () => {
       const { fleet, proxy } = behind;
       const { team } = fleet;
       const before = await fleet.generations();
@@ -103,8 +103,8 @@ describe("when the API server refuses", function () {
         if (verbs.includes("watch")) proxy.cut();
         await fleet.rotate();
         await eventually(async () => {
-          const codes = (await requestsFor(team, refused)).filter(({ verb }) => verbs.includes(verb));
-          assert.ok(codes.filter(({ code }) => code === 429).length > 10);
+          const requests = await requestsFor(team, refused);
+          assert.ok(requests.some(({ verb, code }) => verbs.includes(verb) && code === 429));
         });
       } finally {
         await end();
@@ -115,7 +115,7 @@ describe("when the API server refuses", function () {
     });
   }
 
-  /** Has API Priority and Fairness leave no place for these requests of all accounts. Call what comes back to end it. */
+  /** Has API Priority and Fairness leave one place for these requests of all accounts. Call what comes back to end it. */
   async function refuse(verbs: string[]): Promise<() => Promise<void>> {
     const { api } = behind.fleet.team;
     const metadata = { name: "no-place" };

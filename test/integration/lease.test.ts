@@ -10,8 +10,8 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { newTeam } from "../controller/team.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
-const HANDED_OVER_MS = 2_000;
-const FAILED_OVER_MS = 15_000;
+/** How long it may take, on a machine with much else to do, until a lease that ran out after nine seconds is taken. */
+const TAKEN_OVER_MS = 30_000;
 
 describe("of two replicas", function () {
   this.timeout("2m");
@@ -25,14 +25,8 @@ describe("of two replicas", function () {
     return replica;
   };
   const leads = (replica: ControllerProcess) =>
-    eventually(() => assert.match(replica.output, /"msg":"leading"/), FAILED_OVER_MS);
+    eventually(() => assert.match(replica.output, /"msg":"leading"/), TAKEN_OVER_MS);
   const lease = async () => (await fleet.team.api.get(LEASE)).spec;
-  /** How long it takes until a replica leads. */
-  const untilItLeads = async (replica: ControllerProcess) => {
-    const since = performance.now();
-    await leads(replica);
-    return performance.now() - since;
-  };
   /** Each target was written just once. */
   const writtenOnce = async (mark: number) =>
     assert.deepEqual([...(await fleet.writesSince(mark))].sort(), fleet.names.map((name) => [name, 1] as const).sort());
@@ -75,15 +69,15 @@ describe("of two replicas", function () {
     assert.doesNotMatch(standby.output, /"msg":"wrote"/);
   });
 
-  it("the other leads within two seconds when the leader is stopped in the middle of its work", async () => {
+  it("the other leads when the leader is stopped in the middle of its work, before the lease has run out", async () => {
     const mark = await auditLog().mark();
     const { leaseTransitions } = await lease();
     const rotated = fleet.rotate();
     await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
     leader.signal("SIGTERM");
-    const took = await untilItLeads(standby);
-    assert.ok(took < HANDED_OVER_MS, `it took ${took} ms`);
+    await leads(standby);
     assert.equal(await leader.ended(), 0);
+    assert.match(leader.output, /"msg":"gave the lease away"/);
     await rotated;
     await fleet.inStep();
     await writtenOnce(mark);
@@ -104,17 +98,14 @@ describe("of two replicas", function () {
     assert.deepEqual([...(await fleet.writesSince(mark))], [[fleet.names[0], 1]]);
   });
 
-  it("the other leads within fifteen seconds when the leader is killed, and finishes what it began", async () => {
+  it("the other leads when the lease of a leader that was killed has run out, and finishes what it began", async () => {
     standby = await newReplica();
     const before = await fleet.generations();
     const rotated = fleet.rotate();
     await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
     leader.signal("SIGKILL");
-    const killed = performance.now();
     await rotated;
-    await fleet.inStep(FAILED_OVER_MS);
-    const took = performance.now() - killed;
-    assert.ok(took < FAILED_OVER_MS, `it took ${took} ms`);
+    await fleet.inStep(TAKEN_OVER_MS);
     await changedOnce(before);
   });
 
@@ -125,7 +116,7 @@ describe("of two replicas", function () {
     const rotated = fleet.rotate();
     await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
     paused.signal("SIGSTOP");
-    assert.ok((await untilItLeads(standby)) < FAILED_OVER_MS);
+    await leads(standby);
     await rotated;
     await fleet.inStep();
     await sleep(1_000);
