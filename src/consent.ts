@@ -3,8 +3,8 @@
  * and what may be read at all; each value that is read is let through by the grant as it stands after that, so that none
  * passes that came when the grant was gone.
  */
-import { isStatus } from "./kube/api-error.ts";
 import type { Client } from "./kube/client.ts";
+import { type Access, findObject } from "./kube/find.ts";
 import { CONTROLLER } from "./kube/identity.ts";
 import { attempt, READ_VERBS, refusal } from "./kube/refusal.ts";
 import type { SecretBinding, TargetStatus } from "./model/binding.ts";
@@ -85,7 +85,7 @@ export async function readGranted(
   if (grants.length === 0) return refused(ref, notGranted(consent.asker, ref, policy));
   const source = await read();
   if (source instanceof Problem || source.kind === "absent") return source;
-  const place = find(client, { resource: NAMESPACES, name: ref.namespace as string });
+  const place = findObject(own(client, { resource: NAMESPACES, name: ref.namespace as string }));
   const standing = letsNow(client, consent.asker, ref, source.labels.reveal(), grants);
   const now = await attempt(Promise.all([place, standing]));
   if (now instanceof Problem) return now;
@@ -105,11 +105,11 @@ async function letsNow(
   grants: readonly Grant[],
 ): Promise<string | undefined> {
   const byLabels = grants.some(({ spec }) => asksWhere(spec));
-  const home = byLabels ? await find(client, { resource: NAMESPACES, name: asker.namespace }) : undefined;
+  const home = byLabels ? await findObject(own(client, { resource: NAMESPACES, name: asker.namespace })) : undefined;
   const labels = { namespace: home && (home.metadata.labels ?? {}), object };
   for (const { name } of grants.filter(({ spec }) => lets(spec, asker, asked, labels))) {
     const ref = { resource: SECRET_GRANTS, namespace: asked.namespace as string, name };
-    const grant = await find<SecretGrant & KubeObject>(client, ref);
+    const grant = await findObject<SecretGrant & KubeObject>(own(client, ref));
     if (grant !== undefined && !isGoing(grant) && lets(grant.spec, asker, asked, labels))
       return [grant, home].map((each) => `${each?.metadata.uid}/${each?.metadata.resourceVersion}`).join();
   }
@@ -136,15 +136,8 @@ export function withWithdrawn(
   return { ...plan, leftOut };
 }
 
-/** Throws Problem. */
-async function find<T extends KubeObject = KubeObject>(client: Client, ref: ObjectRef): Promise<T | undefined> {
-  try {
-    return await client.get<T>(CONTROLLER, ref);
-  } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") return undefined;
-    throw refusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "get");
-  }
-}
+/** As the controller itself. */
+const own = (client: Client, ref: ObjectRef): Access => ({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
 
 const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 

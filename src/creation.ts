@@ -3,10 +3,11 @@
  * whole goes out. It is made when all values are there, put right when it differs, and made again when it is gone. An
  * object that the binding did not make is never touched.
  */
-import { type Access, correctObject, findObject, makeObject, noNamespace } from "./apply/create.ts";
+import { correctObject, makeObject, noNamespace } from "./apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "./apply/manifest.ts";
 import { contended } from "./fight.ts";
 import { isStatus } from "./kube/api-error.ts";
+import { type Access, findObject } from "./kube/find.ts";
 import { CONTROLLER } from "./kube/identity.ts";
 import { attempt, verbsFor } from "./kube/refusal.ts";
 import {

@@ -3,8 +3,8 @@
  * What stands there under its name and was made by others is never written.
  */
 import { ApiError, isStatus } from "../kube/api-error.ts";
-import type { Client, JsonPatchOperation } from "../kube/client.ts";
-import type { Identity } from "../kube/identity.ts";
+import type { JsonPatchOperation } from "../kube/client.ts";
+import { type Access, findObject } from "../kube/find.ts";
 import { refusal } from "../kube/refusal.ts";
 import type { TargetStatus } from "../model/binding.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
@@ -17,27 +17,6 @@ import { immutableProblem } from "./immutable.ts";
 import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
 import { restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
-
-/** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
-export interface Access {
-  client: Client;
-  identity: Identity;
-  ref: ObjectRef;
-  verbs: readonly string[];
-}
-
-/** The object as it is, or at least as new as the version that was seen; undefined when there is none. Throws Problem. */
-export async function findObject(
-  { client, identity, ref, verbs }: Access,
-  seen?: string,
-): Promise<KubeObject | undefined> {
-  try {
-    return await client.get(identity, ref, seen);
-  } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") return undefined;
-    throw refusal(error, { identity, ref, verbs }, "get");
-  }
-}
 
 /** Makes the object by a request that touches none that is there; `stale` if one is. Throws Problem. */
 export async function makeObject(

@@ -1,6 +1,7 @@
 /** A decision comes in; one server-side apply or JSON Patch goes to the API server, and the version that it made comes out. */
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
+import { findObject } from "../kube/find.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
@@ -20,12 +21,9 @@ export async function readTarget(
   ref: ObjectRef,
   seen?: string,
 ): Promise<KubeObject> {
-  try {
-    return await client.get(identity, ref, seen);
-  } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") throw targetNotFound(ref);
-    throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "get");
-  }
+  const live = await findObject({ client, identity, ref, verbs: WRITE_VERBS }, seen);
+  if (live === undefined) throw targetNotFound(ref);
+  return live;
 }
 
 /**

@@ -1,15 +1,14 @@
 /** References to sources come in; what each holds now goes out, read once, as the binding's account. */
-import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
+import { findObject } from "../kube/find.ts";
 import type { Identity } from "../kube/identity.ts";
-import { READ_VERBS, refusal } from "../kube/refusal.ts";
-import { describeObject, type JsonObject, type ObjectMeta, type ObjectRef } from "../model/kube-object.ts";
+import { attempt, READ_VERBS } from "../kube/refusal.ts";
+import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../model/kube-object.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 
-interface DataObject {
-  metadata: ObjectMeta;
+interface DataObject extends KubeObject {
   data?: Record<string, string>;
   binaryData?: Record<string, string>;
 }
@@ -25,26 +24,19 @@ export async function readSource(
   seen: string | undefined,
 ): Promise<LiveSource | Problem> {
   const description = describeObject(ref.resource.kind, ref.namespace, ref.name);
-  try {
-    const read = await client.get<DataObject>(identity, ref, seen);
-    const version = `${read.metadata.uid}/${read.metadata.resourceVersion}`;
-    const { annotations = {}, labels = {} } = read.metadata;
-    const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
-    const base = { description, version, policy, ...texts };
-    if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
-    if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };
-    return { kind: "object", ...base, object: new SecretValue(read as unknown as JsonObject) };
-  } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") {
-      const problem = new MissingValue(
-        "SourceNotFound",
-        `there is no ${description}; the binding waits for it`,
-        policy,
-      );
-      return { kind: "absent", description, version: "none", policy, problem };
-    }
-    return refusal(error, { identity, ref, verbs: READ_VERBS }, "get");
+  const read = await attempt(findObject<DataObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
+  if (read instanceof Problem) return read;
+  if (read === undefined) {
+    const problem = new MissingValue("SourceNotFound", `there is no ${description}; the binding waits for it`, policy);
+    return { kind: "absent", description, version: "none", policy, problem };
   }
+  const version = `${read.metadata.uid}/${read.metadata.resourceVersion}`;
+  const { annotations = {}, labels = {} } = read.metadata;
+  const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
+  const base = { description, version, policy, ...texts };
+  if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
+  if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };
+  return { kind: "object", ...base, object: new SecretValue(read as unknown as JsonObject) };
 }
 
 /** The versions of a binding's spec and of its sources as they were read: what a stream has brought may be older. */
