@@ -6,7 +6,7 @@
 import type { Client } from "./kube/client.ts";
 import { type Access, findObject } from "./kube/find.ts";
 import { CONTROLLER } from "./kube/identity.ts";
-import { attempt, READ_VERBS, refusal } from "./kube/refusal.ts";
+import { attempt, READ_VERBS, streamRefusal } from "./kube/refusal.ts";
 import type { SecretBinding, TargetStatus } from "./model/binding.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { Plan } from "./model/plan.ts";
@@ -48,9 +48,7 @@ export function consentOf(
     dependencies.push(collection);
     const seen = streams.members(key, collection);
     if (seen.phase !== "failed") return seen.members;
-    const { identity, resource, namespace } = collection;
-    const ref = { resource, ...(namespace !== undefined && { namespace }) };
-    return asEvent(refusal(seen.error, { identity, ref, verbs: READ_VERBS }, "watch"));
+    return streamRefusal(seen.error, { identity: collection.identity, ref: collection, verbs: READ_VERBS }, "watch");
   };
   const standings = new Map<ObjectRef, readonly Grant[] | Problem>();
   for (const ref of sources) {
@@ -145,9 +143,6 @@ function refused(ref: ObjectRef, problem: MissingValue): LiveSource {
   const description = describeObject(ref.resource.kind, ref.namespace, ref.name);
   return { kind: "absent", description, version: problem.reason, policy: problem.policy, problem };
 }
-
-const asEvent = ({ reason, message, healing }: Problem): Problem =>
-  new Problem(reason, message, reason === "Forbidden" ? "event" : healing);
 
 const maySay =
   (asker: Asker, ref: ObjectRef) =>

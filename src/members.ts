@@ -3,7 +3,7 @@
  * go out, with what has to be watched to know. Where that can't be known, it is said so: nothing is released for it.
  */
 import type { Identity } from "./kube/identity.ts";
-import { READ_VERBS, refusal, WRITE_VERBS } from "./kube/refusal.ts";
+import { READ_VERBS, streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
 import { type Effort, isGlob } from "./model/glob.ts";
 import { whereOf } from "./model/installation.ts";
@@ -12,7 +12,6 @@ import { Problem } from "./model/problem.ts";
 import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
 import { type Choice, type Selection, selects } from "./resolve/selection.ts";
 import type { Collection, Dependency } from "./watch/interest.ts";
-import type { ReflectorState } from "./watch/reflector.ts";
 import type { Streams } from "./watch/streams.ts";
 
 /** One object of a target, or why it is not known which. */
@@ -207,7 +206,7 @@ function selected(
     found.dependencies.push(collection);
     const seen = streams.members(key, collection, effort);
     if (seen.phase === "failed") {
-      const problem = whyNot(seen, collection, WRITE_VERBS);
+      const problem = streamRefusal(seen.error, { identity, ref: collection, verbs: WRITE_VERBS }, "list");
       found.unknown.push({ target, problem, ...(namespace !== undefined && { namespace }) });
       return [];
     }
@@ -234,19 +233,12 @@ function namespacesOf(
   const collection: Collection = { identity, resource: NAMESPACES, namespace: undefined, ...choice };
   found.dependencies.push(collection);
   const seen = streams.members(key, collection, effort);
-  if (seen.phase === "failed") found.unknown.push({ target, problem: whyNot(seen, collection, READ_VERBS) });
-  return seen.phase === "failed" ? [] : seen.members.toSorted(byName).map(({ name }) => name);
-}
-
-/** The stream goes on asking, and calls when it may. */
-function whyNot(
-  { error }: Extract<ReflectorState, { phase: "failed" }>,
-  { identity, resource, namespace }: Collection,
-  verbs: readonly string[],
-): Problem {
-  const ref = { resource, ...(namespace !== undefined && { namespace }) };
-  const problem = refusal(error, { identity, ref, verbs }, "list");
-  return error.status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
+  if (seen.phase === "failed") {
+    const problem = streamRefusal(seen.error, { identity, ref: collection, verbs: READ_VERBS }, "list");
+    found.unknown.push({ target, problem });
+    return [];
+  }
+  return seen.members.toSorted(byName).map(({ name }) => name);
 }
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { type Consent, consentOf } from "./consent.ts";
 import { CONTROLLER, type Identity } from "./kube/identity.ts";
-import { accountNotFound, accountRefusal, READ_VERBS, refusal, verbsFor } from "./kube/refusal.ts";
+import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "./kube/refusal.ts";
 import { type Members, membersOf } from "./members.ts";
 import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import type { ObjectRef, Version } from "./model/kube-object.ts";
@@ -82,12 +82,9 @@ export function viewOf(
     if (look?.phase !== "failed") return undefined;
     const target = targetOf.get(ref);
     const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
-    const problem =
-      ref === serviceAccount
-        ? accountRefusal(look.error, identity, ref)
-        : refusal(look.error, { identity, ref, verbs }, "watch");
-    // The stream goes on asking, and calls when it may.
-    return look.error.status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
+    return ref === serviceAccount
+      ? accountRefusal(look.error, identity, ref)
+      : streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
   // As they are now: one who comes later calls again.
   const rivals = new Map([...targetOf.keys()].map((ref) => [ref, rivalsText(rivalsAt(ref))]));

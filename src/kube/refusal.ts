@@ -8,7 +8,7 @@ import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
 export interface Use {
   identity: Identity;
   /** Without a name, all objects of the kind there. */
-  ref: Omit<ObjectRef, "name"> & { name?: string };
+  ref: Pick<ObjectRef, "resource"> & { namespace?: string | undefined; name?: string };
   verbs: readonly string[];
 }
 
@@ -53,6 +53,16 @@ export function refusal(error: unknown, use: Use, verb: string): Problem {
     "Rejected",
     `the API server refused to ${verb} ${describe(ref)} (${error.status} ${error.reason}); its schema, CEL rules or an admission policy don't take what the binding gives`,
   );
+}
+
+/** Why a stream does not come. */
+export function streamRefusal(error: ApiError, use: Use, verb: "list" | "watch"): Problem {
+  return ofStream(error, refusal(error, use, verb));
+}
+
+/** A stream that may not be goes on asking, and calls when it may. */
+function ofStream({ status }: ApiError, problem: Problem): Problem {
+  return status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
 }
 
 /**
@@ -115,8 +125,8 @@ function mayNotImpersonate({ identity }: Pick<Use, "identity">): Problem {
 
 /** Why the controller can't see the account of a binding: it is of a name that nobody opened, or the manifests are missing. */
 export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectRef): Problem {
-  if (error.status === 403 && ref.name !== OPEN_ACCOUNT) return mayNotImpersonate({ identity });
-  return refusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
+  if (error.status === 403 && ref.name !== OPEN_ACCOUNT) return ofStream(error, mayNotImpersonate({ identity }));
+  return streamRefusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
 }
 
 /**

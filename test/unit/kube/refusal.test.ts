@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
-import { READ_VERBS, refusal, type Use, verbsFor, WRITE_VERBS } from "../../../src/kube/refusal.ts";
+import {
+  accountRefusal,
+  READ_VERBS,
+  refusal,
+  streamRefusal,
+  type Use,
+  verbsFor,
+  WRITE_VERBS,
+} from "../../../src/kube/refusal.ts";
 import type { Resource } from "../../../src/model/kube-object.ts";
 import { Problem } from "../../../src/model/problem.ts";
 
@@ -81,6 +89,22 @@ describe("a refusal", () => {
       () => refusal(bug, harbor, "patch"),
       (error) => error === bug,
     );
+  });
+});
+
+describe("a stream that is refused", () => {
+  it("calls by itself once a right is no longer missing, and heals like any request otherwise", () => {
+    const account = { resource: SECRETS, namespace: "registry", name: "deployer" };
+    const healings = [403, 503, 422].map((status) => [
+      streamRefusal(answer(status, "Error"), harbor, "list").healing,
+      accountRefusal(answer(status, "Error"), ACCOUNT, account).healing,
+      accountRefusal(answer(status, "Error"), ACCOUNT, { ...account, name: "inlay" }).healing,
+    ]);
+    assert.deepEqual(healings, [
+      ["event", "event", "event"],
+      ["soon", "soon", "soon"],
+      ["late", "late", "late"],
+    ]);
   });
 });
 
