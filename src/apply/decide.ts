@@ -4,7 +4,7 @@
  */
 import type { TargetStatus } from "../model/binding.ts";
 import type { FieldPath } from "../model/field-path.ts";
-import { sameJson } from "../model/json.ts";
+import { isObject, sameJson } from "../model/json.ts";
 import type { JsonValue, KubeObject } from "../model/kube-object.ts";
 import type { Plan, PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
@@ -138,8 +138,7 @@ export function locateField({ path, value, append = false }: PlannedField, shape
   const list = path.upTo(path.segments.length - 1);
   const told = place.within ? shape.elementOf(list, conditions) : (place.keys.at(-1) ?? {});
   const element = value.map((given) => {
-    const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
-    if (isObject && Object.entries(told).every(([key, own]) => sameJson(given[key] ?? own, own)))
+    if (isObject(given) && Object.entries(told).every(([key, own]) => sameJson(given[key] ?? own, own)))
       return { ...told, ...given };
     throw new Problem("InvalidValue", `${path}: the value is no object that these conditions hold for`);
   });

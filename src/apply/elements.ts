@@ -3,7 +3,7 @@
  * index that is made once for an object: to compare each with each takes minutes where there are thousands.
  */
 import { type Condition, inOrder } from "../model/field-path.ts";
-import { parseJson, stringifyJson } from "../model/json.ts";
+import { isObject, parseJson, stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue } from "../model/kube-object.ts";
 
 /** What a name tells of an element: itself, for one of a set, or its keys. */
@@ -23,9 +23,6 @@ export function textOf(value: JsonValue | undefined): string {
 const fieldsText = (object: JsonObject, keys: readonly string[]) => keys.map((key) => textOf(object[key])).join();
 const conditionsText = (conditions: readonly Condition[]) =>
   stringifyJson(conditions.map(({ key, value }) => [key, value]));
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The names of elements in one node of fieldsV1, or in several. */
 class Names {

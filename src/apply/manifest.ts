@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../model/binding.ts";
 import { FieldPath, isNameable, type Segment } from "../model/field-path.ts";
-import { stringifyJson } from "../model/json.ts";
+import { isObject, stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
-import { CREATED_BY, isObject } from "../model/manifest.ts";
+import { CREATED_BY } from "../model/manifest.ts";
 import type { PlannedField } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";

@@ -3,6 +3,7 @@
  * it. It is what server-side apply makes of them, for a write that is none. Pure.
  */
 import { type FieldPath, isNameable } from "../model/field-path.ts";
+import { isObject } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import { namesIn, textOf } from "./elements.ts";
@@ -116,9 +117,6 @@ class Merge {
 }
 
 const isOursAlone = ({ own, others }: Holders) => own.length > 0 && others.length === 0;
-
-const isObject = (value: JsonValue | undefined): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const own = (object: JsonObject | undefined, name: string): JsonValue | undefined =>
   object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;

@@ -5,7 +5,7 @@
  * lists by their keys, and into no other list.
  */
 import { type FieldPath, type Segment, sameSegment } from "../model/field-path.ts";
-import { parseJson, sameJson } from "../model/json.ts";
+import { isObject, parseJson, sameJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
 import { conditionsIn, namesAmong, namesIn, placeOfName } from "./elements.ts";
 
@@ -46,7 +46,7 @@ function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
       return own.length === 0 ? [] : [partOf(element, below(own))];
     });
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value) || !isOf(/^f:/)) return value;
+  if (!isObject(value) || !isOf(/^f:/)) return value;
   const own = names.filter((name) => Object.hasOwn(value, name.slice(2)));
   return Object.fromEntries(
     own.map((name) => [name.slice(2), partOf(value[name.slice(2)] as JsonValue, below([name]))]),

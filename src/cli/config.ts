@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
 import { FieldPath } from "../model/field-path.ts";
 import { type Acknowledgement, Installation, type WriteRule } from "../model/installation.ts";
+import { isObject } from "../model/json.ts";
 import { Problem } from "../model/problem.ts";
 import { offer } from "../transform/offer.ts";
 
@@ -97,8 +98,7 @@ function pathOf(text: string, at: string): FieldPath {
 
 function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
   const where = at === "" ? "the configuration" : at;
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new Error(`${where}: must be an object`);
+  if (!isObject(value)) throw new Error(`${where}: must be an object`);
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return value as Fields;
   throw new Error(`${at === "" ? "" : `${at}.`}${unknown}: there is no such field; ${offer(where, unknown, known)}`);

@@ -4,8 +4,8 @@
  */
 import type { FieldPath } from "./field-path.ts";
 import { nameMatcher } from "./glob.ts";
+import { isObject } from "./json.ts";
 import type { JsonObject, JsonValue, Resource } from "./kube-object.ts";
-import { isObject } from "./manifest.ts";
 import { mayOverlap } from "./path-overlap.ts";
 import { Problem } from "./problem.ts";
 

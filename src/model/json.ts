@@ -2,7 +2,7 @@
  * JSON text comes in, values go out, and back, with every integer exact: one that a double can't hold is a bigint, all
  * others are numbers.
  */
-import type { JsonValue } from "./kube-object.ts";
+import type { JsonObject, JsonValue } from "./kube-object.ts";
 
 /** An integer of 16 digits or more where a value may stand, or in a string that looks like it: parsed with more care. */
 const LONG_INTEGER = /(?:^|[[:,\s])-?\d{16}/;
@@ -34,6 +34,10 @@ export function sameJson(a: unknown, b: unknown): boolean {
     keys.length === Object.keys(right).length &&
     keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]))
   );
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The one form of an integer: a number where that is exact. */

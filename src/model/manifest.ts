@@ -1,5 +1,6 @@
 /** The manifest of an object that a binding makes comes in; a Problem goes out if it says what is not its own to say. */
 import { FieldPath } from "./field-path.ts";
+import { isObject } from "./json.ts";
 import type { JsonObject } from "./kube-object.ts";
 import { Problem } from "./problem.ts";
 import { assertReadablePath } from "./writable.ts";
@@ -32,8 +33,4 @@ export function assertManifest(group: string, kind: string, manifest: JsonObject
       throw new Problem("InvalidBinding", `${CREATED_BY} is Inlay's own to write; take it out of the manifest`);
     }
   }
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { namesAmong, namesIn, placeOfName } from "../../../src/apply/elements.ts";
-import { sameJson } from "../../../src/model/json.ts";
+import { isObject, sameJson } from "../../../src/model/json.ts";
 import type { JsonObject, JsonValue } from "../../../src/model/kube-object.ts";
 
 /** Names as the API server writes them, and elements, of so few values that many fit. */
@@ -27,7 +27,7 @@ const element = fc.oneof(
 /** What a name means, by its definition. A key that an element does not have may be as told by `defaults`. */
 function means(name: string, each: JsonValue, defaults = false): boolean {
   if (name.startsWith("v:")) return sameJson(JSON.parse(name.slice(2)), each);
-  if (!name.startsWith("k:") || typeof each !== "object" || each === null || Array.isArray(each)) return false;
+  if (!name.startsWith("k:") || !isObject(each)) return false;
   return Object.entries(JSON.parse(name.slice(2)) as JsonObject).every(([key, value]) =>
     Object.hasOwn(each, key) ? sameJson(each[key], value) : defaults,
   );

@@ -7,6 +7,7 @@ import { planRelease, type Release, release } from "../../../src/apply/release.t
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
+import { isObject } from "../../../src/model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
 import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 
@@ -245,9 +246,6 @@ describe("any release", () => {
     maxKeys: 4,
     noNullPrototype: true,
   }) as fc.Arbitrary<JsonObject>;
-
-  const isObject = (some: unknown): some is JsonObject =>
-    typeof some === "object" && some !== null && !Array.isArray(some);
 
   /** Every path of an object: through objects, to what is none or is empty. */
   function nodes(object: JsonObject, above: FieldPath): { path: FieldPath; value: JsonValue }[] {
