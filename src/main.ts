@@ -8,6 +8,7 @@ import { loadCredentials } from "./kube/credentials.ts";
 import { Discovery } from "./kube/discovery.ts";
 import { Schemas } from "./kube/schemas.ts";
 import { Transport } from "./kube/transport.ts";
+import { namespaceIn } from "./model/binding.ts";
 import type { Installation } from "./model/installation.ts";
 import { resourceName } from "./model/kube-object.ts";
 import type { Parts } from "./parts.ts";
@@ -79,7 +80,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const queue = new WorkQueue({
     concurrency: options.concurrency,
     backoffMs: BACKOFF_MS,
-    groupOf: (key) => key.slice(0, key.indexOf("/")),
+    groupOf: namespaceIn,
     work: (key) =>
       propagation.during(
         key,

@@ -7,7 +7,7 @@ import { READ_VERBS, streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
 import { type Effort, isGlob } from "./model/glob.ts";
 import { whereOf } from "./model/installation.ts";
-import { idOf, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
+import { idOf, isSameKind, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
 import { type Choice, type Selection, selects } from "./resolve/selection.ts";
@@ -125,9 +125,7 @@ function namedBy({ apiVersion, kind, namespace, name = "" }: Target, { serviceAc
 
 /** Whether an object of a target may be that of another one, of which it is not known which objects it is. */
 function isBefore({ target, namespace }: Unknown, other: Target, ref: ObjectRef): boolean {
-  if (target === other || target.kind !== other.kind) return false;
-  const isOfGroup = parseApiVersion(target.apiVersion).group === parseApiVersion(other.apiVersion).group;
-  return isOfGroup && (namespace === undefined || namespace === ref.namespace);
+  return target !== other && isSameKind(target, other) && (namespace === undefined || namespace === ref.namespace);
 }
 
 function tooMany(position: number, count: number): Problem {

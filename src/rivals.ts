@@ -7,6 +7,7 @@ import { serviceAccountIdentity } from "./kube/identity.ts";
 import { attempt, mayNot, refusal, verbsFor } from "./kube/refusal.ts";
 import {
   bindingKey,
+  namespaceIn,
   onConflictOf,
   onReleaseOf,
   type SecretBinding,
@@ -27,7 +28,7 @@ import type { Claim } from "./watch/claims.ts";
  * upon, since it stands in a closed namespace, has what it holds and no more.
  */
 export function olderClaims({ bindings, installation }: Parts, binding: SecretBinding, ref: ObjectRef): Claim[] {
-  const isClosed = (key: string) => installation.closedNamespace(key.slice(0, key.indexOf("/"))) !== undefined;
+  const isClosed = (key: string) => installation.closedNamespace(namespaceIn(key)) !== undefined;
   const claims = bindings.claimsOn(ref).filter((claim) => claim.held || !isClosed(claim.key));
   const key = bindingKey(binding);
   const made = claims.some((claim) => claim.key === key && claim.made);
@@ -97,7 +98,7 @@ async function lostTo(
 
 /** One that only names an object, and has no rights there, keeps nobody from it. */
 async function mayWrite({ client }: Parts, { key, account }: Claim, ref: ObjectRef): Promise<boolean> {
-  const identity = serviceAccountIdentity(key.slice(0, key.indexOf("/")), account);
+  const identity = serviceAccountIdentity(namespaceIn(key), account);
   try {
     return await client.may(identity, "patch", ref.resource, ref.namespace, ref.name);
   } catch (error) {

@@ -2,7 +2,7 @@
 
 import type { Member, Members, Unknown } from "./members.ts";
 import { recordId, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
-import { idOf, parseApiVersion } from "./model/kube-object.ts";
+import { idOf, isSameKind } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import { newRecord } from "./resolve/references.ts";
@@ -57,15 +57,11 @@ const holds = ({ uid, created, paths, acquiring }: TargetStatus): boolean =>
 /** Whether a record is of what a target names, as far as can be told without the cluster: of no namespace, of either scope. */
 function isNamedBy(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
   const where = [undefined, target.namespace ?? metadata.namespace];
-  return isOfKind(target, record) && record.name === target.name && where.includes(record.namespace);
-}
-
-function isOfKind(target: Target, { apiVersion, kind }: TargetStatus): boolean {
-  return kind === target.kind && parseApiVersion(apiVersion).group === parseApiVersion(target.apiVersion).group;
+  return isSameKind(target, record) && record.name === target.name && where.includes(record.namespace);
 }
 
 /** Whether a target of which it is not known which objects it is may mean that of a record. */
 function isMeant({ target, namespace, name }: Unknown, record: TargetStatus): boolean {
   const isThere = namespace === undefined || namespace === record.namespace;
-  return isOfKind(target, record) && isThere && (name === undefined || name === record.name);
+  return isSameKind(target, record) && isThere && (name === undefined || name === record.name);
 }

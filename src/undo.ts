@@ -18,7 +18,7 @@ import {
 } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
-import { describeObject, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
+import { describeObject, isSameKind, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import { isWritableKind, isWritablePath } from "./model/writable.ts";
@@ -94,7 +94,7 @@ export async function releaseDeleted(
 
 /** The spec goes before the record: it may have been changed and not been acted upon since. */
 export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Retain" | "Remove" {
-  const ofKind = binding.spec.targets.filter(({ apiVersion, kind }) => isKindOf(record, apiVersion, kind));
+  const ofKind = binding.spec.targets.filter((target) => isSameKind(target, record));
   const named = ofKind.find(
     (each) => !selects(each) && recordId(inNamespace(each, record, binding)) === recordId(record),
   );
@@ -102,10 +102,6 @@ export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Re
   const modes = new Set(candidates.map((each) => onReleaseOf(binding, each, record.created === true)));
   const [mode] = modes;
   return mode !== undefined && modes.size === 1 ? mode : (record.onRelease ?? "Retain");
-}
-
-function isKindOf(record: TargetStatus, apiVersion: string, kind: string): boolean {
-  return record.kind === kind && parseApiVersion(record.apiVersion).group === parseApiVersion(apiVersion).group;
 }
 
 /** A deleted account is not acted as, although the API server would let us. */

@@ -40,6 +40,8 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
 }
 
+export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
+
 /** Of the object that a record speaks of; the version of its kind may have changed since. */
 export function recordId({ apiVersion, kind, namespace, name }: Omit<TargetStatus, "reason">): string {
   return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);

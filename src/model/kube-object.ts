@@ -76,6 +76,10 @@ export function parseApiVersion(apiVersion: string): { group: string; version: s
   return { group: slash < 0 ? "" : apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
+/** Whether two are of one kind, by whatever version. */
+export const isSameKind = (a: Pick<KubeObject, "apiVersion" | "kind">, b: Pick<KubeObject, "apiVersion" | "kind">) =>
+  a.kind === b.kind && parseApiVersion(a.apiVersion).group === parseApiVersion(b.apiVersion).group;
+
 /** `HarborCluster registry/harbor`, for messages. */
 export function describeObject(kind: string, namespace: string | undefined, name: string): string {
   return namespace === undefined || namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;

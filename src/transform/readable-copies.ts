@@ -2,7 +2,7 @@
  * The fields of a target and the binding's Secrets come in; out goes in which of the fields more people can read a value of a
  * Secret than in the Secret, and what to do about it. Pure.
  */
-import { bindingKey, type SecretBinding, secretsOf } from "../model/binding.ts";
+import { type SecretBinding, secretsOf } from "../model/binding.ts";
 import type { ObjectRef } from "../model/kube-object.ts";
 import type { ReadableCopies } from "../model/plan.ts";
 import { Problem } from "../model/problem.ts";
@@ -42,7 +42,7 @@ export function readableCopies(
 
 /** Why nothing is written, where an installation wants it said first. */
 export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies): Problem {
-  const [namespace, name] = bindingKey(binding).split("/");
+  const { namespace, name } = binding.metadata;
   const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
   return new Problem("NotAcknowledged", `${note}. The installation lets nothing be written before: ${patch}`);
 }
