@@ -3,7 +3,7 @@
  * once. What changed goes before what is only looked at again, keys that failed leave places to the others, and so do
  * those of one group. A key that is added while it is being worked on runs once more after.
  */
-import { Lane } from "./lane.ts";
+import { ByTurns } from "../model/by-turns.ts";
 
 /**
  * What the worker says of a key: nothing more to do, or try again: with growing pauses, or at a set time. Of those that are
@@ -53,6 +53,7 @@ export interface WorkQueueOptions {
 const AMONG_MS = 50;
 
 interface Waiting {
+  key: string;
   lane: LaneName;
   since: number;
 }
@@ -65,7 +66,11 @@ interface Running {
 
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
-  readonly #lanes: Readonly<Record<LaneName, Lane>>;
+  readonly #lanes: Readonly<Record<LaneName, ByTurns<Waiting>>> = {
+    change: new ByTurns(),
+    resync: new ByTurns(),
+    retry: new ByTurns(),
+  };
   readonly #waiting = new Map<string, Waiting>();
   readonly #running = new Map<string, Running>();
   /** Keys that were added while they ran. */
@@ -81,8 +86,6 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
-    const { groupOf = () => "" } = options;
-    this.#lanes = { change: new Lane(groupOf), resync: new Lane(groupOf), retry: new Lane(groupOf) };
     this.#mostRetries = Math.max(1, options.concurrency - Math.ceil(options.concurrency / 4));
   }
 
@@ -125,27 +128,33 @@ export class WorkQueue {
     const known = this.#waiting.get(key);
     if (known === undefined) this.#options.hooks?.added();
     else if (known.lane === lane || lane !== "change") return;
-    else this.#lanes[known.lane].delete(key);
-    this.#lanes[lane].add(key);
-    this.#waiting.set(key, { lane, since: known?.since ?? performance.now() });
+    else this.#lanes[known.lane].delete(this.#groupOf(key), key);
+    const waiting: Waiting = { key, lane, since: known?.since ?? performance.now() };
+    this.#lanes[lane].set(this.#groupOf(key), key, waiting);
+    this.#waiting.set(key, waiting);
   }
 
   #pump(): void {
     while (this.#running.size < this.#options.concurrency) {
-      const key = this.#next();
-      if (key === undefined) return;
-      this.#start(key);
+      const waiting = this.#next();
+      if (waiting === undefined) return;
+      this.#start(waiting);
     }
   }
 
-  #next(): string | undefined {
+  /** Takes it out of its lane. */
+  #next(): Waiting | undefined {
     const retries = [...this.#running.values()].filter(({ lane }) => lane === "retry").length;
     for (const lane of TURNS[this.#starts % TURNS.length] ?? LANES) {
       if (lane === "retry" && retries >= this.#mostRetries) continue;
-      const first = this.#lanes[lane].first((group) => this.#mayBegin(group));
-      if (first !== undefined) return first;
+      const next = this.#lanes[lane].next((group) => this.#mayBegin(group));
+      if (next !== undefined) return next;
     }
     return undefined;
+  }
+
+  #groupOf(key: string): string {
+    return this.#options.groupOf?.(key) ?? "";
   }
 
   /** A group leaves a quarter of the places that it finds to the others: some are always left for one that comes. */
@@ -156,9 +165,7 @@ export class WorkQueue {
     return own < 3 * (concurrency - this.#running.size);
   }
 
-  #start(key: string): void {
-    const { lane, since } = this.#waiting.get(key) as Waiting;
-    this.#lanes[lane].take(key);
+  #start({ key, lane, since }: Waiting): void {
     this.#waiting.delete(key);
     this.#starts++;
     this.#options.hooks?.started(secondsSince(since));

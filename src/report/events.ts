@@ -6,8 +6,8 @@ import { randomBytes } from "node:crypto";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { SecretBinding } from "../model/binding.ts";
+import { ByTurns } from "../model/by-turns.ts";
 import type { Resource } from "../model/kube-object.ts";
-import { Backlog } from "./backlog.ts";
 
 const EVENTS: Resource = {
   group: "events.k8s.io",
@@ -39,10 +39,10 @@ export interface Happening {
 export class EventRecorder {
   readonly #client: Client;
   readonly #instance: string;
-  /** What waits to be written. Nobody looks for a warning behind a thousand successes. */
+  /** What waits to be written, by bindings. Nobody looks for a warning behind a thousand successes. */
   readonly #backlog = {
-    Warning: new Backlog<() => Promise<void>>(LONGEST_BACKLOG),
-    Normal: new Backlog<() => Promise<void>>(LONGEST_BACKLOG),
+    Warning: new ByTurns<() => Promise<void>>(LONGEST_BACKLOG),
+    Normal: new ByTurns<() => Promise<void>>(LONGEST_BACKLOG),
   };
   readonly #underWay = new Set<Promise<void>>();
   /** How many may be written now. */
@@ -58,7 +58,7 @@ export class EventRecorder {
   /** What waits to be told already is not told twice. */
   record(binding: SecretBinding, happening: Happening): void {
     const key = [happening.reason, happening.note].join();
-    this.#backlog[happening.type].add(binding.metadata.uid, key, () => this.#write(binding, happening));
+    this.#backlog[happening.type].set(binding.metadata.uid, key, () => this.#write(binding, happening));
     this.#pump();
   }
 
