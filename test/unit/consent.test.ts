@@ -9,6 +9,7 @@ import type { ObjectRef } from "../../src/model/kube-object.ts";
 import { MissingValue, Problem } from "../../src/model/problem.ts";
 import type { Collection } from "../../src/watch/interest.ts";
 import type { Streams } from "../../src/watch/streams.ts";
+import { SECRETS } from "./resources.ts";
 import { secret } from "./transform/sources.ts";
 
 const policy = { onMissing: "Wait" as const, optional: false };
@@ -16,11 +17,7 @@ const binding = {
   metadata: { name: "b", namespace: "registry" },
   spec: { serviceAccountName: "inlay" },
 } as SecretBinding;
-const bucket: ObjectRef = {
-  resource: { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true, hasStatus: false },
-  namespace: "storage",
-  name: "bucket",
-};
+const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
 const spec = { from: [{ namespace: "registry" }], to: [{ kind: "Secret", name: "bucket" }] };
 const byLabels = { ...spec, from: [{ namespaceSelector: { matchLabels: { env: "prod" } } }] };
 const version = (said?: object) => ({ uid: "u", resourceVersion: "1", generation: undefined, spec: said });

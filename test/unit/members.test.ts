@@ -10,25 +10,18 @@ import type { References } from "../../src/resolve/references.ts";
 import type { Selection } from "../../src/resolve/selection.ts";
 import type { Collection } from "../../src/watch/interest.ts";
 import type { Streams } from "../../src/watch/streams.ts";
+import { CONFIGMAPS } from "./resources.ts";
 
-const resource = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  plural: "configmaps",
-  namespaced: true,
-  hasStatus: false,
-};
 const version = { uid: "u", resourceVersion: "1", generation: undefined };
 const named = (name: string) => ({
   target: { apiVersion: "v1", kind: "ConfigMap", name, fields: [] } as unknown as Target,
-  at: { resource, namespace: "team", name } as ObjectRef | Selection,
+  at: { resource: CONFIGMAPS, namespace: "team", name } as ObjectRef | Selection,
 });
 const refused = new Problem("ForbiddenNamespace", "closed");
 const refusedIn = (where: unknown) => (String(where).startsWith("closed") ? refused : undefined);
 const selected = (labels: string, namespaces: readonly string[] = ["team"]) => ({
   target: { apiVersion: "v1", kind: "ConfigMap", selector: {}, fields: [] } as unknown as Target,
-  at: { resource, objects: { names: undefined, labels }, namespaces, refusedIn } as ObjectRef | Selection,
+  at: { resource: CONFIGMAPS, objects: { names: undefined, labels }, namespaces, refusedIn } as ObjectRef | Selection,
 });
 
 /** Takes more effort than there is. */
@@ -85,7 +78,7 @@ describe("the objects of targets", () => {
     });
     assert.deepEqual(
       members.map(({ ref }) => ref),
-      [{ resource, namespace: "team", name: "x" }],
+      [{ resource: CONFIGMAPS, namespace: "team", name: "x" }],
     );
     assert.deepEqual([closed.map(({ namespace }) => namespace), unknown, dependencies.length], [["closed-0"], [], 1]);
     assert.deepEqual(notes, ["spec.targets[0] leaves out closed-0, where the installation lets it write nothing"]);
@@ -94,7 +87,7 @@ describe("the objects of targets", () => {
   });
 
   it("are not the Namespaces that it closes", () => {
-    const namespaces = { ...resource, kind: "Namespace", plural: "namespaces", namespaced: false };
+    const namespaces = { ...CONFIGMAPS, kind: "Namespace", plural: "namespaces", namespaced: false };
     const target = { apiVersion: "v1", kind: "Namespace", selector: {}, fields: [] } as unknown as Target;
     const at = { resource: namespaces, objects: { names: undefined, labels: "a" }, namespaces: [undefined], refusedIn };
     const { members, closed } = found([{ target, at }], { a: ["closed-0", "team"] });

@@ -6,18 +6,11 @@ import { Problem } from "../../src/model/problem.ts";
 import { Settled } from "../../src/settled.ts";
 import type { Named } from "../../src/target.ts";
 import type { View } from "../../src/view.ts";
+import { CONFIGMAPS } from "./resources.ts";
 
-const resource = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  plural: "configmaps",
-  namespaced: true,
-  hasStatus: false,
-};
 const each: Named = {
   target: { fields: [] } as unknown as Target,
-  ref: { resource, namespace: "team", name: "a" },
+  ref: { resource: CONFIGMAPS, namespace: "team", name: "a" },
   record: { apiVersion: "v1", kind: "ConfigMap", namespace: "team", name: "a", reason: "Synced" },
 };
 const version = (uid: string, resourceVersion: string): Version => ({ uid, resourceVersion, generation: undefined });

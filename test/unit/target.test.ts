@@ -11,19 +11,8 @@ import { SecretValue } from "../../src/model/secret-value.ts";
 import type { Run } from "../../src/parts.ts";
 import { syncTarget } from "../../src/target.ts";
 import { entry, liveObject, OURS, shape } from "./apply/managed.ts";
+import { HARBOR } from "./resources.ts";
 
-const ref: ObjectRef = {
-  resource: {
-    group: "goharbor.io",
-    version: "v1beta1",
-    kind: "HarborCluster",
-    plural: "harborclusters",
-    namespaced: true,
-    hasStatus: true,
-  },
-  namespace: "registry",
-  name: "harbor",
-};
 const PATH = "spec.a.b";
 const record = (more: Partial<TargetStatus> = {}): TargetStatus => ({
   apiVersion: "goharbor.io/v1beta1",
@@ -74,7 +63,7 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
   const desired = { plan: { fields, leftOut: [] }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
   const mine = record(ours);
   const decision = decide(desired, before, mine);
-  const outcome = await syncTarget(run, { record: mine, ref, live: before, desired, decision });
+  const outcome = await syncTarget(run, { record: mine, ref: HARBOR, live: before, desired, decision });
   return { outcome, writes, told };
 }
 
@@ -135,9 +124,9 @@ describe("a target whose write was cut off before status said so", () => {
     const noted = record({ acquiring: [list, optional] });
     const decision = decide(desired, live, noted);
     const run = { parts: { contention: new Contention() }, binding, inputs: "1", sourceUids: [] } as unknown as Run;
-    const first = await syncTarget(run, { record: noted, ref, live, desired, decision });
+    const first = await syncTarget(run, { record: noted, ref: HARBOR, live, desired, decision });
     assert.deepEqual(first.record, record({ paths: [list], acquiring: [optional] }));
-    const again = await syncTarget(run, { record: first.record, ref, live, desired, decision });
+    const again = await syncTarget(run, { record: first.record, ref: HARBOR, live, desired, decision });
     assert.deepEqual(again.record, first.record);
   });
 });

@@ -1,18 +1,11 @@
 /** Which record of status a target goes on from, also when it can't be told which object it is. */
 import assert from "node:assert/strict";
 import type { SecretBinding, Target, TargetStatus } from "../../src/model/binding.ts";
-import type { ObjectRef, Resource } from "../../src/model/kube-object.ts";
+import type { ObjectRef } from "../../src/model/kube-object.ts";
 import { Problem } from "../../src/model/problem.ts";
 import { targetsOf } from "../../src/targets.ts";
+import { HARBOR } from "./resources.ts";
 
-const resource: Resource = {
-  group: "goharbor.io",
-  version: "v1beta1",
-  kind: "HarborCluster",
-  plural: "harborclusters",
-  namespaced: true,
-  hasStatus: true,
-};
 const target = (more: object = {}) =>
   ({
     apiVersion: "goharbor.io/v1beta1",
@@ -30,7 +23,6 @@ const record = (more: object = {}): TargetStatus => ({
   ...more,
 });
 const held = record({ uid: "u", paths: ["spec.key"], onRelease: "Remove" });
-const ref: ObjectRef = { resource, namespace: "registry", name: "harbor" };
 const mistake = new Problem("InvalidPath", "it can't be read");
 
 function of(targets: TargetStatus[], members: { target: Target; ref: ObjectRef | Problem }[]) {
@@ -48,7 +40,7 @@ function of(targets: TargetStatus[], members: { target: Target; ref: ObjectRef |
 
 describe("a target's record", () => {
   it("is that of its object", () => {
-    const { named, recorded } = of([record({ name: "other" }), held], [{ target: target(), ref }]);
+    const { named, recorded } = of([record({ name: "other" }), held], [{ target: target(), ref: HARBOR }]);
     assert.deepEqual(named[0]?.record, held);
     assert.deepEqual([...recorded], [held]);
   });
@@ -71,7 +63,7 @@ describe("a target's record", () => {
 
   it("stays with the first of two that name one object, in whatever order status has them", () => {
     const members = [
-      { target: target(), ref },
+      { target: target(), ref: HARBOR },
       { target: target({ namespace: "registry" }), ref: mistake },
     ];
     const twin = record({ reason: "InvalidBinding" });

@@ -8,7 +8,8 @@ import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import { isObject } from "../../../src/model/json.ts";
-import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../../../src/model/kube-object.ts";
+import { HARBOR } from "../resources.ts";
 import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 
 const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
@@ -334,18 +335,6 @@ describe("any release", () => {
 });
 
 describe("the API server", () => {
-  const ref: ObjectRef = {
-    resource: {
-      group: "goharbor.io",
-      version: "v1beta1",
-      kind: "HarborCluster",
-      plural: "harborclusters",
-      namespaced: true,
-      hasStatus: true,
-    },
-    namespace: "registry",
-    name: "harbor",
-  };
   const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
   const nothing = { removed: [], retained: [], blocked: [], shifted: [] };
 
@@ -368,11 +357,11 @@ describe("the API server", () => {
 
   it("is asked for nothing when the object was made anew, or is gone", async () => {
     const { client, patches } = clientWith([]);
-    assert.deepEqual(await release(client, "", ref, asked(["spec.a"], { uid: "uid-0" })), nothing);
+    assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"], { uid: "uid-0" })), nothing);
     const gone = clientWith([], () => {
       throw answer(404, "NotFound");
     });
-    assert.deepEqual(await release(gone.client, "", ref, asked(["spec.a"])), nothing);
+    assert.deepEqual(await release(gone.client, "", HARBOR, asked(["spec.a"])), nothing);
     assert.deepEqual([...patches, ...gone.patches], []);
   });
 
@@ -382,7 +371,7 @@ describe("the API server", () => {
       ...live,
       metadata: { ...live.metadata, resourceVersion: versions.shift() ?? "9" },
     }));
-    assert.deepEqual(await release(client, "", ref, asked(["spec.a"])), { ...nothing, removed: ["spec.a"] });
+    assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"])), { ...nothing, removed: ["spec.a"] });
     assert.deepEqual(
       patches.map(([test]) => test?.value),
       ["7", "8"],
@@ -391,13 +380,13 @@ describe("the API server", () => {
 
   it("says so again and again: it is left for later", async () => {
     const { client, patches } = clientWith([answer(409, "Conflict")]);
-    await assert.rejects(release(client, "", ref, asked(["spec.a"])), { reason: "Unavailable" });
+    await assert.rejects(release(client, "", HARBOR, asked(["spec.a"])), { reason: "Unavailable" });
     assert.equal(patches.length, 5);
   });
 
   it("says that the object is not valid without the value: it stays, and is reported", async () => {
     const { client, patches } = clientWith([answer(422, "Invalid"), undefined]);
-    assert.deepEqual(await release(client, "", ref, asked(["spec.a"])), {
+    assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"])), {
       ...nothing,
       blocked: ["spec.a"],
       shifted: [],
@@ -408,14 +397,14 @@ describe("the API server", () => {
   it("takes no change of the object at all, as by an admission policy: that is a problem, and no endless loop", async () => {
     for (const mode of ["Remove", "Retain"] as const) {
       const { client, patches } = clientWith([answer(422, "Invalid")]);
-      await assert.rejects(release(client, "", ref, asked(["spec.a"], { mode })), { reason: "Rejected" });
+      await assert.rejects(release(client, "", HARBOR, asked(["spec.a"], { mode })), { reason: "Rejected" });
       assert.equal(patches.length, mode === "Remove" ? 2 : 1);
     }
   });
 
   it("refuses the account: the problem says what it may not", async () => {
     const { client } = clientWith([answer(403, "Forbidden")]);
-    await assert.rejects(release(client, "system:serviceaccount:registry:inlay", ref, asked(["spec.a"])), {
+    await assert.rejects(release(client, "system:serviceaccount:registry:inlay", HARBOR, asked(["spec.a"])), {
       reason: "Forbidden",
     });
   });

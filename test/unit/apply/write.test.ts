@@ -8,6 +8,7 @@ import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
 import type { Problem } from "../../../src/model/problem.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
+import { CONFIGMAPS } from "../resources.ts";
 import { shape } from "./managed.ts";
 
 const live = {
@@ -15,11 +16,7 @@ const live = {
   kind: "ConfigMap",
   metadata: { name: "a", uid: "1", resourceVersion: "1" },
 } as KubeObject;
-const ref: ObjectRef = {
-  resource: { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true, hasStatus: false },
-  namespace: "registry",
-  name: "a",
-};
+const ref = { resource: CONFIGMAPS, namespace: "registry", name: "a" };
 
 /** What was sent, or that the object changed meanwhile. */
 async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise<JsonObject | "stale"> {

@@ -4,18 +4,7 @@ import fc from "fast-check";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { Client, pathOf } from "../../../src/kube/client.ts";
 import type { Request, Transport } from "../../../src/kube/transport.ts";
-import type { Resource } from "../../../src/model/kube-object.ts";
-
-const HARBORS: Resource = {
-  group: "goharbor.io",
-  version: "v1beta1",
-  kind: "HarborCluster",
-  plural: "harborclusters",
-  namespaced: true,
-  hasStatus: true,
-};
-const NODES: Resource = { ...HARBORS, group: "", version: "v1", kind: "Node", plural: "nodes", namespaced: false };
-const ref = { resource: HARBORS, namespace: "registry", name: "harbor" };
+import { HARBOR, HARBORS, NODES } from "../resources.ts";
 
 describe("a path", () => {
   it("leads to a collection, an object, or a part of one", () => {
@@ -76,9 +65,9 @@ describe("the client", () => {
 
   it("reads an object as it is, or as new as it was seen at least", async () => {
     const { client, last } = recording();
-    await client.get("me", ref);
+    await client.get("me", HARBOR);
     assert.deepEqual(last(), { method: "GET", path, query: {}, identity: "me", body: null });
-    await client.get("me", ref, "42");
+    await client.get("me", HARBOR, "42");
     assert.deepEqual(last().query, { resourceVersion: "42" });
   });
 
@@ -90,7 +79,7 @@ describe("the client", () => {
         if (asks.includes("?")) throw new ApiError("GET /x", status, "Timeout");
         return { metadata: { name: "harbor" } } as T;
       };
-      const read = new Client({ request } as Transport).get("me", ref, "42");
+      const read = new Client({ request } as Transport).get("me", HARBOR, "42");
       if (status === 404) await assert.rejects(read, { status });
       else assert.equal((await read).metadata.name, "harbor");
       assert.deepEqual(asked, [`${path}?resourceVersion=42`, path].slice(0, status === 404 ? 1 : 2));
@@ -100,7 +89,7 @@ describe("the client", () => {
   it("applies the leaves under the object's name and uid, so that nothing is created, and asks for metadata alone", async () => {
     const { client, last } = recording();
     const leaves = { spec: { a: 1 }, metadata: { annotations: { x: "y" }, name: "other", uid: "other" } };
-    await client.apply("me", ref, "uid-1", leaves, { fieldManager: "inlay/a/b", force: false });
+    await client.apply("me", HARBOR, "uid-1", leaves, { fieldManager: "inlay/a/b", force: false });
     const { accept, ...rest } = last();
     assert.match(accept ?? "", /as=PartialObjectMetadata/);
     assert.deepEqual(rest, {
@@ -126,7 +115,7 @@ describe("the client", () => {
 
   it("patches, replaces the status and creates as the identity it is given", async () => {
     const { client, last } = recording();
-    await client.jsonPatch("me", ref, [{ op: "remove", path: "/spec/a" }], "inlay");
+    await client.jsonPatch("me", HARBOR, [{ op: "remove", path: "/spec/a" }], "inlay");
     const patch = last();
     assert.deepEqual(
       [patch.method, patch.path, patch.query, patch.identity, patch.contentType, patch.body],
@@ -139,10 +128,10 @@ describe("the client", () => {
         [{ op: "remove", path: "/spec/a" }],
       ],
     );
-    await client.mergePatch("me", ref, { metadata: { finalizers: [] } }, "inlay");
+    await client.mergePatch("me", HARBOR, { metadata: { finalizers: [] } }, "inlay");
     const merge = last();
     assert.deepEqual([merge.path, merge.contentType], [path, "application/merge-patch+json"]);
-    await client.replaceStatus("", ref, { status: { synced: "1/1" } }, "inlay");
+    await client.replaceStatus("", HARBOR, { status: { synced: "1/1" } }, "inlay");
     const status = last();
     assert.deepEqual(
       [status.method, status.path, status.body],
@@ -180,11 +169,11 @@ describe("the client", () => {
     const writes = { mayWrite: () => may, wrote: (verb: string, outcome: string) => told.push(`${verb} ${outcome}`) };
     const client = new Client(fake as Transport, writes);
     const all = [
-      () => client.apply("me", ref, "u", {}, { fieldManager: "m", force: false }),
-      () => client.jsonPatch("me", ref, [], "m"),
-      () => client.mergePatch("me", ref, {}, "m"),
-      () => client.replaceStatus("", ref, {}, "m"),
-      () => client.replace("", ref, {}),
+      () => client.apply("me", HARBOR, "u", {}, { fieldManager: "m", force: false }),
+      () => client.jsonPatch("me", HARBOR, [], "m"),
+      () => client.mergePatch("me", HARBOR, {}, "m"),
+      () => client.replaceStatus("", HARBOR, {}, "m"),
+      () => client.replace("", HARBOR, {}),
       () => client.create("", HARBORS, "registry", {}),
     ];
     for (const write of all) await write();
@@ -194,7 +183,7 @@ describe("the client", () => {
     const both = ["accepted", "not_leading"].flatMap((outcome) => verbs.map((verb) => `${verb} ${outcome}`));
     assert.deepEqual(told, both);
     requests.splice(0);
-    await client.get("me", ref);
+    await client.get("me", HARBOR);
     await client.may("me", "watch", HARBORS);
     assert.ok(requests.every((request) => !("mayBeSent" in request)));
   });
@@ -215,7 +204,7 @@ describe("the client", () => {
     for (const [error] of outcomes) {
       const fake: Pick<Transport, "request"> = { request: () => Promise.reject(error) };
       const writes = { mayWrite: () => true, wrote: (_: string, outcome: string) => told.push(outcome) };
-      await assert.rejects(new Client(fake as Transport, writes).replace("", ref, {}));
+      await assert.rejects(new Client(fake as Transport, writes).replace("", HARBOR, {}));
     }
     assert.deepEqual(
       told,

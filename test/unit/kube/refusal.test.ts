@@ -11,22 +11,10 @@ import {
   verbsFor,
   WRITE_VERBS,
 } from "../../../src/kube/refusal.ts";
-import type { Resource } from "../../../src/model/kube-object.ts";
 import { Problem } from "../../../src/model/problem.ts";
+import { ACCOUNTS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
-
-const resource = (group: string, version: string, kind: string, plural: string, namespaced = true): Resource => ({
-  group,
-  version,
-  kind,
-  plural,
-  namespaced,
-  hasStatus: true,
-});
-const SECRETS = resource("", "v1", "Secret", "secrets");
-const HARBORS = resource("goharbor.io", "v1beta1", "HarborCluster", "harborclusters");
-const ISSUERS = resource("cert-manager.io", "v1", "ClusterIssuer", "clusterissuers", false);
 
 const secret: Use = {
   identity: ACCOUNT,
@@ -191,8 +179,7 @@ describe("an account that is not open to Inlay", () => {
   });
 
   it("is told from an account, read as a source, that may not be read", () => {
-    const accounts = resource("", "v1", "ServiceAccount", "serviceaccounts");
-    const ref = { resource: accounts, namespace: "registry", name: "deployer" };
+    const ref = { resource: ACCOUNTS, namespace: "registry", name: "deployer" };
     assert.equal(refusal(refused, { identity: deployer, ref, verbs: READ_VERBS }, "get").reason, "Forbidden");
   });
 

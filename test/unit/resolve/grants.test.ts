@@ -1,21 +1,16 @@
 /** What a SecretGrant lets through, and that labels that nobody knows let nothing. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { ObjectRef } from "../../../src/model/kube-object.ts";
 import type { SecretGrant } from "../../../src/model/secret-grant.ts";
 import { asksWhere, lets, mayLet, notGranted } from "../../../src/resolve/grants.ts";
+import { SECRETS } from "../resources.ts";
 
 type Spec = SecretGrant["spec"];
 type From = Spec["from"][number];
 type To = Spec["to"][number];
 
 const asker = { namespace: "registry", account: "inlay" };
-const core = { group: "", version: "v1", namespaced: true, hasStatus: false };
-const bucket: ObjectRef = {
-  resource: { ...core, kind: "Secret", plural: "secrets" },
-  namespace: "storage",
-  name: "bucket",
-};
+const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
 const unlabelled = { namespace: {}, object: {} };
 const unknown = { namespace: undefined, object: undefined };
 const here: From = { namespace: "registry" };

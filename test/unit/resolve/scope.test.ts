@@ -1,23 +1,15 @@
 /** What an installation for one namespace takes up, and what it refuses. */
 import assert from "node:assert/strict";
-import type { ObjectRef, Resource } from "../../../src/model/kube-object.ts";
+import type { ObjectRef } from "../../../src/model/kube-object.ts";
 import { Problem } from "../../../src/model/problem.ts";
 import { assertWithin } from "../../../src/resolve/scope.ts";
 import type { Selection } from "../../../src/resolve/selection.ts";
+import { NODES, WIDGETS } from "../resources.ts";
 
-const widgets: Resource = {
-  group: "example.com",
-  version: "v1",
-  kind: "Widget",
-  plural: "widgets",
-  namespaced: true,
-  hasStatus: false,
-};
-const gadgets: Resource = { ...widgets, kind: "Gadget", plural: "gadgets", namespaced: false };
-const inside = { resource: widgets, namespace: "registry", name: "w" };
+const inside = { resource: WIDGETS, namespace: "registry", name: "w" };
 const all = { names: undefined, labels: "a=b" };
 
-const selection = (namespaces: Selection["namespaces"], resource = widgets) => ({
+const selection = (namespaces: Selection["namespaces"], resource = WIDGETS) => ({
   resource,
   objects: all,
   namespaces,
@@ -34,12 +26,12 @@ describe("an installation for one namespace", () => {
 
   for (const [what, [at, says]] of Object.entries<[ObjectRef | Selection, string]>({
     "an object of another namespace": [{ ...inside, namespace: "other" }, "Widget other/w: "],
-    "an object of the cluster": [{ resource: gadgets, name: "g" }, "Gadget g: "],
+    "an object of the cluster": [{ resource: NODES, name: "g" }, "Node g: "],
     "objects that are selected elsewhere": [selection(["other"]), "Widget selected in other namespaces: "],
     "objects of which some are elsewhere": [selection(["registry", "other"]), "Widget selected in other"],
     "namespaces by labels": [selection(all), "Widget selected in other namespaces: "],
     "namespaces by globs": [selection({ names: ["registry*"], labels: "" }), "Widget selected in other"],
-    "objects of the cluster that are selected": [selection([undefined], gadgets), "Gadget selected in the cluster: "],
+    "objects of the cluster that are selected": [selection([undefined], NODES), "Node selected in the cluster: "],
   })) {
     it(`refuses ${what}, and says what to do`, () => {
       assert.throws(
@@ -56,6 +48,6 @@ describe("an installation for one namespace", () => {
   }
 
   it("is no matter to one of the whole cluster", () => {
-    for (const at of [{ resource: gadgets, name: "g" }, selection(all)]) assertWithin(undefined, at);
+    for (const at of [{ resource: NODES, name: "g" }, selection(all)]) assertWithin(undefined, at);
   });
 });

@@ -1,17 +1,9 @@
 /** What is to be watched for a target that selects. */
 import assert from "node:assert/strict";
 import type { Target } from "../../../src/model/binding.ts";
-import type { Resource } from "../../../src/model/kube-object.ts";
 import { selectionOf } from "../../../src/resolve/selection.ts";
+import { WIDGETS } from "../resources.ts";
 
-const resource: Resource = {
-  group: "example.com",
-  version: "v1",
-  kind: "Widget",
-  plural: "widgets",
-  namespaced: true,
-  hasStatus: false,
-};
 const target = (chosen: object) =>
   ({ apiVersion: "example.com/v1", kind: "Widget", fields: [], ...chosen }) as unknown as Target;
 const all = { matchLabels: { a: "b" } };
@@ -24,7 +16,7 @@ describe("a selection", () => {
       { key: "new", operator: "Exists" },
       { key: "env", operator: "NotIn", values: [""] },
     ];
-    const chosen = (selector: object) => selectionOf(target({ selector }), resource, "team").objects;
+    const chosen = (selector: object) => selectionOf(target({ selector }), WIDGETS, "team").objects;
     const labels = "!old,a=,env notin (),new,tier in (x,y)";
     assert.deepEqual(chosen({ matchLabels: { a: "" }, matchExpressions }), { names: undefined, labels });
     const reversed = matchExpressions.toReversed();
@@ -35,7 +27,7 @@ describe("a selection", () => {
   });
 
   it("is in the binding's namespace, or the target's, or in those that are listed, once each", () => {
-    const where = (more: object) => selectionOf(target({ selector: all, ...more }), resource, "team").namespaces;
+    const where = (more: object) => selectionOf(target({ selector: all, ...more }), WIDGETS, "team").namespaces;
     assert.deepEqual(where({}), ["team"]);
     assert.deepEqual(where({ namespace: "other" }), ["other"]);
     assert.deepEqual(where({ namespaceSelector: { names: ["a", "b", "a"] } }), ["a", "b"]);
@@ -43,14 +35,14 @@ describe("a selection", () => {
 
   it("looks at namespaces where labels or wildcards choose them", () => {
     const where = (namespaceSelector: object) =>
-      selectionOf(target({ name: "x", namespaceSelector }), resource, "team").namespaces;
+      selectionOf(target({ name: "x", namespaceSelector }), WIDGETS, "team").namespaces;
     assert.deepEqual(where({ names: ["a", "b*"] }), { names: ["a", "b*"], labels: "" });
     assert.deepEqual(where({ names: ["a"], matchLabels: { c: "d" } }), { names: ["a"], labels: "c=d" });
     assert.deepEqual(where({ matchLabels: {} }), { names: undefined, labels: "" });
   });
 
   it("of a kind of the cluster is in no namespace", () => {
-    const cluster = { ...resource, namespaced: false };
+    const cluster = { ...WIDGETS, namespaced: false };
     assert.deepEqual(selectionOf(target({ selector: all }), cluster, "team").namespaces, [undefined]);
     const nowhere = target({ selector: all, namespaceSelector: { names: ["a"] } });
     assert.throws(() => selectionOf(nowhere, cluster, "team"), { reason: "InvalidBinding" });

@@ -3,16 +3,13 @@ import assert from "node:assert/strict";
 import type { StoredBinding, StoredRecord } from "../../../src/model/binding.ts";
 import type { ObjectRef } from "../../../src/model/kube-object.ts";
 import { Claims } from "../../../src/watch/claims.ts";
+import { WIDGETS } from "../resources.ts";
 
-const resource = {
-  group: "example.com",
-  version: "v1",
-  kind: "Widget",
-  plural: "widgets",
-  namespaced: true,
-  hasStatus: false,
-};
-const ref = (name: string, namespace?: string): ObjectRef => ({ resource, name, ...(namespace && { namespace }) });
+const ref = (name: string, namespace?: string): ObjectRef => ({
+  resource: WIDGETS,
+  name,
+  ...(namespace && { namespace }),
+});
 
 interface Says {
   namespace?: string;

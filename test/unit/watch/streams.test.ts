@@ -6,21 +6,11 @@ import type { ObjectRef, Resource } from "../../../src/model/kube-object.ts";
 import type { Collection, Dependency, Interest } from "../../../src/watch/interest.ts";
 import { Streams } from "../../../src/watch/streams.ts";
 import { fakeClock, settled } from "../clock.ts";
+import { ACCOUNTS, NODES, SECRETS } from "../resources.ts";
 import { FakeApi } from "./api.ts";
 import { apiError, secret } from "./list-watch.ts";
 
-const resource = (plural: string, kind: string, namespaced = true): Resource => ({
-  group: "",
-  version: "v1",
-  kind,
-  plural,
-  namespaced,
-  hasStatus: false,
-});
-const SECRETS = resource("secrets", "Secret");
-const ACCOUNTS = resource("serviceaccounts", "ServiceAccount");
-const NODES = resource("nodes", "Node", false);
-const NAMESPACES = resource("namespaces", "Namespace", false);
+const NAMESPACES: Resource = { ...NODES, kind: "Namespace", plural: "namespaces" };
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 const ref = (of: Resource, name: string, namespace?: string): ObjectRef => ({
