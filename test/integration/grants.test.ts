@@ -247,11 +247,13 @@ describe("a SecretGrant that is withdrawn", () => {
     const rotated = await both.rotate();
     await pause(LONG_ENOUGH_MS);
     assert.equal((await both.reader.s3()).accesskey, value);
-    const told = (await both.reader.events("harbor-s3")).filter(({ reason }) => reason === "GrantWithdrawn");
-    assert.deepEqual(
-      told.map(({ type }) => type),
-      ["Warning"],
-    );
+    await eventually(async () => {
+      const told = (await both.reader.events("harbor-s3")).filter(({ reason }) => reason === "GrantWithdrawn");
+      assert.deepEqual(
+        told.map(({ type }) => type),
+        ["Warning"],
+      );
+    });
     await both.grant("again");
     await both.untilHeld(rotated, A_SECOND);
     await both.reader.until("harbor-s3", "Synced");

@@ -18,7 +18,7 @@ const BAD = 5 * WAYS;
 const ROTATIONS = 15;
 /** Together more than the controller may hold. */
 const LARGE = 200;
-const WATCHED_SECONDS = 10;
+const WATCHED_MS = 10_000;
 /** What a try asks at most: the source, the target, the write that is refused, and the status. */
 const REQUESTS_A_TRY = 4;
 const TRIES_A_SECOND = 20;
@@ -108,10 +108,11 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
   });
 
   it("the API server is asked no more for all of them than for a few", async () => {
-    const mark = await auditLog().mark();
-    await sleep(WATCHED_SECONDS * 1_000);
+    const [mark, since] = [await auditLog().mark(), performance.now()];
+    await sleep(WATCHED_MS);
     const { length } = await requestsFor(bad, mark);
-    assert.ok(length <= WATCHED_SECONDS * TRIES_A_SECOND * REQUESTS_A_TRY, `${length} requests`);
+    const seconds = (performance.now() - since) / 1_000;
+    assert.ok(length <= seconds * TRIES_A_SECOND * REQUESTS_A_TRY, `${length} requests in ${seconds} s`);
   });
 
   it("objects that are too large to be held together are written some at a time", async () => {

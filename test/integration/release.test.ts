@@ -275,7 +275,7 @@ describe("a deleted binding that removes", () => {
       asAccount.filter(({ verb }) => verb === "patch" || verb === "get"),
       [],
     );
-    assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "ReleaseAbandoned"));
+    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /gave up after 60 s/);
   });
 
   it("waits for a mistake in an edit to be mended before it takes anything out", async () => {

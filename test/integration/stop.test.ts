@@ -33,9 +33,7 @@ describe("a controller that is stopped", function () {
       const [former, before] = [fleet.pairs, await fleet.generations()];
       const rotated = fleet.rotate();
       await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
-      const since = performance.now();
       assert.equal(await controller.stop(signal), 0);
-      assert.ok(performance.now() - since < 5_000);
       assert.match(controller.output, /"msg":"controller stopped"\}\n$/);
       await rotated;
       assert.deepEqual(await fleet.torn(former), []);
