@@ -234,9 +234,8 @@ export interface SecretBinding {
         }
     )[];
     /**
-     * The objects to write into. They must exist, unless create says how to make them.
+     * The objects to write into. They must exist, unless create says how to make them. A binding with a rollout may have none.
      *
-     * @minItems 1
      * @maxItems 64
      *
      * Items: One object, or all that selectors match. An object that several entries match belongs to the one that names it, else to the first of them; the others leave it alone.
@@ -640,6 +639,262 @@ export interface SecretBinding {
           )[];
         }
     )[];
+    /**
+     * Which workloads restart when a value changes that they depend on, in which order and at what pace. Without it nothing restarts. It begins when every target holds the new values.
+     */
+    rollout?: {
+      /**
+       * Names of sources that are Secrets or ConfigMaps: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
+       *
+       * @maxItems 16
+       */
+      consumersOf?: string[];
+      /**
+       * The kinds of workloads among which consumersOf and ownedByTargets look.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Rollout")[];
+      /**
+       * The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds.
+       */
+      ownedByTargets?: boolean;
+      /**
+       * Workloads of this namespace that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
+       *
+       * @maxItems 64
+       *
+       * Items: One workload, or all that a selector matches.
+       */
+      targets?: {
+        /**
+         * Group and version; apps/v1, batch/v1 and argoproj.io/v1alpha1 for the kinds of kinds unless given.
+         */
+        apiVersion?: string;
+        /**
+         * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template.
+         */
+        kind: string;
+        /**
+         * The workload's name. Exactly one of name and selector.
+         */
+        name?: string;
+        /**
+         * The workloads of the kind that match all that is given, as they come and go. The account needs list and watch on the kind.
+         */
+        selector?: {
+          /**
+           * The name is one of these, in which * stands for any characters and ? for one.
+           *
+           * @minItems 1
+           * @maxItems 16
+           */
+          names?: string[];
+          /**
+           * Each of these labels has this value.
+           */
+          matchLabels?: {
+            [k: string]: string;
+          };
+          /**
+           * Each of these holds.
+           *
+           * @maxItems 16
+           */
+          matchExpressions?: {
+            /**
+             * The label that is asked about.
+             */
+            key: string;
+            /**
+             * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+             */
+            operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+            /**
+             * What In and NotIn compare with.
+             *
+             * @maxItems 64
+             */
+            values?: string[];
+          }[];
+        };
+        /**
+         * The path of the pod template, such as spec.template, whose metadata.annotations are stamped. Known of the kinds of kinds.
+         */
+        template?: string;
+      }[];
+      /**
+       * Groups of workloads in order. Each waits until the group before has rolled out.
+       *
+       * @minItems 1
+       * @maxItems 16
+       *
+       * Items: One group. A workload that several match belongs to the first of them.
+       */
+      steps?: {
+        /**
+         * What it is called in status.
+         */
+        name: string;
+        /**
+         * What becomes of the steps behind when a workload of this one fails to roll out. Halt waits until it has rolled out after all; Continue goes on without it.
+         */
+        onFailure: "Halt" | "Continue";
+        /**
+         * Overrides spec.rollout.timeout for this step.
+         */
+        timeout?: string;
+        /**
+         * Names of sources that are Secrets or ConfigMaps: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
+         *
+         * @maxItems 16
+         */
+        consumersOf?: string[];
+        /**
+         * The kinds of workloads among which consumersOf and ownedByTargets look.
+         *
+         * @minItems 1
+         * @maxItems 8
+         */
+        kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Rollout")[];
+        /**
+         * The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds.
+         */
+        ownedByTargets?: boolean;
+        /**
+         * Workloads of this namespace that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
+         *
+         * @maxItems 64
+         *
+         * Items: One workload, or all that a selector matches.
+         */
+        targets?: {
+          /**
+           * Group and version; apps/v1, batch/v1 and argoproj.io/v1alpha1 for the kinds of kinds unless given.
+           */
+          apiVersion?: string;
+          /**
+           * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template.
+           */
+          kind: string;
+          /**
+           * The workload's name. Exactly one of name and selector.
+           */
+          name?: string;
+          /**
+           * The workloads of the kind that match all that is given, as they come and go. The account needs list and watch on the kind.
+           */
+          selector?: {
+            /**
+             * The name is one of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            names?: string[];
+            /**
+             * Each of these labels has this value.
+             */
+            matchLabels?: {
+              [k: string]: string;
+            };
+            /**
+             * Each of these holds.
+             *
+             * @maxItems 16
+             */
+            matchExpressions?: {
+              /**
+               * The label that is asked about.
+               */
+              key: string;
+              /**
+               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+               */
+              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+              /**
+               * What In and NotIn compare with.
+               *
+               * @maxItems 64
+               */
+              values?: string[];
+            }[];
+          };
+          /**
+           * The path of the pod template, such as spec.template, whose metadata.annotations are stamped. Known of the kinds of kinds.
+           */
+          template?: string;
+        }[];
+      }[];
+      /**
+       * What happens when a key is seen for the first time. None takes it as it is; Rollout restarts what uses it.
+       */
+      onFirstSync: "None" | "Rollout";
+      /**
+       * The annotation of the pod template that a restart changes. It belongs to the field manager inlay-rollout, whichever binding writes it, and stays when the binding goes.
+       */
+      stamp: {
+        /**
+         * Its key.
+         */
+        annotation: string;
+        /**
+         * What is written there. Revision is the number of this binding's rollout with a keyed digest; Time is when the change was noticed, as kubectl rollout restart writes it; ResourceVersion is that of the source that changed.
+         */
+        value: "Revision" | "Time" | "ResourceVersion";
+      };
+      /**
+       * How long the values must have stayed the same before anything restarts, such as 10s. Changes within it make one rollout.
+       */
+      debounce?: string;
+      /**
+       * The longest that debounce holds a rollout back, however often values change. Ten times debounce unless given.
+       */
+      maxDebounce?: string;
+      /**
+       * How long it is at least between the beginnings of two rollouts of this binding, such as 1h.
+       */
+      minInterval?: string;
+      /**
+       * How many workloads of this binding may be rolling out at once.
+       */
+      maxConcurrent?: number;
+      /**
+       * When workloads may be restarted. Those that are rolling out when a window closes finish. At any time unless given.
+       *
+       * @minItems 1
+       * @maxItems 16
+       *
+       * Items: A window that opens by a schedule, for so long.
+       */
+      windows?: {
+        /**
+         * When it opens, in cron's five fields, such as 0 2 * * 1-5.
+         */
+        schedule: string;
+        /**
+         * How long it stays open, such as 2h.
+         */
+        duration: string;
+        /**
+         * The time zone of the schedule, by its name in the IANA database, such as Europe/Berlin.
+         */
+        timeZone: string;
+      }[];
+      /**
+       * How long a workload may take to roll out before it counts as failed.
+       */
+      timeout: string;
+      /**
+       * Workloads with a container that has no readiness probe are not restarted, and it is said so. Otherwise a warning is given once.
+       */
+      requireReadiness?: boolean;
+      /**
+       * While true, no workload is restarted. Afterwards what has changed meanwhile is caught up with, in one rollout.
+       */
+      suspend?: boolean;
+    };
   };
   /**
    * What became of it, and the record of what it wrote. Never a value.
@@ -654,11 +909,11 @@ export interface SecretBinding {
      */
     synced?: string;
     /**
-     * One of type Ready: whether every target holds the current values, and what to do if not.
+     * Ready: whether every target holds the current values, and what to do if not. RolledOut, with spec.rollout: whether every workload has been restarted for the current values.
      */
     conditions?: {
       /**
-       * Ready.
+       * Ready or RolledOut.
        */
       type: string;
       /**
@@ -666,7 +921,7 @@ export interface SecretBinding {
        */
       status: "True" | "False" | "Unknown";
       /**
-       * Synced, or the first reason why it is not.
+       * Synced or RolledOut, or the first reason why it is not.
        */
       reason: string;
       /**
@@ -797,5 +1052,104 @@ export interface SecretBinding {
           parents?: string[];
         }
     )[];
+    /**
+     * Which values the workloads of spec.rollout were restarted for last, and what is still to be restarted. Never a value.
+     */
+    rollout?: {
+      /**
+       * The id of the installation's key by which digests are made.
+       */
+      key: string;
+      /**
+       * How many rollouts have ended.
+       */
+      revision: number;
+      /**
+       * A keyed digest of each value that a workload restarts for, by source and key, such as bucket/accessKeyID; with * for all keys of a source.
+       */
+      digests?: {
+        [k: string]: string;
+      };
+      /**
+       * When the last rollout began.
+       */
+      last?: string;
+      /**
+       * The rollout that is under way, or waits.
+       */
+      pending?: {
+        /**
+         * When the first change was noticed.
+         */
+        since: string;
+        /**
+         * When the last change was noticed.
+         */
+        changed: string;
+        /**
+         * When the first workload was restarted for it.
+         */
+        began?: string;
+        /**
+         * What it is doing, or waits for.
+         */
+        reason: string;
+        /**
+         * The same in words, with the time until which it waits, if that is known.
+         */
+        message: string;
+        /**
+         * The digests that the workloads below are restarted for.
+         */
+        digests?: {
+          [k: string]: string;
+        };
+        /**
+         * The workloads that the change concerns, in the order of the steps.
+         */
+        workloads?: {
+          /**
+           * Group and version.
+           */
+          apiVersion: string;
+          /**
+           * Its kind.
+           */
+          kind: string;
+          /**
+           * Its namespace.
+           */
+          namespace: string;
+          /**
+           * Its name.
+           */
+          name: string;
+          /**
+           * Its uid.
+           */
+          uid: string;
+          /**
+           * The step that it belongs to.
+           */
+          step?: string;
+          /**
+           * How far it is.
+           */
+          state: "Waiting" | "Rolling" | "Done" | "Failed";
+          /**
+           * What was written into its pod template.
+           */
+          stamp?: string;
+          /**
+           * When that was.
+           */
+          since?: string;
+          /**
+           * What it waits for, or why it failed.
+           */
+          message?: string;
+        }[];
+      };
+    };
   };
 }
