@@ -39,6 +39,7 @@ export const healingOf = {
   Contended: "late",
   Forbidden: "soon",
   ImpersonationForbidden: "soon",
+  NoDigestKey: "soon",
   Rejected: "late",
   Immutable: "late",
   ReleaseBlocked: "edit",
