@@ -1,0 +1,93 @@
+/** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
+import type { FieldPath } from "./field-path.ts";
+import type { KubeObject } from "./kube-object.ts";
+import { isObject } from "./manifest.ts";
+import { type PodReference, podReferences } from "./pod-references.ts";
+import { Problem } from "./problem.ts";
+import { isOnDelete, type Progress, progressOf } from "./workload-progress.ts";
+
+/** All that is kept of a workload: there may be thousands. */
+export interface Workload {
+  /** What its pods read, one for each object. */
+  readonly references: readonly PodReference[];
+  readonly progress: Progress;
+  /** A change of its template changes no pod until someone resumes it. */
+  readonly paused: boolean;
+  /** New pods come only when somebody deletes the old ones. */
+  readonly onDelete: boolean;
+  /** The names of containers without a readiness probe. */
+  readonly unprobed: readonly string[];
+  /** The uids of its owners. */
+  readonly owners: readonly string[];
+  /** Those of its pods. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** A kind whose objects have pods made. */
+export interface WorkloadKind {
+  apiVersion: string;
+  /** The path of its pod template. */
+  template: string;
+}
+
+/** Those that need no path in a binding. */
+export const WORKLOAD_KINDS = {
+  Deployment: { apiVersion: "apps/v1", template: "spec.template" },
+  StatefulSet: { apiVersion: "apps/v1", template: "spec.template" },
+  DaemonSet: { apiVersion: "apps/v1", template: "spec.template" },
+  CronJob: { apiVersion: "batch/v1", template: "spec.jobTemplate.spec.template" },
+  Job: { apiVersion: "batch/v1", template: "spec.template" },
+  Rollout: { apiVersion: "argoproj.io/v1alpha1", template: "spec.template" },
+} as const satisfies Record<string, WorkloadKind>;
+
+/** One for all that have none of something. */
+const NONE: readonly never[] = [];
+const NO_LABELS = {};
+
+/**
+ * `template`: the path of the pod template. Where there is none, such as in a Rollout that takes that of a Deployment, there
+ * are no references.
+ */
+export function workloadOf(object: KubeObject, template: FieldPath): Workload {
+  const pods = templateIn(object, template);
+  const podSpec = isObject(pods) ? pods["spec"] : undefined;
+  const { spec, metadata } = object;
+  return {
+    references: orNone(podReferences(podSpec)),
+    progress: progressOf(object),
+    paused: isObject(spec) && spec["paused"] === true,
+    onDelete: isOnDelete(spec),
+    unprobed: orNone(unprobedIn(podSpec)),
+    owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
+    labels: labelsOf(pods),
+  };
+}
+
+/** Conditions in a path may fit more than one element: then it is not known which is meant. */
+function templateIn(object: KubeObject, template: FieldPath): unknown {
+  try {
+    return template.get(object);
+  } catch (error) {
+    if (error instanceof Problem) return undefined;
+    throw error;
+  }
+}
+
+function unprobedIn(podSpec: unknown): string[] {
+  const containers = isObject(podSpec) ? podSpec["containers"] : undefined;
+  if (!Array.isArray(containers)) return [];
+  return containers.flatMap((each) =>
+    isObject(each) && each["readinessProbe"] === undefined && typeof each["name"] === "string" ? [each["name"]] : [],
+  );
+}
+
+function labelsOf(pods: unknown): Readonly<Record<string, string>> {
+  const metadata = isObject(pods) ? pods["metadata"] : undefined;
+  const labels = isObject(metadata) ? metadata["labels"] : undefined;
+  if (!isObject(labels)) return NO_LABELS;
+  return Object.fromEntries(
+    Object.entries(labels).filter((each): each is [string, string] => typeof each[1] === "string"),
+  );
+}
+
+const orNone = <T>(all: readonly T[]): readonly T[] => (all.length === 0 ? NONE : all);
