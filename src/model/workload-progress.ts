@@ -2,8 +2,9 @@
  * A workload as the API server has it comes in; whether its pods are those of its template by now goes out, as
  * `kubectl rollout status` judges. No I/O. Nothing that a controller wrote as free text goes into a message.
  */
+
+import { isObject } from "./json.ts";
 import { type KubeObject, parseApiVersion } from "./kube-object.ts";
-import { isObject } from "./manifest.ts";
 
 export interface Progress {
   readonly state: "Done" | "Rolling" | "Failed";

@@ -1,7 +1,7 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
 import type { FieldPath } from "./field-path.ts";
+import { isObject } from "./json.ts";
 import type { KubeObject } from "./kube-object.ts";
-import { isObject } from "./manifest.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
 import { Problem } from "./problem.ts";
 import { isOnDelete, type Progress, progressOf } from "./workload-progress.ts";
