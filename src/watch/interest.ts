@@ -1,6 +1,7 @@
 /** What a binding depends on, one object or all that match, and the keys under which streams share that. */
 import type { Identity } from "../kube/identity.ts";
 import { apiVersionOf, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import type { PodReference } from "../model/pod-references.ts";
 import { objectKey } from "./reflector.ts";
 
 /** An object that a binding depends on, and as whom it is read. */
@@ -9,6 +10,8 @@ export interface Interest {
   ref: ObjectRef;
   /** It is one of many namespaces: they share a stream of the whole cluster, where the identity may have one. */
   wide?: boolean;
+  /** The path of its pod template. What rollouts have to know of it is kept too, and told to those who may list the kind. */
+  workload?: string;
 }
 
 /** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
@@ -23,11 +26,22 @@ export interface Collection {
   wide?: boolean;
   /** What their spec says is kept too. Only for kinds whose spec is no secret, seen by the controller itself. */
   whole?: true;
+  /** The path of their pod template. What rollouts have to know of each is kept too. */
+  workload?: string;
+  /** Of workloads, those whose pods read this. */
+  consumersOf?: Consumed;
 }
+
+/** What pods of the same namespace read, by whichever keys. */
+export type Consumed = Pick<PodReference, "kind" | "name">;
 
 export type Dependency = Interest | Collection;
 
 export const isCollection = (dependency: Dependency): dependency is Collection => "labels" in dependency;
+
+/** Whether it shows what there is, or what is in it: that is nobody's to know who may not list the kind himself. */
+export const isTelling = (dependency: Dependency): boolean =>
+  isCollection(dependency) || dependency.workload !== undefined;
 
 export const resourceOf = (dependency: Dependency): Resource =>
   isCollection(dependency) ? dependency.resource : dependency.ref.resource;
@@ -39,13 +53,14 @@ export const resourceKey = (resource: Pick<Resource, "group" | "version" | "plur
   `${apiVersionOf(resource)}/${resource.plural}`;
 
 /** Under which a stream tells of changes: an object's key, or for a collection what the keys of its objects begin with. */
-export const subjectKey = (dependency: Dependency): string =>
-  isCollection(dependency)
-    ? collectionKey(dependency.namespace)
-    : objectKey(dependency.ref.namespace, dependency.ref.name);
+export function subjectKey(dependency: Dependency): string {
+  if (!isCollection(dependency)) return objectKey(dependency.ref.namespace, dependency.ref.name);
+  const place = dependency.namespace === undefined ? "" : `${dependency.namespace}/`;
+  return dependency.consumersOf === undefined ? place : consumersKey(place, dependency.consumersOf);
+}
 
-/** No object has such a key: none has an empty name. */
-export const collectionKey = (namespace: string | undefined) => (namespace === undefined ? "" : `${namespace}/`);
+/** Of the consumers of something among the objects whose keys begin so. No object has such a key: none has an empty name. */
+export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
 export const dependencyKey = (dependency: Dependency): string =>
   [
@@ -53,6 +68,7 @@ export const dependencyKey = (dependency: Dependency): string =>
     resourceKey(resourceOf(dependency)),
     subjectKey(dependency),
     dependency.wide ? "wide" : "",
+    dependency.workload ?? "",
     ...(isCollection(dependency)
       ? [dependency.whole ? "whole" : "", dependency.labels, ...(dependency.names ?? ["*"])]
       : []),

@@ -162,15 +162,19 @@ export class Reflector<T extends { resourceVersion: string }> {
   }
 
   async #list(): Promise<void> {
-    const seen = new Map<string, KubeObject>();
+    // Of each page, before the next one comes: what is kept of an object may be far less than what it is.
+    const seen = new Map<string, T>();
     let version = "";
     for await (const page of this.#source.list(this.#end.signal)) {
-      for (const item of page.items) seen.set(objectKey(item.metadata.namespace, item.metadata.name), item);
+      for (const item of page.items) {
+        const key = objectKey(item.metadata.namespace, item.metadata.name);
+        seen.set(key, this.#keep(key, item));
+      }
       version = page.resourceVersion;
       this.#heard = performance.now();
     }
     for (const key of [...this.#store.keys()]) if (!seen.has(key)) this.#put(key, undefined);
-    for (const [key, object] of seen) this.#put(key, object);
+    for (const [key, kept] of seen) this.#put(key, kept);
     this.#hasListed = true;
     this.#version = version;
   }
@@ -197,7 +201,8 @@ export class Reflector<T extends { resourceVersion: string }> {
         this.#heard = performance.now();
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
-          this.#put(objectKey(namespace, name), event.type === "DELETED" ? undefined : event.object);
+          const key = objectKey(namespace, name);
+          this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object));
         }
         this.#version = event.object.metadata.resourceVersion;
       }
@@ -211,17 +216,18 @@ export class Reflector<T extends { resourceVersion: string }> {
     }
   }
 
-  #put(key: string, object: KubeObject | undefined): void {
+  #keep(key: string, object: KubeObject): T {
     const before = this.#store.get(key);
-    if (object === undefined) {
-      if (before === undefined) return;
-      this.#store.delete(key);
-    } else {
-      if (before?.resourceVersion === object.metadata.resourceVersion) return;
-      this.#store.set(key, this.#events.keep(object));
-    }
+    return before?.resourceVersion === object.metadata.resourceVersion ? before : this.#events.keep(object);
+  }
+
+  #put(key: string, after: T | undefined): void {
+    const before = this.#store.get(key);
+    if (after === before) return;
+    if (after === undefined) this.#store.delete(key);
+    else this.#store.set(key, after);
     this.#revision++;
-    if (this.#hasListed) this.#events.changed(key, this.#store.get(key), before);
+    if (this.#hasListed) this.#events.changed(key, after, before);
   }
 
   #setState(state: ReflectorState): void {

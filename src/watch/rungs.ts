@@ -5,7 +5,7 @@ import type { Client } from "../kube/client.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
 import type { Resource } from "../model/kube-object.ts";
-import { type Dependency, isCollection, namespaceOf, resourceKey, resourceOf } from "./interest.ts";
+import { type Dependency, isCollection, isTelling, namespaceOf, resourceKey, resourceOf } from "./interest.ts";
 
 /**
  * From the widest to the narrowest stream that can carry a dependency: the controller's own, then those of its identity.
@@ -96,8 +96,9 @@ export class Rungs {
     const { identity, wide } = dependency;
     if (identity === CONTROLLER)
       return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
-    // Which objects there are is nobody's to know who may not list them himself; a name he knows already.
-    const mayKnow = () => name !== undefined || this.#client.may(identity, "list", resource, namespaceOf(dependency));
+    // A name he knows already.
+    const mayKnow = () =>
+      !isTelling(dependency) || this.#client.may(identity, "list", resource, namespaceOf(dependency));
     if ((await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
     return wide && (await this.#mayEverywhere(identity, resource)) ? "cluster" : undefined;
   }
@@ -126,12 +127,16 @@ export function scopeOf(rung: Rung, dependency: Dependency): Scope {
   const namespace = namespaceOf(dependency);
   return {
     resource: resourceOf(dependency),
-    form: isCollection(dependency) && dependency.whole ? "whole" : "metadata",
+    form: isWhole(dependency) ? "whole" : "metadata",
     ...((rung === "namespace" || rung === "name") && namespace !== undefined && { namespace }),
     ...(!isCollection(dependency) && (rung === "sharedName" || rung === "name") && { name: dependency.ref.name }),
     ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),
   };
 }
+
+/** Whether more than metadata is looked at, of which there may be much. Little of it is kept. */
+const isWhole = (dependency: Dependency) =>
+  dependency.workload !== undefined || (isCollection(dependency) && dependency.whole);
 
 /** The next narrower stream that can carry it; undefined if there is none. */
 export function rungBelow(rung: Rung, dependency: Dependency): Rung | undefined {
@@ -140,7 +145,7 @@ export function rungBelow(rung: Rung, dependency: Dependency): Rung | undefined 
   return rung === "name" || isCollection(dependency) ? undefined : "name";
 }
 
-/** What shares one answer: all names of a kind in a namespace, for one identity. */
+/** What shares one answer: all names of a kind in a namespace, for one identity. Who looks into objects may be told less. */
 export const groupKey = (dependency: Dependency) =>
   [
     dependency.identity,
@@ -148,4 +153,5 @@ export const groupKey = (dependency: Dependency) =>
     namespaceOf(dependency) ?? "",
     dependency.wide ? "wide" : "",
     isCollection(dependency) ? "collection" : dependency.identity === CONTROLLER ? dependency.ref.name : "",
+    isTelling(dependency) ? "telling" : "",
   ].join("|");

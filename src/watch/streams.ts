@@ -9,24 +9,21 @@ import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { isImpersonation } from "../kube/refusal.ts";
 import type { Transport } from "../kube/transport.ts";
 import { type Effort, type NameMatcher, nameMatcher } from "../model/glob.ts";
-import type { KubeObject, Resource, Version } from "../model/kube-object.ts";
+import type { Resource } from "../model/kube-object.ts";
 import {
   type Collection,
-  collectionKey,
   type Dependency,
   dependencyKey,
   type Interest,
   isCollection,
+  isTelling,
   resourceKey,
   subjectKey,
 } from "./interest.ts";
+import { MemberIndex } from "./member-index.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
-
-/** What is kept of an object that is to be seen as a whole: its spec too. */
-export interface Seen extends Version {
-  spec?: unknown;
-}
+import { collectionsOf, isNews, type Keep, keepFor, nameIn, type Seen } from "./seen.ts";
 
 /** What goes out: `cause` tells a change from the news that a stream is in step, or is not. */
 export interface StreamsEvents {
@@ -48,8 +45,7 @@ interface Stream {
   reflector: Reflector<Seen>;
   /** Subject -> who depends on it. A binding may do so twice, as itself and through its account. */
   subscriptions: Map<string, Set<Subscription>>;
-  /** The keys of its objects by their collection, as of that revision of the store. */
-  keys: { revision: number; of: Map<string, string[]> };
+  index: MemberIndex;
 }
 
 interface Subscription {
@@ -57,6 +53,7 @@ interface Subscription {
   dependency: Dependency;
   /** Whether a name is of a collection. */
   isNamed: NameMatcher;
+  keep: Keep;
   /** Undefined while it is being found out which stream may carry it. */
   streamKey: string | undefined;
 }
@@ -91,14 +88,13 @@ export class Streams {
     for (const dependency of dependencies) {
       const key = dependencyKey(dependency);
       const known = before.get(key) ?? after.get(key);
-      const isNamed = nameMatcher(isCollection(dependency) ? dependency.names : undefined);
-      after.set(key, known ?? { dependent, dependency, isNamed, streamKey: undefined });
+      after.set(key, known ?? subscriptionOf(dependent, dependency));
     }
     this.#subscriptions.set(dependent, after);
     for (const [key, subscription] of after) {
       if (before.has(key)) continue;
       // Whoever begins to look for what there is must have the right to do so now.
-      if (isCollection(subscription.dependency)) this.#rungs.reconsider(subscription.dependency, A_WHILE_MS);
+      if (isTelling(subscription.dependency)) this.#rungs.reconsider(subscription.dependency, A_WHILE_MS);
       void this.#subscribe(subscription);
     }
     for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(subscription);
@@ -106,7 +102,7 @@ export class Streams {
   }
 
   /** Whether the stream that carries an interest of `dependent` is in step, and with it what the object's version is. */
-  look(dependent: string, interest: Interest): ReflectorState & { version?: Version } {
+  look(dependent: string, interest: Interest): ReflectorState & { version?: Seen } {
     const stream = this.#streamOf(this.#subscriptions.get(dependent)?.get(dependencyKey(interest)));
     if (stream === undefined) return { phase: "pending" };
     const version = stream.reflector.get(subjectKey(interest));
@@ -122,13 +118,14 @@ export class Streams {
     const stream = this.#streamOf(subscription);
     if (subscription === undefined || stream === undefined) return { phase: "pending", members: [] };
     const { namespace } = collection;
-    const members = keysIn(stream, collectionKey(namespace)).flatMap((key): Member[] => {
+    const members: Member[] = [];
+    for (const key of stream.index.keysOf(subjectKey(collection), stream.reflector)) {
       const name = nameIn(key);
       const version = stream.reflector.get(key);
-      if (effort !== undefined && effort.left < 0) return [];
-      if (version === undefined || !subscription.isNamed(name, effort)) return [];
-      return [{ ...(namespace !== undefined && { namespace }), name, version }];
-    });
+      if (effort !== undefined && effort.left < 0) break;
+      if (version === undefined || !subscription.isNamed(name, effort)) continue;
+      members.push({ ...(namespace !== undefined && { namespace }), name, version });
+    }
     return { ...stream.reflector.state, members };
   }
 
@@ -144,17 +141,18 @@ export class Streams {
   }
 
   async #subscribe(subscription: Subscription): Promise<void> {
-    const { dependent, dependency } = subscription;
+    const { dependent, dependency, keep } = subscription;
     const rung = await this.#rungs.of(dependency);
     if (this.#subscriptions.get(dependent)?.get(dependencyKey(dependency)) !== subscription) return;
     const identity = rung.startsWith("shared") ? CONTROLLER : dependency.identity;
     const scope = scopeOf(rung, dependency);
     const { namespace = "", name = "", labels = "" } = scope;
-    const streamKey = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form].join("|");
+    const { workload = "" } = dependency;
+    const streamKey = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form, workload].join("|");
     if (subscription.streamKey === streamKey) return;
     this.#unsubscribe(subscription);
     subscription.streamKey = streamKey;
-    const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, rung);
+    const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, rung, keep);
     const subject = subjectKey(dependency);
     const subscriptions = stream.subscriptions.get(subject) ?? new Set();
     stream.subscriptions.set(subject, subscriptions.add(subscription));
@@ -175,17 +173,20 @@ export class Streams {
     void stream.reflector.stop();
   }
 
-  #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung): Stream {
+  #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung, keep: Keep): Stream {
     const { resource } = scope;
     const stream: Stream = {
       resource,
       rung,
       wasRefused: false,
       subscriptions: new Map(),
-      keys: { revision: -1, of: new Map() },
+      index: new MemberIndex(),
       reflector: new Reflector<Seen>(new ListWatch(this.#transport, identity, scope), {
-        keep: scope.form === "whole" ? wholeOf : versionOf,
-        changed: (key) => this.#changed(stream, key),
+        keep,
+        changed: (key, after, before) => {
+          stream.index.changed(stream.reflector, key, after, before);
+          if (isNews(after, before)) this.#changed(stream, key, after, before);
+        },
         stateChanged: (state) => {
           if (state.phase === "failed" && state.error.status === 403) {
             stream.wasRefused = true;
@@ -208,11 +209,16 @@ export class Streams {
     return stream;
   }
 
-  #changed(stream: Stream, key: string): void {
+  /** Who is concerned by what an object was, or by what it is, is told once. */
+  #changed(stream: Stream, key: string, after: Seen | undefined, before: Seen | undefined): void {
     const name = nameIn(key);
-    const collections = stream.subscriptions.get(key.slice(0, -name.length)) ?? [];
-    for (const { dependent } of stream.subscriptions.get(key) ?? []) this.#events.changed(dependent, "change");
-    for (const { dependent, isNamed } of collections) if (isNamed(name)) this.#events.changed(dependent, "change");
+    const states = [after, before].filter((seen) => seen !== undefined);
+    const subjects = new Set([key, ...states.flatMap((seen) => collectionsOf(key, seen))]);
+    const concerned = new Set<string>();
+    for (const subject of subjects)
+      for (const { dependent, isNamed } of stream.subscriptions.get(subject) ?? [])
+        if (isNamed(name)) concerned.add(dependent);
+    for (const dependent of concerned) this.#events.changed(dependent, "change");
   }
 
   /** A right that a review promised, or that was there, is not: what is on this stream goes one rung down if it can. */
@@ -244,36 +250,16 @@ export class Streams {
   }
 }
 
+function subscriptionOf(dependent: string, dependency: Dependency): Subscription {
+  const isNamed = nameMatcher(isCollection(dependency) ? dependency.names : undefined);
+  return { dependent, dependency, isNamed, keep: keepFor(dependency), streamKey: undefined };
+}
+
 /** Whether the controller's own stream shows somebody else what there is. It is not refused when his right to know that ends. */
 function isLent(rung: Rung, dependency: Dependency): boolean {
-  return rung.startsWith("shared") && isCollection(dependency) && dependency.identity !== CONTROLLER;
+  return rung.startsWith("shared") && isTelling(dependency) && dependency.identity !== CONTROLLER;
 }
 
 function subscriptionsOf({ subscriptions }: Stream): Subscription[] {
   return [...subscriptions.values()].flatMap((each) => [...each]);
-}
-
-/** The keys of the objects of one collection: they are sorted out anew after a change, and only then. */
-function keysIn({ reflector, keys }: Stream, collection: string): readonly string[] {
-  if (keys.revision !== reflector.revision) {
-    keys.of.clear();
-    for (const key of reflector.keys()) {
-      const prefix = key.slice(0, -nameIn(key).length);
-      const known = keys.of.get(prefix);
-      if (known === undefined) keys.of.set(prefix, [key]);
-      else known.push(key);
-    }
-    keys.revision = reflector.revision;
-  }
-  return keys.of.get(collection) ?? [];
-}
-
-const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
-
-const wholeOf = (object: KubeObject): Seen => ({ ...versionOf(object), spec: object["spec"] });
-
-/** All that is kept of an object: enough to tell whether it changed. */
-function versionOf({ metadata }: KubeObject): Version {
-  const { uid, resourceVersion, generation } = metadata;
-  return { uid, resourceVersion, generation };
 }

@@ -21,6 +21,8 @@ export class FakeApi {
   readonly streams = new Map<string, OpenStream>();
   readonly reviews: string[] = [];
   lists = 0;
+  /** Whether streams of one address may be open together, as they show different things. The later one has a prime. */
+  mayRepeat = false;
 
   readonly transport = {
     request: async (request: Request) => {
@@ -60,7 +62,8 @@ export class FakeApi {
   }
 
   async *#lines(request: Request, signal: AbortSignal, onOpen: () => void): AsyncGenerator<string, void> {
-    const { key } = this.#admitted(request);
+    const admitted = this.#admitted(request).key;
+    const key = this.mayRepeat && this.streams.has(admitted) ? `${admitted}'` : admitted;
     if (this.streams.has(key)) throw new Error(`${key} is watched twice`);
     const queue: string[] = [];
     let wake = Promise.withResolvers<void>();

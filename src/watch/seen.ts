@@ -1,0 +1,53 @@
+/**
+ * An object as a stream brings it comes in; what is kept of it goes out, and under which subjects a stream tells of it: by
+ * its own key, as one of its collection, and as one whose pods read something.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { FieldPath } from "../model/field-path.ts";
+import { apiVersionOf, type KubeObject, type Version } from "../model/kube-object.ts";
+import { type Workload, workloadOf } from "../model/workload.ts";
+import { consumersKey, type Dependency, isCollection, resourceOf } from "./interest.ts";
+
+/** What is kept of an object beyond its version, where that is asked for: what its spec says, or what rollouts have to know. */
+export interface Seen extends Version {
+  spec?: unknown;
+  workload?: Workload;
+}
+
+export type Keep = (object: KubeObject) => Seen;
+
+/** Throws Problem("InvalidPath") for a path of a pod template that is none. */
+export function keepFor(dependency: Dependency): Keep {
+  if (dependency.workload !== undefined) {
+    const template = FieldPath.parse(dependency.workload);
+    const resource = resourceOf(dependency);
+    // Of the kinds that Kubernetes has built in, a list says once what all in it are.
+    const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
+    return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, template) });
+  }
+  return isCollection(dependency) && dependency.whole ? wholeOf : versionOf;
+}
+
+/** Enough to tell whether it changed. */
+function versionOf({ metadata }: KubeObject): Version {
+  const { uid, resourceVersion, generation } = metadata;
+  return { uid, resourceVersion, generation };
+}
+
+const wholeOf = (object: KubeObject): Seen => ({ ...versionOf(object), spec: object["spec"] });
+
+/** Whether a change says something new. Of a workload much is written while its pods change that says nothing of them. */
+export function isNews(after: Seen | undefined, before: Seen | undefined): boolean {
+  if (after?.workload === undefined || before?.workload === undefined) return true;
+  const isSame = after.uid === before.uid && after.generation === before.generation;
+  return !isSame || !isDeepStrictEqual(after.workload, before.workload);
+}
+
+/** The name in an object's key. */
+export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
+
+/** The collections that an object is in: that of its place, and those of the consumers of what its pods read. */
+export function collectionsOf(key: string, seen: Seen): string[] {
+  const place = key.slice(0, -nameIn(key).length);
+  return [place, ...(seen.workload?.references ?? []).map((reference) => consumersKey(place, reference))];
+}

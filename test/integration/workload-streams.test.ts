@@ -1,0 +1,172 @@
+/** Workloads are found by what their pods read, and judged as they roll, on an API server with real controllers. */
+import assert from "node:assert/strict";
+import { Client } from "../../src/kube/client.ts";
+import { loadCredentials } from "../../src/kube/credentials.ts";
+import { serviceAccountIdentity } from "../../src/kube/identity.ts";
+import { Transport } from "../../src/kube/transport.ts";
+import { parseApiVersion, type Resource } from "../../src/model/kube-object.ts";
+import { WORKLOAD_KINDS } from "../../src/model/workload.ts";
+import type { Collection } from "../../src/watch/interest.ts";
+import { type Member, Streams } from "../../src/watch/streams.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { newTeam, type Team } from "../controller/team.ts";
+
+type Known = "Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job";
+
+const KINDS: Known[] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"];
+const plural = (kind: Known) => `${kind.toLowerCase()}s`;
+const resourceOf = (kind: Known): Resource => ({
+  ...parseApiVersion(WORKLOAD_KINDS[kind].apiVersion),
+  kind,
+  plural: plural(kind),
+  namespaced: true,
+  hasStatus: true,
+});
+const LIMIT_MS = 60_000;
+
+describe("workloads", function () {
+  this.timeout("3m");
+  let transport: Transport;
+  let streams: Streams;
+  let team: Team;
+  const called: string[] = [];
+  let onChange = () => {};
+
+  before(async () => {
+    const rules = ["apps", "batch"].map((group) => ({
+      apiGroups: [group],
+      resources: KINDS.filter((kind) => resourceOf(kind).group === group).map(plural),
+      verbs: ["list", "watch"],
+    }));
+    team = await newTeam({ controller: false, rules });
+    const file = await controlPlane().kubeconfigForServiceAccount("inlay-system", "inlay-controller");
+    transport = new Transport(await loadCredentials(file));
+    streams = new Streams(transport, new Client(transport), {
+      changed: (dependent) => {
+        called.push(dependent);
+        onChange();
+      },
+      restarted: () => {},
+    });
+  });
+  after(async () => {
+    await streams.stop();
+    await transport.close();
+  });
+
+  const collection = (kind: Known, secret: string): Collection => ({
+    identity: serviceAccountIdentity(team.namespace, "inlay"),
+    resource: resourceOf(kind),
+    namespace: team.namespace,
+    labels: "",
+    names: undefined,
+    workload: WORKLOAD_KINDS[kind].template,
+    consumersOf: { kind: "Secret", name: secret },
+  });
+  const consumers = (kind: Known, secret = "bucket"): Member[] =>
+    streams.members(secret, collection(kind, secret)).members;
+  const path = (kind: Known, name = "") =>
+    `${team.path(WORKLOAD_KINDS[kind].apiVersion, plural(kind))}${name && `/${name}`}`;
+
+  /** Of a workload whose pods read a Secret. Each turn is a change of its template. */
+  function specOf(kind: Known, name: string, secret = "bucket", turn = 0): object {
+    const labels = { app: `${kind}-${name}` };
+    const isRun = kind === "CronJob" || kind === "Job";
+    const template = {
+      metadata: { labels, annotations: { turn: String(turn) } },
+      spec: {
+        restartPolicy: isRun ? "Never" : "Always",
+        containers: [{ name: "web", image: "web", envFrom: [{ secretRef: { name: secret } }] }],
+      },
+    };
+    if (kind === "CronJob") return { schedule: "0 0 1 1 *", jobTemplate: { spec: { template } } };
+    if (kind === "Job") return { suspend: true, template };
+    const own = kind === "StatefulSet" ? { serviceName: "web" } : {};
+    return { ...own, ...(kind !== "DaemonSet" && { replicas: 2 }), selector: { matchLabels: labels }, template };
+  }
+  const create = (name: string) =>
+    Promise.all(KINDS.map((kind) => team.api.create(path(kind), { metadata: { name }, spec: specOf(kind, name) })));
+
+  /** Of which turn the pods of a workload are that nobody is about to end. */
+  async function turns(kind: Known, name: string): Promise<string[]> {
+    const { items } = await team.api.get(`${team.path("v1", "pods")}?labelSelector=app%3D${kind}-${name}`);
+    const metadata = items.map((pod: AnyObject) => pod.metadata);
+    return metadata.flatMap((each: AnyObject) => (each.deletionTimestamp ? [] : [each.annotations.turn]));
+  }
+
+  it("of every kind are found by what their pods read, those that were there and those that come", async () => {
+    await create("early");
+    streams.observe(
+      "bucket",
+      KINDS.map((kind) => collection(kind, "bucket")),
+    );
+    streams.observe("other", [collection("Deployment", "other")]);
+    await eventually(() => {
+      for (const kind of KINDS)
+        assert.deepEqual(
+          consumers(kind).map(({ name }) => name),
+          ["early"],
+          kind,
+        );
+    });
+    await create("late");
+    await eventually(() => {
+      for (const kind of KINDS)
+        assert.deepEqual(
+          consumers(kind)
+            .map(({ name }) => name)
+            .toSorted(),
+          ["early", "late"],
+          kind,
+        );
+    });
+    for (const kind of KINDS)
+      assert.deepEqual(consumers(kind)[0]?.version.workload?.references, [
+        { kind: "Secret", name: "bucket", by: ["envFrom"] },
+      ]);
+  });
+
+  for (const kind of ["Deployment", "StatefulSet", "DaemonSet"] as const) {
+    it(`of the kind ${kind} are Done, Rolling after a change, and Done again when their pods are new`, async () => {
+      const early = () => consumers(kind).find(({ name }) => name === "early")?.version;
+      const assertDone = () => {
+        const progress = early()?.workload?.progress;
+        assert.equal(progress?.state, "Done", progress?.message);
+      };
+      await eventually(assertDone, LIMIT_MS);
+      const seen: [generation: number | undefined, state: string | undefined][] = [];
+      onChange = () => seen.push([early()?.generation, early()?.workload?.progress.state]);
+      const spec = specOf(kind, "early", "bucket", 1);
+      const { metadata } = await team.api.merge(path(kind, "early"), { spec });
+      // What was Done before the change says nothing of it.
+      await eventually(() => assert.ok((early()?.generation ?? 0) >= metadata.generation));
+      await eventually(assertDone, LIMIT_MS);
+      onChange = () => {};
+      const since = seen.filter(([generation = 0]) => generation >= metadata.generation).map(([, state]) => state);
+      assert.deepEqual([...new Set(since)], ["Rolling", "Done"]);
+      assert.deepEqual(await turns(kind, "early"), kind === "DaemonSet" ? ["1"] : ["1", "1"]);
+    });
+  }
+
+  it("that go over to another Secret leave the consumers of one and come to those of the other, and both are called", async () => {
+    called.length = 0;
+    await team.api.merge(path("Deployment", "late"), {
+      spec: specOf("Deployment", "late", "other"),
+    });
+    await eventually(() => {
+      assert.deepEqual(
+        consumers("Deployment", "other").map(({ name }) => name),
+        ["late"],
+      );
+      assert.deepEqual(
+        consumers("Deployment").map(({ name }) => name),
+        ["early"],
+      );
+    });
+    assert.deepEqual([...new Set(called)].toSorted(), ["bucket", "other"]);
+    await team.api.delete(path("Deployment", "late"));
+    await eventually(() => assert.deepEqual(consumers("Deployment", "other"), []));
+  });
+});
