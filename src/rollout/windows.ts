@@ -61,9 +61,16 @@ function cronOf(schedule: string, timezone: string, at: string): Cron {
   }
 }
 
+/** Spelled as there, so that there are only so many: the library keeps something for each. */
+const knownZones = new Set<string>();
+
 function checkedZone(timeZone: string, at: string): string {
+  if (knownZones.has(timeZone)) return timeZone;
   try {
-    return new Intl.DateTimeFormat("en", { timeZone }).resolvedOptions().timeZone;
+    if (/^[+-]/.test(timeZone)) throw new Error("it is an offset, which knows no summer");
+    const known = new Intl.DateTimeFormat("en", { timeZone }).resolvedOptions().timeZone;
+    knownZones.add(known);
+    return known;
   } catch {
     const what = `${JSON.stringify(timeZone)} is no time zone`;
     throw new Problem("InvalidBinding", `${at}.timeZone: ${what}; write a name such as Europe/Berlin or UTC`);
