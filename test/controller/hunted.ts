@@ -29,6 +29,13 @@ export function hunt(value: string): string {
   return value;
 }
 
+/** Remembers bytes that are no text, such as a key. They are called by their hex. */
+export function huntBytes(bytes: Uint8Array): void {
+  if (bytes.length < SHORTEST) throw new Error(`${bytes.length} bytes may occur anywhere`);
+  const hex = Buffer.from(bytes).toString("hex");
+  remember(hex, [...encodings(bytes), hex.toUpperCase(), [...bytes].join(","), ...digests(bytes)]);
+}
+
 /** The values that stand in a text, in whatever spelling. */
 export function foundIn(text: string | Buffer): string[] {
   const bytes = Buffer.from(text);
@@ -54,12 +61,13 @@ function remember(value: string, texts: string[]): void {
 /** Plain, in JSON, in JSON within JSON, in a URL, in hex, and in base64. */
 function spellings(value: string): string[] {
   const json = JSON.stringify(value).slice(1, -1);
+  return [value, json, JSON.stringify(json).slice(1, -1), encodeURIComponent(value), ...encodings(Buffer.from(value))];
+}
+
+/** In hex and in base64. */
+function encodings(value: Uint8Array): string[] {
   const base64 = [0, 1, 2].map((offset) => base64At(value, offset));
   return [
-    value,
-    json,
-    JSON.stringify(json).slice(1, -1),
-    encodeURIComponent(value),
     Buffer.from(value).toString("hex"),
     ...base64,
     ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
@@ -67,14 +75,14 @@ function spellings(value: string): string[] {
 }
 
 /** What stays the same in base64 wherever the value stands in a longer text, `offset` bytes past a multiple of three. */
-function base64At(value: string, offset: number): string {
-  const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
+function base64At(value: Uint8Array, offset: number): string {
+  const bytes = Buffer.concat([Buffer.alloc(offset), value]);
   const wholeSextets = Math.floor((bytes.length * 8) / 6);
   return bytes.toString("base64").slice(Math.ceil((offset * 8) / 6), wholeSextets);
 }
 
 /** Hashes without a key let anybody try what the value might be. */
-function digests(value: string): string[] {
+function digests(value: string | Uint8Array): string[] {
   return ["md5", "sha1", "sha256", "sha512"].flatMap((algorithm) => {
     const digest = createHash(algorithm).update(value).digest();
     return [digest.toString("hex"), digest.toString("base64").replace(/=+$/, ""), digest.toString("base64url")];

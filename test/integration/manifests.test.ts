@@ -60,6 +60,7 @@ describe("deploy/manifests", () => {
   const accounts = { resource: "serviceaccounts" };
   const leases = { group: "coordination.k8s.io", resource: "leases" };
   const ownLease = { ...leases, namespace: "inlay-system", name: "inlay-controller" };
+  const ownKey = { resource: "secrets", namespace: "inlay-system", name: "inlay-digest-key" };
 
   it("is accepted by the API server, again and again", async () => {
     await controlPlane().kubectl("apply", "--dry-run=server", `--filename=${manifests}`);
@@ -107,6 +108,8 @@ describe("deploy/manifests", () => {
       { verb: "create", ...leases, namespace: "inlay-system" },
       { verb: "get", ...ownLease },
       { verb: "update", ...ownLease },
+      { verb: "get", ...ownKey },
+      { verb: "patch", ...ownKey },
     ];
     for (const request of needed) {
       it(describeRequest(request), async () => assert.equal(await may(CONTROLLER, request), true));
@@ -122,6 +125,9 @@ describe("deploy/manifests", () => {
     const refused: Request[] = [
       ...["get", "list", "watch", "create", "update", "patch", "delete"].map((verb) => ({ verb, resource: "secrets" })),
       { verb: "get", resource: "secrets", namespace: "inlay-system" },
+      { verb: "get", ...ownKey, name: "other" },
+      ...["get", "patch"].map((verb) => ({ verb, ...ownKey, namespace: "registry" })),
+      ...["list", "watch", "create", "update", "delete"].map((verb) => ({ verb, ...ownKey })),
       { verb: "get", resource: "configmaps" },
       ...["get", "create", "update", "delete"].map((verb) => ({ verb, ...bindings })),
       { verb: "impersonate", ...accounts, namespace: "registry", name: "default" },
@@ -164,6 +170,48 @@ describe("deploy/manifests", () => {
     } finally {
       await controlPlane().kubectlWith({ stdin: role }, "delete", "--filename=-");
     }
+  });
+
+  it("shares one watch for each kind of workload by the file that is shipped for that, and not before", async () => {
+    const file = join(manifests, "optional", "workloads-cluster-wide.yaml");
+    const watch: Request = { verb: "watch", group: "apps", resource: "deployments" };
+    assert.equal(await may(CONTROLLER, watch), false);
+    try {
+      await controlPlane().kubectl("apply", `--filename=${file}`);
+      for (const resource of ["deployments", "statefulsets", "daemonsets"]) await allowed({ ...watch, resource });
+      await allowed({ verb: "list", group: "batch", resource: "cronjobs" });
+      await allowed({ verb: "list", group: "argoproj.io", resource: "rollouts" });
+      for (const verb of ["get", "patch"]) assert.equal(await may(CONTROLLER, { ...watch, verb }), false);
+    } finally {
+      await controlPlane().kubectl("delete", `--filename=${file}`);
+    }
+  });
+
+  it("lets the admin of a namespace have its bindings restart workloads, by the command that its README shows", async () => {
+    const namespace = "manifests-rollouts";
+    const [account, admin] = [`system:serviceaccount:${namespace}:inlay`, `system:serviceaccount:${namespace}:admin`];
+    const deployments = { group: "apps", resource: "deployments", namespace };
+    await createNamespace(namespace);
+    await controlPlane().kubectl(
+      ...["create", "rolebinding", "admin", `--namespace=${namespace}`],
+      ...["--clusterrole=admin", `--serviceaccount=${namespace}:admin`],
+    );
+    await allowed({ verb: "patch", ...deployments }, admin);
+    assert.equal(await may(account, { verb: "patch", ...deployments }), false);
+    const readme = await readFile(join(manifests, "README.md"), "utf8");
+    const command = /^kubectl create rolebinding inlay-rollouts .*$/m.exec(readme)?.[0] ?? assert.fail();
+    const words = command.replaceAll("registry", namespace).split(" ").slice(1);
+    await controlPlane().kubectl(`--as=${admin}`, ...words);
+    for (const verb of ["get", "list", "watch", "patch"]) {
+      for (const resource of ["deployments", "statefulsets", "daemonsets"]) {
+        await allowed({ verb, ...deployments, resource }, account);
+      }
+      await allowed({ verb, group: "batch", resource: "cronjobs", namespace }, account);
+    }
+    for (const verb of ["create", "update", "delete"]) {
+      assert.equal(await may(account, { verb, ...deployments }), false);
+    }
+    assert.equal(await may(account, { verb: "patch", ...deployments, namespace: "default" }), false);
   });
 
   it("gives users their rights by view, edit and admin, and nobody the status", async () => {

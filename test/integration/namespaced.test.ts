@@ -10,7 +10,8 @@ import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, huntBytes, secretText } from "../controller/hunted.ts";
+import { Keyring } from "../controller/keyring.ts";
 import { paste } from "../controller/paste.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
@@ -268,6 +269,23 @@ describe("an Inlay of one namespace", function () {
     const rotated = secretText("rotated");
     await team.secret("bucket", { accessKeyID: rotated });
     await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+  });
+
+  it("has a key for rollouts of its own, which no other installation knows", async () => {
+    const made = [];
+    for (const { team } of [one, two]) {
+      const ring = await Keyring.open(team.namespace);
+      try {
+        const { id, bytes } = await ring.start().primary();
+        huntBytes(bytes.reveal());
+        const { data } = await team.api.get(`${team.path("v1", "secrets")}/inlay-digest-key`);
+        assert.equal(data[id], Buffer.from(bytes.reveal()).toString("base64"));
+        made.push(data[id]);
+      } finally {
+        await ring.close();
+      }
+    }
+    assert.notEqual(made[0], made[1]);
   });
 
   it("has asked for nothing outside of its namespace, was refused nothing of its own, and has used every right", async () => {

@@ -6,7 +6,7 @@ import type { Suite } from "mocha";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, huntBytes, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../controller/kinds.ts";
 import { auditLog, sharedController } from "../controller/shared.ts";
 import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
@@ -75,7 +75,11 @@ const grants: Record<string, Rule[]> = {
 
 describe("no leaks:", () => {
   before("random values meet random failures", async () => {
-    await installKind(new Api(controlPlane()), wall);
+    const api = new Api(controlPlane());
+    await installKind(api, wall);
+    const { data = {} } = await api.get("/api/v1/namespaces/inlay-system/secrets/inlay-digest-key");
+    const { primary: _, ...keys } = data;
+    for (const key of Object.values(keys)) huntBytes(Buffer.from(key as string, "base64"));
     const scenario = fc.record({
       failure: fc.constantFrom(...Object.keys(failures)),
       rights: fc.oneof(
@@ -149,6 +153,19 @@ describe("no leaks:", () => {
       assert.deepEqual(foundIn(`something ${text} else`), [random], name);
     }
     assert.deepEqual(foundIn(`something ${label} ${random.slice(1)} else`), []);
+  });
+
+  it("the hunt finds the bytes of a key in every spelling", () => {
+    const key = Buffer.from("00f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1e", "hex");
+    huntBytes(key);
+    const before = Buffer.concat([Buffer.of(1), key]);
+    const texts = [key, before].flatMap((bytes) => [
+      bytes.toString("hex"),
+      bytes.toString("base64"),
+      bytes.toString("base64url"),
+      JSON.stringify(bytes),
+    ]);
+    for (const text of texts) assert.deepEqual(foundIn(`something ${text} else`), [key.toString("hex")], text);
   });
 
   it("not in what the controller writes to its log", () => {

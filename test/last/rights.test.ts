@@ -35,15 +35,21 @@ interface Term {
   until: string;
 }
 
-const isAbout = (request: AuditedRequest, verb: string, plural: string, name: string) =>
+/** Of a role or binding of the cluster, unless a namespace is given. */
+const isAbout = (request: AuditedRequest, verb: string, plural: string, name: string, namespace = "") =>
   request.verb === verb &&
   request.resource === `rbac.authorization.k8s.io/${plural}` &&
+  request.namespace === namespace &&
   request.name === name &&
   request.code < 300;
 
 /** When that was done to a role or binding the next time, and the API server went by it for certain. */
-function whenNext(all: readonly AuditedRequest[], since: string, verb: string, plural: string, name: string): string {
-  const times = all.filter((each) => each.at > since && isAbout(each, verb, plural, name)).map(({ at }) => at);
+function whenNext(
+  all: readonly AuditedRequest[],
+  since: string,
+  ...about: [verb: string, plural: string, name: string, namespace?: string]
+): string {
+  const times = all.filter((each) => each.at > since && isAbout(each, ...about)).map(({ at }) => at);
   const [next = NEVER] = times.sort();
   return next === NEVER ? next : moved(next, LAG_MS);
 }
@@ -70,7 +76,7 @@ describe("in the whole run the controller", function () {
   let named: Named;
   /** Rights that there were for some time, such as to watch a kind that the platform opened. */
   let lent: (Term & { right: Right })[];
-  /** When the controller had no right at all, since a test took it away or ended the API server. */
+  /** When the controller lacked a right, since a test took it away or ended the API server. */
   let without: Term[];
 
   before("has done all that it does, at least once", async () => {
@@ -105,12 +111,15 @@ describe("in the whole run the controller", function () {
         const until = whenNext(all, from, "delete", "clusterroles", object.metadata.name);
         return object.rules.flatMap(rightsOf).map((right: Right) => ({ right, from, until }));
       });
-    without = all
-      .filter((each) => isAbout(each, "delete", "clusterrolebindings", "inlay-controller"))
-      .map(({ at: from }) => ({
-        from,
-        until: whenNext(all, from, "create", "clusterrolebindings", "inlay-controller"),
-      }));
+    const ofController: [plural: string, name: string, namespace?: string][] = [
+      ["clusterrolebindings", "inlay-controller"],
+      ["rolebindings", "inlay-controller", "inlay-system"],
+    ];
+    without = ofController.flatMap((about) =>
+      all
+        .filter((each) => isAbout(each, "delete", ...about))
+        .map(({ at: from }) => ({ from, until: whenNext(all, from, "create", ...about) })),
+    );
     // An API server that begins anew refuses all until it has read the roles.
     const begun = all.filter(
       ({ user, verb, uri }) => user === "system:apiserver" && verb === "list" && uri.endsWith("/clusterrolebindings"),

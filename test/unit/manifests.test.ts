@@ -32,8 +32,14 @@ describe("deploy/namespaced", () => {
     );
   });
 
-  for (const file of ["35-config.yaml", "40-controller.yaml", "50-metrics.yaml"]) {
-    it(`runs what deploy/manifests/${file} runs, for its namespace alone`, async () => {
+  it("gives accounts the very rights to restart workloads that deploy/manifests gives", async () => {
+    const roles = async (folder: string) =>
+      objects(await text(folder, "31-account-role.yaml")).map(({ metadata, rules }) => [metadata.name, rules]);
+    assert.deepEqual(await roles("namespaced"), await roles("manifests"));
+  });
+
+  for (const file of ["35-config.yaml", "36-digest-key.yaml", "40-controller.yaml", "50-metrics.yaml"]) {
+    it(`has what deploy/manifests/${file} has, for its namespace alone`, async () => {
       const cluster = (await text("manifests", file))
         .replaceAll("inlay-system", "registry")
         .replace("args: [controller, ", "args: [controller, --watch-namespace=registry, ");
@@ -60,9 +66,30 @@ describe("docs/security.md", () => {
   });
 });
 
+describe("the Secret of deploy/manifests", () => {
+  it("has no data: what fills it in is not undone when it is applied again, and no key is in git", async () => {
+    const [secret] = objects(await text("manifests", "36-digest-key.yaml"));
+    assert.deepEqual(Object.keys(secret).sort(), ["apiVersion", "kind", "metadata", "type"]);
+    assert.deepEqual(secret.metadata, {
+      name: "inlay-digest-key",
+      namespace: "inlay-system",
+      labels: { "app.kubernetes.io/name": "inlay" },
+    });
+  });
+});
+
 describe("deploy/manifests/optional", () => {
   it("lets the controller watch Secrets, and neither get nor write one", async () => {
     const rights = rightsIn(await text("manifests/optional", "secrets-cluster-wide.yaml"));
     assert.deepEqual(rights.map(describeRight), ["list secrets", "watch secrets"]);
+  });
+
+  it("lets the controller watch the workloads that an account may be let restart, and neither get nor write one", async () => {
+    const shared = rightsIn(await text("manifests/optional", "workloads-cluster-wide.yaml"));
+    const kinds = new Set(rightsIn(await text("manifests", "31-account-role.yaml")).map(({ resource }) => resource));
+    assert.deepEqual(
+      shared.map(describeRight),
+      [...kinds].flatMap((kind) => ["list", "watch"].map((verb) => `${verb} ${kind}`)),
+    );
   });
 });

@@ -1,0 +1,206 @@
+/**
+ * The key by which rollouts tell that a value changed: made once in the Secret that deploy/ ships without data, kept, and
+ * made anew only where somebody wants that; all with the rights that are shipped.
+ */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { Problem, type Reason } from "../../src/model/problem.ts";
+import type { DigestKey } from "../../src/rollout/digest.ts";
+import type { DigestKeys } from "../../src/rollout/keys.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, huntBytes } from "../controller/hunted.ts";
+import { type KeyClient, Keyring } from "../controller/keyring.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+const manifest = (name: string) => join(root, "deploy", "manifests", name);
+const SYSTEM = "/api/v1/namespaces/inlay-system/secrets";
+const SECRET = `${SYSTEM}/inlay-digest-key`;
+const ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/inlay-system";
+
+describe("the key of the installation", function () {
+  this.timeout("1m");
+  let api: Api;
+  let ring: Keyring;
+
+  const kubectl = (...args: string[]) => controlPlane().kubectl(...args);
+  const apply = (...flags: string[]) => kubectl("apply", ...flags, `--filename=${manifest("36-digest-key.yaml")}`);
+  const drop = () => kubectl("delete", "--ignore-not-found", "secret/inlay-digest-key", "--namespace=inlay-system");
+  const data = async (): Promise<Record<string, string>> => (await api.get(SECRET)).data ?? {};
+  const text = ({ bytes }: DigestKey) => Buffer.from(bytes.reveal()).toString("base64");
+
+  /** A key that is looked for from now on in all that is put out. */
+  async function primaryOf(keys: DigestKeys): Promise<DigestKey> {
+    const key = await keys.primary();
+    huntBytes(key.bytes.reveal());
+    for (const shown of [keys, key]) {
+      assert.deepEqual(foundIn(inspect(shown, { depth: null, showHidden: true }) + JSON.stringify(shown)), []);
+    }
+    return key;
+  }
+
+  /** Why there is none. */
+  async function problemOf(keys: DigestKeys, reason: Reason): Promise<Problem> {
+    const problem = await keys.primary().then(
+      () => assert.fail("there is a key"),
+      (error: unknown) => error,
+    );
+    assert.ok(problem instanceof Problem, inspect(problem));
+    assert.equal(problem.reason, reason, problem.message);
+    assert.deepEqual(foundIn(inspect(problem)), []);
+    return problem;
+  }
+
+  before(async () => {
+    // What it has read would not be what is there afterwards.
+    await stopSharedController();
+    api = new Api(controlPlane());
+    ring = await Keyring.open();
+  });
+  beforeEach(async () => {
+    await drop();
+    await apply();
+  });
+  after(async () => {
+    await ring.close();
+    await api.close();
+  });
+
+  it("is made by the first that needs it, and is the same over restarts, without another write", async () => {
+    assert.deepEqual(await data(), {});
+    const key = await primaryOf(ring.start());
+    assert.deepEqual(await data(), { primary: Buffer.from(key.id).toString("base64"), [key.id]: text(key) });
+    assert.equal(key.bytes.reveal().length, 32);
+    const { metadata } = await api.get(SECRET);
+    assert.ok(metadata.managedFields.some(({ manager }: AnyObject) => manager === "inlay"));
+    const again = await primaryOf(ring.start());
+    assert.deepEqual([again.id, text(again)], [key.id, text(key)]);
+    assert.equal((await api.get(SECRET)).metadata.resourceVersion, metadata.resourceVersion);
+  });
+
+  it("is one, though two replicas find none at the same time and both make one", async () => {
+    const mark = await auditLog().mark();
+    const found: (() => void)[] = [];
+    /** Goes on when both have seen that there is none. */
+    const meet = () =>
+      new Promise<void>((resolve) => {
+        found.push(resolve);
+        if (found.length >= 2) for (const each of found) each();
+      });
+    const client: KeyClient = {
+      get: async (...request) => {
+        const answer = await ring.client.get<never>(...request);
+        await meet();
+        return answer;
+      },
+      mergePatch: (...request) => ring.client.mergePatch(...request),
+    };
+    const [one, other] = await Promise.all([ring.start(client), ring.start(client)].map(primaryOf));
+    assert.ok(one !== undefined && other !== undefined);
+    assert.deepEqual([one.id, text(one)], [other.id, text(other)]);
+    assert.deepEqual(Object.keys(await data()).sort(), [one.id, "primary"].sort());
+    const patches = async () =>
+      (await auditLog().since(mark)).filter(({ verb, name }) => verb === "patch" && name === "inlay-digest-key");
+    await eventually(async () => assert.deepEqual((await patches()).map(({ code }) => code).sort(), [200, 409]));
+  });
+
+  for (const [how, flags] of [
+    ["client-side", []],
+    ["server-side", ["--server-side"]],
+  ] as const) {
+    it(`stays when the manifests are applied again, ${how} as before or the other way`, async () => {
+      await drop();
+      await apply(...flags);
+      const key = await primaryOf(ring.start());
+      const filled = await data();
+      for (const again of [flags, [], ["--server-side"], flags]) {
+        await apply(...again);
+        assert.deepEqual(await data(), filled);
+      }
+      assert.equal(text(await primaryOf(ring.start())), text(key));
+    });
+  }
+
+  it("is another one after the commands of docs/security.md, with the old one beside it", async () => {
+    const running = ring.start();
+    const old = await primaryOf(running);
+    const page = await readFile(join(root, "docs", "security.md"), "utf8");
+    const [rotate = "", prune = ""] = page.match(/^kubectl patch secret inlay-digest-key .*$/gm) ?? [];
+    await paste(rotate);
+    assert.equal((await primaryOf(running)).id, old.id);
+    assert.deepEqual(await data(), { [old.id]: text(old) });
+    const next = ring.start();
+    const key = await primaryOf(next);
+    assert.notEqual(key.id, old.id);
+    assert.notEqual(text(key), text(old));
+    assert.equal(text((await next.byId(old.id)) ?? assert.fail()), text(old));
+    assert.equal(text((await next.byId(key.id)) ?? assert.fail()), text(key));
+    await paste(prune.replace("2026-11-21-0a1b2c3d", old.id));
+    const later = ring.start();
+    assert.equal(text(await primaryOf(later)), text(key));
+    assert.equal(await later.byId(old.id), undefined);
+  });
+
+  it("that is lost is said with the command that mends it, held by who has it, and another one afterwards", async () => {
+    const running = ring.start();
+    const old = await primaryOf(running);
+    await drop();
+    assert.equal(text(await primaryOf(running)), text(old));
+    const keys = ring.start();
+    const { message, healing } = await problemOf(keys, "NoDigestKey");
+    assert.match(message, /^there is no Secret inlay-system\/inlay-digest-key, /);
+    assert.equal(healing, "soon");
+    await paste(commandsIn(message));
+    const key = await eventually(() => primaryOf(keys));
+    assert.notEqual(text(key), text(old));
+    assert.equal(await keys.byId(old.id), undefined);
+  });
+
+  it("that is said to be in use and is not there is said too, and made anew only after the command", async () => {
+    await api.merge(SECRET, { data: { primary: Buffer.from("lost").toString("base64") } });
+    const keys = ring.start();
+    const { message } = await problemOf(keys, "NoDigestKey");
+    assert.deepEqual(Object.keys(await data()), ["primary"]);
+    await paste(commandsIn(message));
+    await eventually(() => primaryOf(keys));
+  });
+
+  it("that can't be written, since the Secret is immutable, is said", async () => {
+    await api.merge(SECRET, { immutable: true });
+    const { message } = await problemOf(ring.start(), "NoDigestKey");
+    assert.match(message, /^the API server refused to patch Secret inlay-system\/inlay-digest-key \(422 Invalid\); /);
+  });
+
+  describe("without a right", () => {
+    const bindings = `${ROLES}/rolebindings`;
+
+    afterEach(async () => {
+      for (const kind of ["role", "rolebinding"]) {
+        await kubectl("delete", "--ignore-not-found", `${kind}/inlay-digest-key`, "--namespace=inlay-system");
+      }
+      await kubectl("apply", `--filename=${manifest("10-controller-role.yaml")}`);
+      await eventually(() => primaryOf(ring.start()));
+    });
+
+    it("is said with the commands that give it, and it is theirs alone", async () => {
+      await api.delete(`${bindings}/inlay-controller`);
+      const message = await eventually(async () => (await problemOf(ring.start(), "Forbidden")).message);
+      assert.match(message, /^Inlay's own account may not get secrets\/inlay-digest-key in namespace inlay-system; /);
+      await paste(commandsIn(message));
+      const { rules } = await api.get(`${ROLES}/roles/inlay-digest-key`);
+      assert.deepEqual(rules, [
+        { apiGroups: [""], resources: ["secrets"], resourceNames: ["inlay-digest-key"], verbs: ["get", "patch"] },
+      ]);
+      await eventually(() => primaryOf(ring.start()));
+    });
+  });
+
+  it("has not come into anything that was logged", async () => {
+    assert.deepEqual(foundIn(await auditLog().text()), []);
+  });
+});
