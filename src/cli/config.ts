@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
 import { FieldPath } from "../model/field-path.ts";
-import { type Acknowledgement, Installation, type WriteRule } from "../model/installation.ts";
+import { type Acknowledgement, Installation, type RolloutRules, type WriteRule } from "../model/installation.ts";
 import { isObject } from "../model/json.ts";
 import { Problem } from "../model/problem.ts";
 import { offer } from "../transform/offer.ts";
@@ -15,6 +15,7 @@ const KIND = "ControllerConfiguration";
 
 type Fields = Record<string, unknown>;
 const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
+const ROLLOUT_LIMITS = ["maxConcurrent", "maxConcurrentPerNamespace"] as const;
 const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
 
 /**
@@ -39,12 +40,13 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     "openNamespaces",
     "targets",
     "requireAcknowledgement",
+    "rollouts",
   ]);
   for (const [field, expected] of Object.entries({ apiVersion: API_VERSION, kind: KIND })) {
     if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
   }
   // A field of which all lines are commented out is null, and no list.
-  const { openNamespaces = [], targets = {}, requireAcknowledgement = [] } = config;
+  const { openNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {} } = config;
   const { deny = [], allow } = fieldsOf(targets, "targets", ["deny", "allow"]);
   const allowed = allow === undefined ? [] : listOf(allow, "targets.allow", (each, at) => ruleOf(each, at, []));
   if (allow !== undefined && allowed.length === 0) {
@@ -61,7 +63,19 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
       if (known === undefined) throw new Error(`${at}: must be ${ACKNOWLEDGEMENTS.join(" or ")}`);
       return known;
     }),
+    rollouts: rolloutsOf(rollouts),
   });
+}
+
+function rolloutsOf(value: unknown): RolloutRules {
+  const { suspend = false, ...limits } = fieldsOf(value, "rollouts", ["suspend", ...ROLLOUT_LIMITS]);
+  if (typeof suspend !== "boolean") throw new Error("rollouts.suspend: must be true or false");
+  for (const [name, limit] of Object.entries(limits)) {
+    // None at all is what suspend says.
+    if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
+    throw new Error(`rollouts.${name}: must be a whole number from 1; leave it out for no limit`);
+  }
+  return { suspend, ...limits };
 }
 
 function read(text: string): unknown {

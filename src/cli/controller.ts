@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { startController } from "../main.ts";
 import { createLog, describeError, type LogLevel } from "../run/log.ts";
 import { loadInstallation } from "./config.ts";
+import { RolloutsFile } from "./rollouts-file.ts";
 
 interface Flags {
   kubeconfig?: string;
@@ -66,6 +67,8 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
     ...(leaderElect && { leaseNamespace: leaseNamespace ?? ownNamespace }),
     onLost: () => process.exit(1),
   });
+  const rollouts = config === undefined ? undefined : new RolloutsFile(config, installation, ownNamespace, log);
+  rollouts?.start();
   await stop;
   // Not waited for: it fires only if something keeps this process from ending by itself.
   const late = () => {
@@ -73,6 +76,7 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
     process.exit(1);
   };
   setTimeout(late, STOP_WITHIN_MS).unref();
+  rollouts?.stop();
   await controller.stop();
 }
 

@@ -23,6 +23,15 @@ export interface WriteRule {
 /** What a binding may have to acknowledge before it is acted upon. */
 export type Acknowledgement = "ReadableCopies";
 
+/** Of all rollouts together. */
+export interface RolloutRules {
+  /** The kill switch: no workload begins to roll while it is on. */
+  readonly suspend: boolean;
+  /** How many workloads may roll at once; without it, as many as bindings let. */
+  readonly maxConcurrent?: number;
+  readonly maxConcurrentPerNamespace?: number;
+}
+
 export interface InstallationRules {
   /** Where the controller runs. */
   readonly ownNamespace: string;
@@ -34,6 +43,7 @@ export interface InstallationRules {
   /** Without any, all is allowed that is not denied. */
   readonly allow?: readonly WriteRule[];
   readonly requireAcknowledgement?: readonly Acknowledgement[];
+  readonly rollouts?: RolloutRules;
 }
 
 /** Everything that one target writes. */
@@ -59,6 +69,8 @@ export class Installation {
   readonly #deny: readonly Matcher[];
   readonly #allow: readonly Matcher[];
   readonly #requireAcknowledgement: readonly Acknowledgement[];
+  readonly #listeners: (() => void)[] = [];
+  #rollouts: RolloutRules;
 
   /** Throws Error for an open namespace that is not closed anyway: it would be a mistake. */
   constructor({
@@ -68,6 +80,7 @@ export class Installation {
     deny = [],
     allow = [],
     requireAcknowledgement = [],
+    rollouts = { suspend: false },
   }: InstallationRules) {
     this.scope = scope;
     // Who installs it for the namespace in which it runs means that one.
@@ -82,6 +95,22 @@ export class Installation {
     this.#deny = deny.map((rule) => new Matcher(rule));
     this.#allow = allow.map((rule) => new Matcher(rule));
     this.#requireAcknowledgement = requireAcknowledgement;
+    this.#rollouts = rollouts;
+  }
+
+  /** The one part that may be another the next time: ask right before it matters. */
+  get rollouts(): RolloutRules {
+    return this.#rollouts;
+  }
+
+  /** Takes other rules for rollouts, and tells whoever listens. */
+  replaceRollouts(rollouts: RolloutRules): void {
+    this.#rollouts = rollouts;
+    for (const tell of this.#listeners) tell();
+  }
+
+  onRollouts(changed: () => void): void {
+    this.#listeners.push(changed);
   }
 
   /** Why nothing is done for bindings that stand in a namespace, and nothing is read or written there. */

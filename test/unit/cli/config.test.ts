@@ -17,6 +17,7 @@ describe("the configuration of an installation", () => {
       assert.equal(installation.refusal(harbor, "team", none), undefined);
       assert.ok(installation.closedNamespace("kube-system") && installation.closedNamespace("inlay-system"));
       assert.equal(installation.requires("ReadableCopies"), false);
+      assert.deepEqual(installation.rollouts, { suspend: false });
     }
   });
 
@@ -29,6 +30,7 @@ targets:
   allow:
     - { namespaces: ["team-*"], paths: [spec] }
 requireAcknowledgement: [ReadableCopies]
+rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
 `);
     assert.equal(installation.closedNamespace("kube-system"), undefined);
     const deployment = { group: "apps", kind: "Deployment" };
@@ -36,6 +38,7 @@ requireAcknowledgement: [ReadableCopies]
     assert.equal(installation.refusal(harbor, "team-a", none), undefined);
     assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
     assert.ok(installation.requires("ReadableCopies"));
+    assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
   });
 
   const mistakes: [text: string, says: RegExp][] = [
@@ -59,6 +62,18 @@ requireAcknowledgement: [ReadableCopies]
     ["openNamespaces: [default]", /^openNamespaces: default is not closed/],
     ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
     ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
+    ["rollouts:", /^rollouts: must be an object$/],
+    ["rollouts: { suspended: true }", /^rollouts\.suspended: there is no such field; did you mean suspend\?/],
+    ["rollouts: { suspend: yes please }", /^rollouts\.suspend: must be true or false$/],
+    ["rollouts: { suspend: }", /^rollouts\.suspend: must be true or false$/],
+    ...["0", "-1", "1.5", "five", "", "9007199254740993"].map((limit): [string, RegExp] => [
+      `rollouts: { maxConcurrent: ${limit} }`,
+      /^rollouts\.maxConcurrent: must be a whole number from 1; leave it out for no limit$/,
+    ]),
+    [
+      "rollouts: { maxConcurrentPerNamespace: 0 }",
+      /^rollouts\.maxConcurrentPerNamespace: must be a whole number from 1/,
+    ],
     ["openNamespaces: []\nopenNamespaces: []", /unique/],
     ["openNamespaces: [", /line 3/],
   ];
@@ -87,6 +102,8 @@ requireAcknowledgement: [ReadableCopies]
     const [, example = ""] = /```yaml\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
     const installation = installationOf(example, "inlay-system");
     assert.ok(installation.requires("ReadableCopies"));
+    const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
+    assert.deepEqual(Object.keys(installation.rollouts), rollouts);
     for (const field of ["openNamespaces", "deny", "allow", "apiGroups", "kinds", "namespaces", "paths", "message"]) {
       assert.match(example, new RegExp(`\\b${field}:`));
     }
