@@ -2,10 +2,8 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { startController } from "../main.ts";
-import { createLog, describeError, type LogLevel } from "../run/log.ts";
-import { loadInstallation } from "./config.ts";
-import { RolloutsFile } from "./rollouts-file.ts";
+import type { LogLevel } from "../run/log.ts";
+import { namespaceName } from "./arguments.ts";
 
 interface Flags {
   kubeconfig?: string;
@@ -51,6 +49,10 @@ export function controllerCommand(): Command {
 }
 
 async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
+  // Not before: the other subcommands need none of it, and loading it takes longer than they do.
+  const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
+    [import("../main.ts"), import("../run/log.ts"), import("./config.ts"), import("./rollouts-file.ts")],
+  );
   const ownNamespace = podNamespace() ?? watchNamespace ?? "inlay-system";
   const installation = loadInstallation(config, ownNamespace, watchNamespace);
   const log = createLog(flags.logLevel);
@@ -101,12 +103,6 @@ function podNamespace(): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** A name that is none, such as a variable that was not filled in, would be refused only by the API server, and for ever. */
-function namespaceName(text: string): string {
-  if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
-  throw new InvalidArgumentError("Give the name of one namespace.");
 }
 
 function wholeNumber(least: number, most: number): (text: string) => number {

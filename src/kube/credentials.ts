@@ -3,6 +3,7 @@
  * stands in files is read here; client-node, which takes 55 MB, is loaded for the rest alone, such as exec plugins.
  */
 import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { createSecureContext } from "node:tls";
@@ -15,6 +16,8 @@ export interface Credentials {
   tls: { ca?: Buffer; cert?: Buffer; key?: Buffer; servername?: string };
   /** The headers that authenticate a request; tokens from files and exec plugins are renewed. */
   headers(): Promise<Headers>;
+  /** In which one works who names none. */
+  namespace?: string;
 }
 
 /** Where credentials are looked for. */
@@ -43,12 +46,12 @@ const HEADERS_LIVE_MS = 30_000;
 export async function loadCredentials(kubeconfig?: string, around: Surroundings = OURS): Promise<Credentials> {
   const files = kubeconfig === undefined ? usualFiles(around) : [kubeconfig];
   const access = files.length === 0 ? await podAccess(around) : await readKubeconfigs(files);
-  const { ca, servername } = access;
+  const { ca, servername, namespace } = access;
   const { headers, cert, key } = await authentication(access, around);
   const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(servername && { servername }) };
   const whose = files.length === 0 ? "the pod's account" : files.join(delimiter);
   checkTls(tls, whose);
-  return { server: addressOf(access.server, whose), tls, headers };
+  return { server: addressOf(access.server, whose), tls, headers, ...(namespace && { namespace }) };
 }
 
 /** Only one that is reached by TLS: a token and the values of Secrets go there. */
@@ -99,7 +102,9 @@ async function podAccess({ env, account }: Surroundings): Promise<Access> {
     throw new Error("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account");
   }
   const ca = await readNamed("the cluster's CA", join(account, "ca.crt"));
-  return { server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`, ca, tokenFile };
+  const namespace = await readFile(join(account, "namespace"), "utf8").catch(() => "");
+  const server = `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return { server, ca, tokenFile, ...(namespace && { namespace: namespace.trim() }) };
 }
 
 function bearer(token: string | undefined): Headers {

@@ -16,6 +16,8 @@ export interface Access {
   token?: string;
   /** Holds the token of the moment. */
   tokenFile?: string;
+  /** In which one works who names none. */
+  namespace?: string;
   /** A user that files alone don't tell all of, as with an exec plugin; and the cluster, since a plugin may ask for it. */
   needsClient?: { user: Entry; cluster: Entry };
 }
@@ -56,7 +58,12 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Access>
     content(user, "client-certificate"),
     content(user, "client-key"),
   ]);
-  const [servername, token, tokenFile] = [cluster["tls-server-name"], user["token"], user["tokenFile"]].map(text);
+  const [servername, token, tokenFile, namespace] = [
+    cluster["tls-server-name"],
+    user["token"],
+    user["tokenFile"],
+    context?.["namespace"],
+  ].map(text);
   return {
     server,
     ...(ca && { ca }),
@@ -65,6 +72,7 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Access>
     ...(servername && { servername }),
     ...(token && { token }),
     ...(tokenFile && { tokenFile }),
+    ...(namespace && { namespace }),
     ...(!Object.keys(user).every((each) => PLAIN.includes(each)) && { needsClient: { user, cluster } }),
   };
 }

@@ -58,10 +58,13 @@ describe("credentials", () => {
     it("are its account's token and the cluster's CA", async () => {
       const token = secretText("token");
       await asPod(token);
-      const { server, tls, headers } = await loadCredentials(undefined, around);
+      const { server, tls, headers, namespace } = await loadCredentials(undefined, around);
       assert.equal(server.href, "https://10.96.0.1/");
       assert.deepEqual(tls, { ca: certificate.cert });
       assert.deepEqual(await headers(), { Authorization: `Bearer ${token}` });
+      assert.equal(namespace, undefined);
+      await write("account/namespace", "registry\n");
+      assert.equal((await loadCredentials(undefined, around)).namespace, "registry");
       around.env["KUBERNETES_SERVICE_HOST"] = "fd00::1";
       assert.equal((await loadCredentials(undefined, around)).server.hostname, "[fd00::1]");
     });
@@ -134,6 +137,14 @@ describe("credentials", () => {
       const { tls, headers } = await loadCredentials(undefined, around);
       assert.deepEqual(tls, { ca: certificate.cert });
       assert.deepEqual(await headers(), { Authorization: `Bearer ${first}` });
+    });
+
+    it("say in which namespace their context works", async () => {
+      const token = secretText("token");
+      const contexts = [{ name: "x", context: { cluster: "c", user: "u", namespace: "registry" } }];
+      const file = await write("config", kubeconfig({ token }, {}, { contexts }));
+      assert.equal((await loadCredentials(file, around)).namespace, "registry");
+      assert.equal((await loadCredentials(await write("other", kubeconfig({ token })), around)).namespace, undefined);
     });
 
     it("come from its plugin, for which alone client-node is loaded", async () => {
