@@ -2,6 +2,7 @@
 /** The command line: one subcommand a file. Arguments come in, an exit code goes out. */
 import { Command } from "commander";
 import { controllerCommand } from "./controller.ts";
+import { explainCommand } from "./explain.ts";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
@@ -11,7 +12,8 @@ if (major < 24) {
 
 const program = new Command("inlay")
   .description("Keeps Secret values in the custom resources and workloads that need them inline")
-  .addCommand(controllerCommand());
+  .addCommand(controllerCommand())
+  .addCommand(explainCommand());
 
 program.parseAsync().catch((error: unknown) => {
   console.error(error instanceof Error ? error.message : String(error));

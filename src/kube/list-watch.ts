@@ -12,6 +12,8 @@ export interface Scope {
   name?: string;
   /** A label selector, for those that match it. */
   labels?: string;
+  /** A field selector, for those that match it; not beside a name. */
+  fields?: string;
   /** Whether whole objects are wanted, or their metadata alone. */
   form: "whole" | "metadata";
 }
@@ -95,8 +97,9 @@ export class ListWatch {
   }
 
   #path(query: Record<string, string>): string {
-    const { resource, namespace, name, labels } = this.#scope;
+    const { resource, namespace, name, labels, fields } = this.#scope;
     const selector: Record<string, string> = {
+      ...(fields !== undefined && { fieldSelector: fields }),
       ...(name !== undefined && { fieldSelector: `metadata.name=${escaped(name)}` }),
       ...(labels !== undefined && { labelSelector: labels }),
     };

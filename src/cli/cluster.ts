@@ -1,0 +1,50 @@
+/** The flags of a subcommand that looks at a cluster come in, what it looks with goes out. Only what it needs is loaded. */
+import { type Command, Option } from "commander";
+import type { Tools } from "../explain/tools.ts";
+import { namespaceName } from "./arguments.ts";
+
+export interface ClusterFlags {
+  kubeconfig?: string;
+  namespace?: string;
+  output?: "json";
+}
+
+export const withClusterFlags = (command: Command): Command =>
+  command
+    .option("--kubeconfig <file>", "the cluster, and as whom to look; what kubectl would use without it")
+    .option("-n, --namespace <namespace>", "where it is; the kubeconfig's own without it", namespaceName)
+    .addOption(new Option("-o, --output <format>", "for programs instead of people").choices(["json"]));
+
+/** Looks, and ends every connection afterwards. */
+export async function withCluster<T>(
+  { kubeconfig, namespace }: ClusterFlags,
+  look: (tools: Tools, namespace: string) => Promise<T>,
+): Promise<T> {
+  const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }] = await Promise.all([
+    import("../kube/credentials.ts"),
+    import("../kube/transport.ts"),
+    import("../explain/reading.ts"),
+    import("../kube/discovery.ts"),
+  ]);
+  const credentials = await loadCredentials(kubeconfig);
+  const transport = new Transport(credentials);
+  try {
+    const tools = {
+      reader: new Reader(transport),
+      discovery: new Discovery(transport),
+      loadTemplates: async () => {
+        const { compileTemplate } = await import("../transform/template.ts");
+        return (text: string) => compileTemplate(text).references;
+      },
+    };
+    return await look(tools, namespace ?? credentials.namespace ?? "default");
+  } finally {
+    await transport.close();
+  }
+}
+
+/** As one document of JSON, or as lines for people. */
+export function print<T>({ output }: ClusterFlags, told: T, asText: (told: T) => string[]): void {
+  const text = output === "json" ? JSON.stringify(told, undefined, 2) : asText(told).join("\n");
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,21 @@
+/** `inlay explain`: tells how a SecretBinding stands, from its sources to its rollout, and what to do. Reads only. */
+import { Command } from "commander";
+import { objectName } from "./arguments.ts";
+import { type ClusterFlags, print, withCluster, withClusterFlags } from "./cluster.ts";
+
+export function explainCommand(): Command {
+  return withClusterFlags(new Command("explain"))
+    .description("tell how a SecretBinding stands, from its sources to its rollout, and what to do")
+    .argument("<binding>", "the SecretBinding's name", objectName)
+    .action(run);
+}
+
+async function run(name: string, flags: ClusterFlags): Promise<void> {
+  const [{ explain }, { explanationText }, { lets: letsRead }] = await Promise.all([
+    import("../explain/look.ts"),
+    import("../explain/explanation-text.ts"),
+    import("../resolve/grants.ts"),
+  ]);
+  const told = await withCluster(flags, (tools, namespace) => explain({ ...tools, letsRead }, namespace, name));
+  print(flags, told, (each) => explanationText(each, Date.now()));
+}

@@ -1,0 +1,73 @@
+/**
+ * What was seen of a binding comes in; the first thing that stands in its way goes out, with the command that mends it. What
+ * the controller says goes first; where it has not looked yet, what was seen here tells. Pure.
+ */
+import type { Advice, Explanation } from "./explanation.ts";
+
+type Facts = Omit<Explanation, "advice">;
+
+export function adviceFor(facts: Facts): Advice {
+  const { namespace, name, generation, observedGeneration, suspended, deleting } = facts.binding;
+  const isLookedAt = observedGeneration !== undefined && observedGeneration === generation;
+  const inWay = facts.conditions.filter(({ status }) => status !== "True");
+  if (suspended && !deleting) {
+    const command = `kubectl patch secretbinding ${name} -n ${namespace} --type merge -p '{"spec":{"suspend":false}}'`;
+    return { reason: "Suspended", message: "spec.suspend is true, so nothing is written or released", command };
+  }
+  const [told] = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
+  if (isLookedAt && told !== undefined) return withCommand(told.reason, told.message);
+  if (isLookedAt && !deleting) return { reason: "Synced", message: "nothing: all is as the binding says" };
+  const [found] = findings(facts);
+  if (found !== undefined) return found;
+  const what = deleting ? "waits for the controller to release it" : "was not looked at by the controller as it is now";
+  return {
+    reason: "NotObserved",
+    message: `the binding ${what}; see that it runs`,
+    command: "kubectl get pods -n inlay-system -l app.kubernetes.io/name=inlay",
+  };
+}
+
+/** Parts the command, with which a message of Inlay's ends, from what it says. One that was cut off is none. */
+export function withCommand(reason: string, message: string): Advice {
+  const [, says, command] =
+    /^(.*?) with: ((?:kubectl|echo) .+?)(?: \(and \d+ more, see status\.targets\))?$/s.exec(message) ?? [];
+  if (says === undefined || command === undefined || message.length >= LONGEST_MESSAGE) return { reason, message };
+  return { reason, message: `${says} with:`, command };
+}
+
+/** Where status cuts a message. */
+const LONGEST_MESSAGE = 1024;
+
+/** In the order in which the controller comes to them. */
+function findings({ binding, account, sources, targets }: Facts): Advice[] {
+  const { namespace } = binding;
+  const missing = account.state !== "NotFound" ? [] : [account.name.split("/").at(-1)];
+  return [
+    ...missing.map((name) => ({
+      reason: "ServiceAccountNotFound",
+      message: `there is no ${account.name}, as which this binding reads and writes; make it with:`,
+      command: `kubectl create serviceaccount ${name} -n ${namespace}`,
+    })),
+    ...sources.flatMap((source) => {
+      const what = [source.kind, [source.namespace, source.name].filter(Boolean).join("/")].join(" ");
+      if (source.grants?.state === "NotFound")
+        return {
+          reason: "NotGranted",
+          message: `no SecretGrant in namespace ${source.namespace} lets this binding read ${what}`,
+        };
+      if (source.optional) return [];
+      if (source.state === "NotFound") return { reason: "SourceNotFound", message: `there is no ${what}` };
+      const lacking = source.uses.filter(({ present }) => present === false).map(({ of }) => of);
+      if (lacking.length === 0) return [];
+      return { reason: "KeyNotFound", message: `${what} has no ${lacking.join(", ")}` };
+    }),
+    ...targets.flatMap(({ kind, makes, objects, message }) => [
+      ...(message === undefined || objects.length > 0 ? [] : [{ reason: "KindNotFound", message }]),
+      ...objects.flatMap(({ state, namespace: where, name }) =>
+        state === "NotFound" && !makes
+          ? [{ reason: "TargetNotFound", message: `there is no ${kind} ${[where, name].filter(Boolean).join("/")}` }]
+          : [],
+      ),
+    ]),
+  ];
+}

@@ -1,0 +1,79 @@
+/**
+ * An object or a list to look at comes in, and goes out as the user at hand sees it: what is there, that there is nothing,
+ * or why he can't know. What he may not see is an answer like any other, so that it hides nothing else.
+ */
+import { ApiError } from "../kube/api-error.ts";
+import { pathOf } from "../kube/client.ts";
+import { CONTROLLER } from "../kube/identity.ts";
+import { ListWatch, type Scope } from "../kube/list-watch.ts";
+import type { Transport } from "../kube/transport.ts";
+import type { KubeObject, ObjectRef, Resource } from "../model/kube-object.ts";
+
+export type Reading<T> =
+  | { readonly state: "Found"; readonly it: T }
+  | { readonly state: "NotFound" }
+  | { readonly state: "Unreadable"; readonly message: string };
+
+/** As the user himself: nobody is impersonated. */
+const SELF = CONTROLLER;
+const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+export class Reader {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** `take` keeps of the object what is wanted: the rest of a Secret is gone when this returns. */
+  async get<T>(ref: ObjectRef, take: (object: KubeObject) => T, form: Scope["form"] = "metadata"): Promise<Reading<T>> {
+    const path = pathOf(ref.resource, ref.namespace, ref.name);
+    const accept = form === "metadata" ? METADATA_ONLY : "application/json";
+    try {
+      const object = await this.#transport.request<KubeObject>({ method: "GET", path, identity: SELF, accept });
+      return { state: "Found", it: take(object) };
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404 && error.reason === "NotFound")
+        return { state: "NotFound" };
+      return { state: "Unreadable", message: why(error, "get", ref) };
+    }
+  }
+
+  /** What `take` keeps of each object, page by page; nothing of those for which it says undefined. */
+  async list<T>(scope: Scope, take: (object: KubeObject) => T | undefined): Promise<Reading<T[]>> {
+    const kept: T[] = [];
+    try {
+      for await (const { items } of new ListWatch(this.#transport, SELF, scope).list(new AbortController().signal)) {
+        for (const item of items) {
+          const taken = take(item);
+          if (taken !== undefined) kept.push(taken);
+        }
+      }
+    } catch (error) {
+      return { state: "Unreadable", message: why(error, "list", scope) };
+    }
+    return { state: "Found", it: kept };
+  }
+}
+
+/** Throws what is no answer about this object alone: that nobody answers, or that the API server does not know the user. */
+function why(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): string {
+  if (!(error instanceof ApiError)) throw error;
+  if (error.status === 401) throw new Error("the API server does not know who you are; log in again");
+  if (error.status === 0) throw error;
+  const where = !resource.namespaced
+    ? ""
+    : namespace === undefined
+      ? " in all namespaces"
+      : ` in namespace ${namespace}`;
+  const what = `${nameOf(resource)}${name === undefined ? "" : `/${name}`}${where}`;
+  if (error.status === 403) return `you may not ${verb} ${what}`;
+  if (error.status === 404) return `the cluster serves no ${nameOf(resource)}`;
+  return `the API server did not ${verb} ${what} (${error.status} ${error.reason})`;
+}
+
+const nameOf = ({ group, plural }: Resource) => (group === "" ? plural : `${plural}.${group}`);
+
+/** What is there, or `otherwise` where nothing is, or nothing can be seen. */
+export const foundOr = <T>(reading: Reading<T>, otherwise: T): T =>
+  reading.state === "Found" ? reading.it : otherwise;

@@ -1,0 +1,55 @@
+/** A binding comes in; which workloads it restarts, for which values, and how far it is with that go out. Pure. */
+import type { SecretBinding } from "../model/binding.ts";
+import type { RolloutSeen } from "./explanation.ts";
+
+type Rollout = NonNullable<SecretBinding["spec"]["rollout"]>;
+export type Group = Pick<Rollout, "consumersOf" | "kinds" | "ownedByTargets" | "targets">;
+export type Chosen = NonNullable<Rollout["targets"]>[number];
+
+/** Its steps, or itself where it has none. */
+export const groupsOf = ({ steps, ...rollout }: Rollout): readonly (Group & { name?: string })[] => steps ?? [rollout];
+
+export function rolloutSeen({ spec, status }: SecretBinding): RolloutSeen {
+  const rollout = spec.rollout as Rollout;
+  const { revision, digests = {}, last, pending } = status?.rollout ?? {};
+  return {
+    suspended: rollout.suspend ?? false,
+    restarts: inWords(rollout),
+    ...(revision !== undefined && { revision }),
+    compares: Object.keys(digests).sort(),
+    ...(last !== undefined && { last }),
+    ...(pending && {
+      pending: {
+        since: pending.since,
+        ...(pending.began !== undefined && { began: pending.began }),
+        reason: pending.reason,
+        message: pending.message,
+        workloads: (pending.workloads ?? []).map(({ uid: _, stamp: __, ...workload }) => workload),
+      },
+    }),
+  };
+}
+
+/** Which workloads restart. */
+export function inWords(rollout: Rollout): string[] {
+  return groupsOf(rollout).flatMap((group) =>
+    groupInWords(group).map((words) => (group.name === undefined ? words : `step ${group.name}: ${words}`)),
+  );
+}
+
+function groupInWords({ consumersOf = [], kinds, ownedByTargets, targets = [] }: Group): string[] {
+  const among = `among ${kinds.join(", ")}`;
+  return [
+    ...(consumersOf.length > 0 ? [`workloads whose pods refer to ${consumersOf.join(", ")}, ${among}`] : []),
+    ...(ownedByTargets ? [`workloads that belong to a target, ${among}`] : []),
+    ...targets.map(chosenInWords),
+  ];
+}
+
+function chosenInWords({ kind, name, selector }: Chosen): string {
+  if (name !== undefined) return `${kind} ${name}`;
+  const { names = [], matchLabels = {}, matchExpressions = [] } = selector ?? {};
+  const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+  const others = matchExpressions.map(({ key, operator, values = [] }) => [key, operator, ...values].join(" "));
+  return `every ${kind} that matches ${[...names, ...labels, ...others].join(", ")}`;
+}

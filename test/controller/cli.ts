@@ -1,0 +1,44 @@
+/** `inlay` as a process of its own, as a user runs it: arguments come in, what it printed and its exit code go out. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { AnyObject } from "./api.ts";
+import { foundIn } from "./hunted.ts";
+
+const program = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+
+export interface Said {
+  stdout: string;
+  stderr: string;
+  code: number;
+}
+
+/** Whatever it says, no value stands in it. */
+export async function inlay(kubeconfig: string, ...args: string[]): Promise<Said> {
+  const [command = "", ...rest] = args;
+  const all = [program, command, "--kubeconfig", kubeconfig, ...rest];
+  const child = spawn(process.execPath, all, { stdio: ["ignore", "pipe", "pipe"] });
+  const said = { stdout: "", stderr: "" };
+  for (const stream of ["stdout", "stderr"] as const) {
+    child[stream].setEncoding("utf8").on("data", (chunk: string) => {
+      said[stream] += chunk;
+    });
+  }
+  const [code] = await once(child, "close");
+  assert.deepEqual(foundIn(said.stdout + said.stderr), []);
+  return { ...said, code };
+}
+
+/** What it says to programs. For people it says it too, in lines of at most 120 columns but for a command to copy. */
+export async function inlayJson(kubeconfig: string, ...args: string[]): Promise<{ json: AnyObject; text: string }> {
+  const [forPrograms, forPeople] = await Promise.all([
+    inlay(kubeconfig, ...args, "--output", "json"),
+    inlay(kubeconfig, ...args),
+  ]);
+  assert.equal(forPrograms.code, 0, forPrograms.stderr);
+  assert.equal(forPeople.code, 0, forPeople.stderr);
+  const wide = forPeople.stdout.split("\n").filter((line) => line.length > 120 && !/^ {2}(kubectl|echo) /.test(line));
+  assert.deepEqual(wide, []);
+  return { json: JSON.parse(forPrograms.stdout), text: forPeople.stdout };
+}

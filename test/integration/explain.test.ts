@@ -1,0 +1,186 @@
+/** `inlay explain` on a real API server: what it tells of a binding, to whoever asks, and what it leaves out. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { inlay, inlayJson } from "../controller/cli.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { newNeighbours } from "../controller/neighbours.ts";
+import { paste } from "../controller/paste.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
+
+const admin = () => controlPlane().kubeconfigFile;
+const explain = (team: Team, binding = "harbor-s3", kubeconfig = admin()) =>
+  inlayJson(kubeconfig, "explain", binding, "-n", team.namespace);
+const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
+
+/** Somebody who may read all of a team's namespace but its Secrets. */
+async function auditor(team: Team): Promise<string> {
+  await team.createAccount("auditor");
+  const rules = [
+    { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["get", "list"] },
+    { apiGroups: ["goharbor.io"], resources: ["*"], verbs: ["get", "list"] },
+    { apiGroups: [""], resources: ["serviceaccounts", "configmaps", "events"], verbs: ["get", "list"] },
+  ];
+  await team.grant(rules, { account: "auditor", role: "auditor" });
+  return controlPlane().kubeconfigForServiceAccount(team.namespace, "auditor");
+}
+
+describe("inlay explain", () => {
+  it("tells the whole chain of a binding that is well, and that there is nothing to do", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const { json, text } = await explain(team);
+    const { metadata } = await team.api.get(`${team.path("v1", "secrets")}/bucket`);
+    assert.deepEqual(json.account, { name: `ServiceAccount ${team.namespace}/inlay`, state: "Found" });
+    assert.deepEqual(json.sources, [
+      {
+        source: "bucket",
+        name: "bucket",
+        optional: false,
+        kind: "Secret",
+        namespace: team.namespace,
+        state: "Found",
+        resourceVersion: metadata.resourceVersion,
+        uses: [{ of: "accessKeyID", present: true }],
+      },
+    ]);
+    const [target] = json.targets;
+    assert.deepEqual(target.fields, [{ path: ACCESS_KEY, from: ["bucket/accessKeyID"] }]);
+    assert.deepEqual(target.objects, [
+      {
+        namespace: team.namespace,
+        name: "harbor",
+        state: "Found",
+        status: { reason: "Synced", message: target.objects[0].status.message },
+        fields: [{ path: ACCESS_KEY, held: true, managers: [team.manager("harbor-s3")] }],
+      },
+    ]);
+    assert.equal(json.advice.reason, "Synced");
+    assert.match(text, /Ready True, Synced/);
+    assert.match(text, /WHAT TO DO\n {2}nothing: all is as the binding says/);
+  });
+
+  it("tells which key is missing and who holds a field, with exit code 0", async () => {
+    const team = await newTeam();
+    await team.secret("bucket", { other: secretText("other") });
+    await team.harbor();
+    await team.applyS3({ accesskey: secretText("theirs") }, "argocd");
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "KeyNotFound");
+    const { json, text } = await explain(team);
+    assert.deepEqual(json.sources[0].uses, [{ of: "accessKeyID", present: false }]);
+    assert.deepEqual(json.targets[0].objects[0].fields, [{ path: ACCESS_KEY, held: false, managers: ["argocd"] }]);
+    assert.equal(json.advice.reason, "KeyNotFound");
+    assert.match(text, /accessKeyID \(not there\)/);
+  });
+
+  it("ends with the command that mends it, to be pasted", async () => {
+    const team = await newTeam({ rules: [] });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.harbor();
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "Forbidden");
+    const pasted = new Set<string>();
+    await eventually(async () => {
+      const { json, text } = await explain(team);
+      const { reason, command } = json.advice;
+      if (reason === "Forbidden" && !pasted.has(command)) {
+        assert.ok(text.includes(`\n  ${command}\n`), text);
+        pasted.add(command);
+        await paste(command);
+      }
+      assert.equal(reason, "Synced");
+    }, 60_000);
+    assert.equal(pasted.size, 2);
+  });
+
+  it("tells what a selector matched, and by which templates", async () => {
+    const team = await newTeam();
+    const bound = { accessKeyID: secretText("access"), region: secretText("region") };
+    await team.secret("bucket", bound);
+    for (const name of ["harbor-a", "harbor-b"]) await team.harbor(name);
+    const fields = { accesskey: { template: "{{bucket.accessKeyID}}-{{bucket.region}}" } };
+    const selector = { names: ["harbor-*"] };
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget(fields, { name: undefined, selector })],
+    });
+    await team.until("harbor-s3", "Synced");
+    const { json } = await explain(team);
+    const [{ fields: taken, objects, selects }] = json.targets;
+    assert.equal(selects, true);
+    assert.deepEqual(taken[0].from, ["bucket/accessKeyID", "bucket/region"]);
+    assert.deepEqual(
+      objects.map(({ name, status }: AnyObject) => [name, status.reason]),
+      [
+        ["harbor-a", "Synced"],
+        ["harbor-b", "Synced"],
+      ],
+    );
+  });
+
+  it("tells which SecretGrant lets it read a source of another namespace, and that none does", async () => {
+    const { both, value } = await newNeighbours();
+    await both.reader.bind("harbor-s3", both.spec());
+    await both.reader.until("harbor-s3", "NotGranted");
+    const before = await explain(both.reader);
+    assert.deepEqual(before.json.sources[0].grants, { state: "NotFound", by: [] });
+    assert.deepEqual(await paste(before.json.advice.command), []);
+    await both.untilHeld(value);
+    await both.reader.until("harbor-s3", "Synced");
+    const { grants } = (await explain(both.reader)).json.sources[0];
+    assert.equal(grants.state, "Found");
+    assert.match(grants.by[0], /reads-secrets-bucket$/);
+  });
+
+  it("tells one who may not read Secrets all the rest, and that he may not", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const { json, text } = await explain(team, "harbor-s3", await auditor(team));
+    const [source] = json.sources;
+    assert.equal(source.state, "Unreadable");
+    assert.equal(source.message, `you may not get secrets/bucket in namespace ${team.namespace}`);
+    assert.deepEqual(source.uses, [{ of: "accessKeyID" }]);
+    assert.equal(json.targets[0].objects[0].state, "Found");
+    assert.equal(json.advice.reason, "Synced");
+    assert.match(text, /accessKeyID \(unknown\)/);
+  });
+
+  it("tells one who may do nothing so, with exit code 1, as it tells that there is no such binding", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const refused = await inlay(
+      controlPlane().kubeconfigFor("carol"),
+      "explain",
+      "harbor-s3",
+      "--namespace",
+      team.namespace,
+    );
+    assert.deepEqual(refused, {
+      stdout: "",
+      stderr: `you may not get secretbindings.inlay.dev/harbor-s3 in namespace ${team.namespace}\n`,
+      code: 1,
+    });
+    const absent = await inlay(admin(), "explain", "nope", "-n", team.namespace);
+    assert.equal(absent.code, 1);
+    assert.match(absent.stderr, /^there is no SecretBinding team-\d+\/nope; .*kubectl get secretbindings -A\n$/);
+  });
+
+  it("reads only, as the user himself", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    const kubeconfig = await auditor(team);
+    const mark = await auditLog().mark();
+    await explain(team, "harbor-s3", kubeconfig);
+    const requests = (await auditLog().since(mark)).filter(
+      ({ user }) => user === `system:serviceaccount:${team.namespace}:auditor`,
+    );
+    assert.ok(requests.length > 5, `${requests.length} requests`);
+    assert.deepEqual(
+      requests.filter(({ verb, as }) => !["get", "list"].includes(verb) || as !== undefined),
+      [],
+    );
+  });
+});

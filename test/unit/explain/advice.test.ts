@@ -1,0 +1,115 @@
+/** What to do first, told from what was seen of a binding. */
+import assert from "node:assert/strict";
+import { adviceFor, withCommand } from "../../../src/explain/advice.ts";
+import type { Explanation } from "../../../src/explain/explanation.ts";
+
+type Facts = Omit<Explanation, "advice">;
+
+const condition = (type: string, status: "True" | "False", reason: string, message: string) => ({
+  type,
+  status,
+  reason,
+  message,
+  lastTransitionTime: "2026-01-01T00:00:00Z",
+});
+
+/** A binding that is well, but for what is given. */
+function facts({
+  binding,
+  ...more
+}: Omit<Partial<Facts>, "binding"> & { binding?: Partial<Facts["binding"]> } = {}): Facts {
+  return {
+    binding: {
+      namespace: "registry",
+      name: "harbor-s3",
+      generation: 2,
+      observedGeneration: 2,
+      suspended: false,
+      deleting: false,
+      ...binding,
+    },
+    account: { name: "ServiceAccount registry/inlay", state: "Found" },
+    sources: [],
+    targets: [],
+    conditions: [condition("Ready", "True", "Synced", "the target holds the current values")],
+    events: [],
+    ...more,
+  };
+}
+
+describe("the advice of explain", () => {
+  it("is that there is nothing to do when all is well", () => {
+    assert.deepEqual(adviceFor(facts()), { reason: "Synced", message: "nothing: all is as the binding says" });
+  });
+
+  it("is the condition's message, with its command by itself", () => {
+    const said =
+      "HarborCluster registry/harbor: there is no ServiceAccount registry/inlay; make it with: kubectl create serviceaccount inlay -n registry";
+    const conditions = [
+      condition("Ready", "False", "ServiceAccountNotFound", `${said} (and 2 more, see status.targets)`),
+    ];
+    assert.deepEqual(adviceFor(facts({ conditions })), {
+      reason: "ServiceAccountNotFound",
+      message: "HarborCluster registry/harbor: there is no ServiceAccount registry/inlay; make it with:",
+      command: "kubectl create serviceaccount inlay -n registry",
+    });
+  });
+
+  it("gives no command that status cut off, and none where none is told", () => {
+    const long = `make it with: kubectl create role ${"x".repeat(1024)}`.slice(0, 1024);
+    assert.deepEqual(withCommand("Forbidden", long), { reason: "Forbidden", message: long });
+    assert.deepEqual(withCommand("Conflict", "argocd holds it"), { reason: "Conflict", message: "argocd holds it" });
+  });
+
+  it("puts Ready before RolledOut, and RolledOut before nothing", () => {
+    const rolled = condition("RolledOut", "False", "Halted", "Deployment registry/core did not roll out");
+    const ready = condition("Ready", "False", "KeyNotFound", "no key");
+    assert.equal(adviceFor(facts({ conditions: [rolled, ready] })).reason, "KeyNotFound");
+    assert.equal(adviceFor(facts({ conditions: [...facts().conditions, rolled] })).reason, "Halted");
+  });
+
+  it("tells how to end a suspension", () => {
+    const { reason, command } = adviceFor(facts({ binding: { suspended: true } }));
+    assert.equal(reason, "Suspended");
+    assert.equal(
+      command,
+      `kubectl patch secretbinding harbor-s3 -n registry --type merge -p '{"spec":{"suspend":false}}'`,
+    );
+  });
+
+  const source = { source: "bucket", kind: "Secret", namespace: "registry", name: "bucket", optional: false };
+  const target = { apiVersion: "v1", kind: "ConfigMap", selects: false, makes: false, fields: [], more: 0 };
+  const object = { namespace: "registry", name: "x", fields: [] };
+  const unseen: Record<string, [Partial<Facts>, string]> = {
+    "that no controller looked": [{}, "NotObserved"],
+    "the account": [
+      { account: { name: "ServiceAccount registry/inlay", state: "NotFound" } },
+      "ServiceAccountNotFound",
+    ],
+    "a source": [{ sources: [{ ...source, state: "NotFound", uses: [] }] }, "SourceNotFound"],
+    "no source that is optional": [
+      { sources: [{ ...source, optional: true, state: "NotFound", uses: [] }] },
+      "NotObserved",
+    ],
+    "a key": [{ sources: [{ ...source, state: "Found", uses: [{ of: "a", present: false }] }] }, "KeyNotFound"],
+    "no key that can't be seen": [
+      { sources: [{ ...source, state: "Unreadable", uses: [{ of: "a" }] }] },
+      "NotObserved",
+    ],
+    "a grant": [
+      { sources: [{ ...source, state: "Found", uses: [], grants: { state: "NotFound", by: [] } }] },
+      "NotGranted",
+    ],
+    "a kind": [{ targets: [{ ...target, objects: [], message: "the cluster serves no X" }] }, "KindNotFound"],
+    "a target": [{ targets: [{ ...target, objects: [{ ...object, state: "NotFound" }] }] }, "TargetNotFound"],
+    "no target that is to be made": [
+      { targets: [{ ...target, makes: true, objects: [{ ...object, state: "NotFound" }] }] },
+      "NotObserved",
+    ],
+  };
+  for (const [what, [seen, reason]] of Object.entries(unseen)) {
+    it(`of a binding that the controller has not looked at tells what was seen: ${what}`, () => {
+      assert.equal(adviceFor(facts({ binding: { observedGeneration: 1 }, ...seen })).reason, reason);
+    });
+  }
+});

@@ -1,0 +1,204 @@
+/** What a person reads of a binding. */
+import assert from "node:assert/strict";
+import type { Explanation } from "../../../src/explain/explanation.ts";
+import { explanationText } from "../../../src/explain/explanation-text.ts";
+
+const NOW = Date.parse("2026-01-02T00:00:00Z");
+const ours = "inlay/registry/harbor-s3";
+
+const explanation: Explanation = {
+  binding: {
+    namespace: "registry",
+    name: "harbor-s3",
+    generation: 2,
+    observedGeneration: 2,
+    suspended: false,
+    deleting: false,
+  },
+  account: { name: "ServiceAccount registry/inlay", state: "Found" },
+  sources: [
+    {
+      source: "bucket",
+      kind: "Secret",
+      namespace: "registry",
+      name: "bucket",
+      optional: false,
+      state: "Found",
+      resourceVersion: "4711",
+      uses: [
+        { of: "accessKeyID", present: true },
+        { of: "host", present: false },
+      ],
+    },
+    {
+      source: "shared",
+      kind: "Secret",
+      namespace: "storage",
+      name: "shared",
+      optional: false,
+      state: "Unreadable",
+      message: "you may not get secrets/shared in namespace storage",
+      uses: [{ of: "*" }],
+      grants: { state: "Found", by: ["readers"] },
+    },
+    {
+      source: "gone",
+      kind: "ConfigMap",
+      namespace: "registry",
+      name: "gone",
+      optional: true,
+      state: "NotFound",
+      uses: [],
+    },
+  ],
+  targets: [
+    {
+      apiVersion: "goharbor.io/v1beta1",
+      kind: "HarborCluster",
+      selects: false,
+      makes: false,
+      fields: [{ path: "spec.endpoint", from: ["bucket/host", "bucket/port"] }],
+      objects: [
+        {
+          namespace: "registry",
+          name: "harbor",
+          state: "Found",
+          status: { reason: "KeyNotFound", message: "spec.endpoint: Secret registry/bucket has no key host" },
+          fields: [{ path: "spec.endpoint", held: false, managers: ["argocd", "kubectl"] }],
+        },
+      ],
+      more: 0,
+    },
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      selects: true,
+      makes: false,
+      fields: [{ path: "data.key", from: ["bucket/accessKeyID"] }],
+      objects: [
+        {
+          namespace: "a",
+          name: "one",
+          state: "Found",
+          status: { reason: "Synced" },
+          fields: [{ path: "data.key", held: true, managers: [ours] }],
+        },
+      ],
+      more: 33,
+    },
+  ],
+  rollout: {
+    suspended: false,
+    restarts: ["step one: Deployment core"],
+    revision: 3,
+    compares: ["bucket/accessKeyID"],
+    last: "2026-01-01T12:00:00Z",
+    pending: {
+      since: "2026-01-01T23:50:00Z",
+      reason: "Rolling",
+      message: "1 of 1 workloads is rolling out",
+      workloads: [
+        {
+          apiVersion: "apps/v1",
+          kind: "Deployment",
+          namespace: "registry",
+          name: "core",
+          step: "one",
+          state: "Rolling",
+          since: "2026-01-01T23:55:00Z",
+          message: "1 of 3 replicas are updated",
+        },
+      ],
+    },
+  },
+  conditions: [
+    {
+      type: "Ready",
+      status: "False",
+      reason: "KeyNotFound",
+      message: "Secret registry/bucket has no key host",
+      lastTransitionTime: "2026-01-01T23:50:00Z",
+    },
+  ],
+  events: [{ time: "2026-01-01T23:58:00Z", type: "Warning", reason: "KeyNotFound", message: "no key host" }],
+  advice: { reason: "Forbidden", message: "it may not; allow it with:", command: `kubectl ${"x".repeat(200)}` },
+};
+
+describe("the text of an explanation", () => {
+  it("tells the chain from the account to what to do, the command in one line", () => {
+    assert.deepEqual(explanationText(explanation, NOW), [
+      "SecretBinding registry/harbor-s3: Ready False, KeyNotFound",
+      "",
+      "ACCOUNT",
+      "  ServiceAccount registry/inlay  found",
+      "",
+      "SOURCES",
+      "  SOURCE  OBJECT                   VERSION                                              USED",
+      "  bucket  Secret registry/bucket   4711                                                 accessKeyID, host (not there)",
+      "  shared  Secret storage/shared    you may not get secrets/shared in namespace storage  all of it (unknown)",
+      "          granted by readers",
+      "  gone    ConfigMap registry/gone  not found, optional                                  nothing",
+      "",
+      "TARGET HarborCluster registry/harbor (goharbor.io/v1beta1)",
+      "  KeyNotFound: spec.endpoint: Secret registry/bucket has no key host",
+      "  FIELD          FROM                      HELD  MANAGERS",
+      "  spec.endpoint  bucket/host, bucket/port  no    argocd, kubectl",
+      "",
+      "TARGET ConfigMap (v1, selected)",
+      "  ConfigMap a/one: Synced",
+      "  FIELD     FROM                HELD  MANAGERS",
+      `  data.key  bucket/accessKeyID  yes   ${ours}`,
+      "  and 33 more, see status.targets",
+      "",
+      "ROLLOUT",
+      "  step one: Deployment core",
+      "  baseline: revision 3, of bucket/accessKeyID; the last rollout began 12h ago",
+      "  pending for 10m: Rolling: 1 of 1 workloads is rolling out",
+      "  WORKLOAD                  STEP  STATE    FOR  WAITS FOR",
+      "  Deployment registry/core  one   Rolling  5m   1 of 3 replicas are updated",
+      "",
+      "CONDITIONS",
+      "  TYPE   STATUS  REASON       SINCE  MESSAGE",
+      "  Ready  False   KeyNotFound  10m    Secret registry/bucket has no key host",
+      "",
+      "EVENTS",
+      "  AGE  TYPE     REASON       MESSAGE",
+      "  2m   Warning  KeyNotFound  no key host",
+      "",
+      "WHAT TO DO",
+      "  Forbidden: it may not; allow it with:",
+      `  kubectl ${"x".repeat(200)}`,
+    ]);
+  });
+
+  it("leaves out what there is nothing of, and says what can't be seen", () => {
+    const { rollout: _, ...rest } = explanation;
+    const advice = { reason: "Synced", message: "nothing: all is as the binding says" };
+    const lines = explanationText(
+      {
+        ...rest,
+        account: { name: "ServiceAccount registry/inlay", state: "Unreadable", message: "you may not get it" },
+        binding: { ...rest.binding, suspended: true, deleting: true },
+        sources: [],
+        targets: [],
+        conditions: [],
+        events: [],
+        eventsUnreadable: "you may not list events in namespace registry",
+        advice,
+      },
+      NOW,
+    );
+    assert.deepEqual(lines, [
+      "SecretBinding registry/harbor-s3: not looked at yet, suspended, being deleted",
+      "",
+      "ACCOUNT",
+      "  ServiceAccount registry/inlay  you may not get it",
+      "",
+      "EVENTS",
+      "  you may not list events in namespace registry",
+      "",
+      "WHAT TO DO",
+      "  nothing: all is as the binding says",
+    ]);
+  });
+});

@@ -1,0 +1,82 @@
+/** What explain tells of a rollout, and never the digests. */
+import assert from "node:assert/strict";
+import { rolloutSeen } from "../../../src/explain/rollout.ts";
+import { bindingOf, KINDS } from "./bindings.ts";
+
+describe("the rollout of an explanation", () => {
+  it("tells in words what restarts, step by step", () => {
+    const steps = [
+      { name: "cache", kinds: ["StatefulSet"], consumersOf: ["bucket"] },
+      {
+        name: "rest",
+        kinds: KINDS,
+        ownedByTargets: true,
+        targets: [
+          { kind: "Deployment", name: "core" },
+          {
+            kind: "Deployment",
+            selector: {
+              names: ["web-*"],
+              matchLabels: { tier: "front" },
+              matchExpressions: [
+                { key: "a", operator: "In", values: ["b", "c"] },
+                { key: "d", operator: "Exists" },
+              ],
+            },
+          },
+        ],
+      },
+    ];
+    assert.deepEqual(rolloutSeen(bindingOf({ rollout: { steps, suspend: true } })), {
+      suspended: true,
+      restarts: [
+        "step cache: workloads whose pods refer to bucket, among StatefulSet",
+        "step rest: workloads that belong to a target, among Deployment, StatefulSet, DaemonSet",
+        "step rest: Deployment core",
+        "step rest: every Deployment that matches web-*, tier=front, a In b c, d Exists",
+      ],
+      compares: [],
+    });
+  });
+
+  it("tells the baseline and what waits, without digests, stamps and uids", () => {
+    const workload = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      namespace: "registry",
+      name: "core",
+      state: "Waiting",
+    };
+    const status = {
+      rollout: {
+        key: "k1",
+        revision: 4,
+        digests: { "bucket/b": "DIGEST", "bucket/a": "DIGEST" },
+        last: "2026-01-01T00:00:00Z",
+        pending: {
+          since: "2026-01-02T00:00:00Z",
+          changed: "2026-01-02T00:00:00Z",
+          reason: "Waiting",
+          message: "for the window",
+          digests: { "bucket/a": "DIGEST" },
+          workloads: [{ ...workload, uid: "UID", stamp: "STAMP", step: "one", message: "for its turn" }],
+        },
+      },
+    };
+    const seen = rolloutSeen(bindingOf({ rollout: { consumersOf: ["bucket"], kinds: KINDS } }, status));
+    assert.deepEqual(seen, {
+      suspended: false,
+      restarts: ["workloads whose pods refer to bucket, among Deployment, StatefulSet, DaemonSet"],
+      revision: 4,
+      compares: ["bucket/a", "bucket/b"],
+      last: "2026-01-01T00:00:00Z",
+      pending: {
+        since: "2026-01-02T00:00:00Z",
+        reason: "Waiting",
+        message: "for the window",
+        workloads: [{ ...workload, step: "one", message: "for its turn" }],
+      },
+    });
+    assert.doesNotMatch(JSON.stringify(seen), /DIGEST|STAMP|UID/);
+  });
+});
