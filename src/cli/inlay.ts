@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import { controllerCommand } from "./controller.ts";
 import { explainCommand } from "./explain.ts";
+import { traceCommand } from "./trace.ts";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
@@ -13,7 +14,8 @@ if (major < 24) {
 const program = new Command("inlay")
   .description("Keeps Secret values in the custom resources and workloads that need them inline")
   .addCommand(controllerCommand())
-  .addCommand(explainCommand());
+  .addCommand(explainCommand())
+  .addCommand(traceCommand());
 
 program.parseAsync().catch((error: unknown) => {
   console.error(error instanceof Error ? error.message : String(error));

@@ -7,7 +7,7 @@ import { pathOf } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
-import type { KubeObject, ObjectRef, Resource } from "../model/kube-object.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
 
 export type Reading<T> =
   | { readonly state: "Found"; readonly it: T }
@@ -41,11 +41,13 @@ export class Reader {
 
   /** What `take` keeps of each object, page by page; nothing of those for which it says undefined. */
   async list<T>(scope: Scope, take: (object: KubeObject) => T | undefined): Promise<Reading<T[]>> {
+    const { resource } = scope;
     const kept: T[] = [];
     try {
       for await (const { items } of new ListWatch(this.#transport, SELF, scope).list(new AbortController().signal)) {
         for (const item of items) {
-          const taken = take(item);
+          // In a list, only the list says of what kind its items are.
+          const taken = take({ ...item, apiVersion: apiVersionOf(resource), kind: resource.kind });
           if (taken !== undefined) kept.push(taken);
         }
       }

@@ -36,10 +36,16 @@ export interface KnownLabels {
 
 /** Whether the grant lets the binding read the object. */
 export function lets(spec: Spec, asker: Asker, asked: ObjectRef, labels: KnownLabels): boolean {
-  const by = (known: Labels | undefined) => (selector: LabelSelector) =>
-    known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
-  return isFrom(spec, asker, by(labels.namespace)) && isTo(spec, asked, by(labels.object));
+  return isFrom(spec, asker, by(labels.namespace)) && speaksOf(spec, asked, labels.object);
 }
+
+/** Whether the grant lets anybody read the object. */
+export function speaksOf(spec: Spec, asked: ObjectRef, object: Labels | undefined): boolean {
+  return isTo(spec, asked, by(object));
+}
+
+const by = (known: Labels | undefined) => (selector: LabelSelector) =>
+  known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
 
 /** Whether it may, as far as names tell. */
 export function mayLet(spec: Spec, asker: Asker, asked: ObjectRef): boolean {

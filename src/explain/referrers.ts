@@ -1,0 +1,98 @@
+/** A Secret or ConfigMap comes in; the workloads of its namespace whose pods refer to it go out, kind by kind. */
+import { attempt } from "../kube/refusal.ts";
+import { FieldPath } from "../model/field-path.ts";
+import { type KubeObject, parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { type PodReference, podReferences } from "../model/pod-references.ts";
+import { Problem } from "../model/problem.ts";
+import { WORKLOAD_KINDS, workloadOf } from "../model/workload.ts";
+import { PODS } from "./kinds.ts";
+import type { Reading } from "./reading.ts";
+import type { Referrer } from "./restarts.ts";
+import type { Tools } from "./tools.ts";
+import type { Traced, WorkloadTrace } from "./trace.ts";
+
+export type Found = Referrer & Omit<WorkloadTrace, "restarts">;
+
+/** Whose pods are told of by the workload that has them made. */
+const MAKERS = ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
+
+export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Reading<Found[]>[]> {
+  const kinds = Object.entries(WORKLOAD_KINDS).map(async ([kind, { apiVersion, template }]) => {
+    const resource = await resourceOf(tools, apiVersion, kind);
+    if (resource === undefined) return [];
+    if (resource instanceof Problem) return [{ state: "Unreadable" as const, message: resource.message }];
+    const path = FieldPath.parse(template);
+    const scope = { resource, namespace: traced.namespace, form: "whole" as const };
+    return [
+      await tools.reader.list(scope, (object) => {
+        // One of a CronJob is told of with it.
+        if (kind === "Job" && ownerOf(object)?.kind === "CronJob") return undefined;
+        const reference = referenceTo(traced, workloadOf(object, path).references);
+        return reference && foundOf({ apiVersion, kind }, object, reference);
+      }),
+    ];
+  });
+  return [...(await Promise.all(kinds)).flat(), ...(await lookAtPods(tools, traced))];
+}
+
+/** Only what not every cluster serves is asked for; RBAC would say that the user may not list it, served or not. */
+async function resourceOf({ discovery }: Tools, apiVersion: string, kind: string) {
+  const { group, version } = parseApiVersion(apiVersion);
+  if (group.includes(".")) return attempt(discovery.byKind(apiVersion, kind));
+  const resource: Resource = {
+    group,
+    version,
+    kind,
+    plural: `${kind.toLowerCase()}s`,
+    namespaced: true,
+    hasStatus: true,
+  };
+  return resource;
+}
+
+/** There are many, and most belong to a workload: their metadata tells which, and only the others are read. */
+async function lookAtPods({ reader }: Tools, traced: Traced): Promise<Reading<Found[]>[]> {
+  const { namespace } = traced;
+  const names = await reader.list({ resource: PODS, namespace, form: "metadata" }, (pod) =>
+    MAKERS.includes(ownerOf(pod)?.kind ?? "") ? undefined : pod.metadata.name,
+  );
+  if (names.state !== "Found") return [names];
+  const take = (pod: KubeObject) => {
+    const reference = referenceTo(traced, podReferences(pod["spec"]));
+    return reference === undefined ? [] : [foundOf({ apiVersion: "v1", kind: "Pod" }, pod, reference)];
+  };
+  const read = names.it.map((name) => reader.get({ resource: PODS, namespace, name }, take, "whole"));
+  // One that has gone meanwhile refers to nothing.
+  return (await Promise.all(read)).filter(({ state }) => state !== "NotFound");
+}
+
+function foundOf(
+  { apiVersion, kind }: { apiVersion: string; kind: string },
+  object: KubeObject,
+  { by, keys }: PodReference,
+): Found {
+  const { name, labels = {}, ownerReferences = [] } = object.metadata;
+  const owner = kind === "Pod" ? ownerOf(object) : undefined;
+  return {
+    apiVersion,
+    kind,
+    name,
+    by: [...by],
+    ...(keys && { keys: [...keys] }),
+    ...(owner && { owner: `${owner.kind} ${owner.name}` }),
+    labels,
+    owners: ownerReferences.map(({ uid }) => uid),
+  };
+}
+
+const referenceTo = ({ kind, name }: Traced, references: readonly PodReference[]) =>
+  references.find((each) => each.kind === kind && each.name === name);
+
+interface Owner {
+  kind: string;
+  name: string;
+  controller?: boolean;
+}
+
+const ownerOf = ({ metadata }: KubeObject): Owner | undefined =>
+  ((metadata.ownerReferences ?? []) as unknown as Owner[]).find(({ controller }) => controller);

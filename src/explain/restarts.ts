@@ -1,0 +1,56 @@
+/** A binding and a workload whose pods refer to one of its sources come in; whether the binding restarts it goes out. Pure. */
+import type { SecretBinding } from "../model/binding.ts";
+import { nameMatcher } from "../model/glob.ts";
+import { parseApiVersion } from "../model/kube-object.ts";
+import { matchesLabels } from "../model/label-selector.ts";
+import { WORKLOAD_KINDS } from "../model/workload.ts";
+import { type Chosen, groupsOf } from "./rollout.ts";
+import { sourcesAt, type Traced } from "./trace.ts";
+import { type ReadTemplate, usesBySource } from "./uses.ts";
+
+export interface Referrer {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  /** Its own, not those of its pods. */
+  labels: Readonly<Record<string, string>>;
+  /** The uids of its owners. */
+  owners: readonly string[];
+}
+
+/** Whether the binding restarts the workload when a value of the traced object changes that it goes by. */
+export function restarts(
+  binding: SecretBinding,
+  traced: Traced,
+  workload: Referrer,
+  readTemplate: ReadTemplate,
+): boolean {
+  const { metadata, spec, status } = binding;
+  const names = sourcesAt(binding, traced);
+  if (spec.rollout === undefined || names.length === 0) return false;
+  const uses = usesBySource(binding, readTemplate);
+  const hasFields = spec.targets.some(({ fields }) => fields.length > 0);
+  const isUsed = !hasFields || names.some((name) => (uses.get(name) ?? []).length > 0);
+  const owners = new Set((status?.targets ?? []).flatMap(({ uid }) => uid ?? []));
+  const isOwned = workload.owners.some((uid) => owners.has(uid));
+  return groupsOf(spec.rollout).some(({ consumersOf = [], kinds, ownedByTargets = false, targets = [] }) => {
+    const isAmong = kinds.some((kind) => isKind(workload, kind, undefined));
+    if (isAmong && consumersOf.some((name) => names.includes(name))) return true;
+    if (isAmong && ownedByTargets && isOwned && isUsed) return true;
+    return isUsed && metadata.namespace === traced.namespace && targets.some((target) => isChosen(workload, target));
+  });
+}
+
+function isChosen(workload: Referrer, { apiVersion, kind, name, selector }: Chosen): boolean {
+  if (!isKind(workload, kind, apiVersion)) return false;
+  if (name !== undefined) return workload.name === name;
+  return nameMatcher(selector?.names)(workload.name) && matchesLabels(selector ?? {}, workload.labels);
+}
+
+const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
+
+/** By whatever version. */
+function isKind(workload: Referrer, kind: string, apiVersion = KNOWN[kind]?.apiVersion): boolean {
+  const { group } = parseApiVersion(workload.apiVersion);
+  return workload.kind === kind && apiVersion !== undefined && parseApiVersion(apiVersion).group === group;
+}

@@ -1,0 +1,160 @@
+/**
+ * What `inlay trace` tells of a Secret or ConfigMap: the shape of its JSON, which others read too; and what single objects
+ * that were listed tell of it. Pure.
+ */
+import { type SecretBinding, sourceName, type TargetStatus } from "../model/binding.ts";
+import { type KubeObject, parseApiVersion } from "../model/kube-object.ts";
+import type { SecretGrant } from "../model/secret-grant.ts";
+import type { Seen } from "./explanation.ts";
+import { inWords } from "./rollout.ts";
+import { ALL, type ReadTemplate, usesOf } from "./uses.ts";
+
+export interface Traced {
+  kind: "Secret" | "ConfigMap";
+  namespace: string;
+  name: string;
+}
+
+export interface Trace {
+  object: Traced & Seen & { resourceVersion?: string };
+  /** SecretBindings that read it. */
+  bindings: BindingTrace[];
+  /** SecretBindings that write into it. */
+  writers: { binding: string; fields: string[] }[];
+  /** SecretGrants that let bindings of other namespaces read it. */
+  grants: { name: string; from: string[] }[];
+  workloads: WorkloadTrace[];
+  /** ServiceAccounts of its namespace whose pods pull images with it. */
+  serviceAccounts: string[];
+  /** Ingresses and Gateways whose certificate it is. */
+  certificates: { kind: string; namespace: string; name: string }[];
+  /** What could not be looked at, so that something may be missing above. */
+  unseen: string[];
+}
+
+export interface BindingTrace {
+  /** Namespace and name. */
+  binding: string;
+  source: string;
+  account: string;
+  /** What its condition Ready says, if it was looked at. */
+  reason?: string;
+  suspended: boolean;
+  /** The fields that take something of it. */
+  targets: { apiVersion: string; kind: string; object: string; fields: { path: string; of: string[] }[] }[];
+  /** In words: which workloads it restarts. */
+  restarts: string[];
+}
+
+export interface WorkloadTrace {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  /** Where its pods name it: env, envFrom, volume, projected, imagePullSecret, csi. */
+  by: string[];
+  /** Which keys they take; all of them where this is left out. */
+  keys?: string[];
+  /** To whom a pod belongs that is of no workload that is known. */
+  owner?: string;
+  /** The bindings that restart it when a value changes. None: nothing of Inlay does. */
+  restarts: { binding: string; suspended: boolean }[];
+}
+
+/** By what names a binding calls the object among its sources. */
+export function sourcesAt({ metadata, spec }: SecretBinding, { kind, namespace, name }: Traced): string[] {
+  return spec.sources.flatMap((source) => {
+    const at = kind === "Secret" ? source.secret : source.configMap;
+    return at?.name === name && (at.namespace ?? metadata.namespace) === namespace ? [sourceName(source)] : [];
+  });
+}
+
+export function bindingTraces(binding: SecretBinding, traced: Traced, readTemplate: ReadTemplate): BindingTrace[] {
+  const { metadata, spec, status } = binding;
+  const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  return sourcesAt(binding, traced).map((source) => ({
+    binding: `${metadata.namespace}/${metadata.name}`,
+    source,
+    account: spec.serviceAccountName,
+    ...(ready && { reason: ready.reason }),
+    suspended: spec.suspend ?? false,
+    targets: spec.targets.flatMap((target) => {
+      const fields = target.fields.flatMap((field) => {
+        const of = usesOf(binding, field, readTemplate).flatMap((use) => (use.source === source ? [use.of] : []));
+        return of.length === 0 ? [] : [{ path: field.path, of: of.map((each) => (each === ALL ? "all of it" : each)) }];
+      });
+      const where = target.namespaceSelector ? "" : `${target.namespace ?? metadata.namespace}/`;
+      const { apiVersion, kind, name } = target;
+      return fields.length === 0 ? [] : [{ apiVersion, kind, object: `${where}${name ?? "(selected)"}`, fields }];
+    }),
+    restarts: spec.rollout ? inWords(spec.rollout) : [],
+  }));
+}
+
+/** What a binding writes into the object, or wrote by its record. Undefined for nothing. */
+export function writerTrace(
+  { metadata, spec, status }: SecretBinding,
+  traced: Traced,
+): Trace["writers"][number] | undefined {
+  const isIt = ({
+    apiVersion,
+    kind,
+    namespace = metadata.namespace,
+    name,
+  }: Omit<TargetStatus, "reason" | "name"> & { name?: string }) =>
+    parseApiVersion(apiVersion).group === "" &&
+    kind === traced.kind &&
+    name === traced.name &&
+    namespace === traced.namespace;
+  const named = spec.targets.filter((target) => target.namespaceSelector === undefined && isIt(target));
+  const recorded = (status?.targets ?? []).filter(isIt);
+  if (named.length + recorded.length === 0) return undefined;
+  const paths = [
+    ...named.flatMap(({ fields }) => fields.map(({ path }) => path)),
+    ...recorded.flatMap(({ paths = [] }) => paths),
+  ];
+  return { binding: `${metadata.namespace}/${metadata.name}`, fields: [...new Set(paths)].sort() };
+}
+
+/** Whom a grant lets read, in words. */
+export function granteesOf({ from }: SecretGrant["spec"]): string[] {
+  return from.map(({ namespace, namespaceSelector, serviceAccountName }) => {
+    const account = serviceAccountName === undefined ? "any account" : `account ${serviceAccountName}`;
+    if (namespaceSelector === undefined) return `${account} of namespace ${namespace}`;
+    const { names = [], matchLabels = {}, matchExpressions = [] } = namespaceSelector;
+    const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+    const others = matchExpressions.map(({ key, operator, values = [] }) => [key, operator, ...values].join(" "));
+    return `${account} of namespaces that match ${[...names, ...labels, ...others].join(", ")}`;
+  });
+}
+
+export function pullsWith(account: KubeObject, name: string): boolean {
+  return named(account["imagePullSecrets"]).includes(name);
+}
+
+interface Tls {
+  secretName?: unknown;
+}
+
+export function isIngressCertificate({ spec }: KubeObject, name: string): boolean {
+  return ((spec as { tls?: Tls[] } | undefined)?.tls ?? []).some(({ secretName }) => secretName === name);
+}
+
+interface Listener {
+  tls?: { certificateRefs?: { group?: string; kind?: string; name?: string; namespace?: string }[] };
+}
+
+/** A Gateway may name Secrets of other namespaces. */
+export function isGatewayCertificate({ metadata, spec }: KubeObject, { namespace, name }: Traced): boolean {
+  return ((spec as { listeners?: Listener[] } | undefined)?.listeners ?? []).some(({ tls }) =>
+    (tls?.certificateRefs ?? []).some(
+      (each) =>
+        (each.group ?? "") === "" &&
+        (each.kind ?? "Secret") === "Secret" &&
+        each.name === name &&
+        (each.namespace ?? metadata.namespace) === namespace,
+    ),
+  );
+}
+
+const named = (references: unknown) =>
+  Array.isArray(references) ? references.map((each: { name?: unknown }) => each.name) : [];

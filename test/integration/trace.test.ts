@@ -1,0 +1,178 @@
+/** `inlay trace` on a real API server: who consumes a Secret, and what restarts when it changes. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { inlay, inlayJson } from "../controller/cli.ts";
+import { hunt, secretText } from "../controller/hunted.ts";
+import { newNeighbours } from "../controller/neighbours.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, newTeam, type Team } from "../controller/team.ts";
+
+const trace = (team: Team, kubeconfig = controlPlane().kubeconfigFile, ...more: string[]) =>
+  inlayJson(kubeconfig, "trace", "bucket", "-n", team.namespace, ...more);
+
+const fromKey = (key: string) => ({ valueFrom: { secretKeyRef: { name: "bucket", key } } });
+const withEnv = { containers: [{ name: "c", image: "c", env: [{ name: "A", ...fromKey("accessKeyID") }] }] };
+const withAll = { containers: [{ name: "c", image: "c", envFrom: [{ secretRef: { name: "bucket" } }] }] };
+const without = { containers: [{ name: "c", image: "c", env: [{ name: "A", value: "none" }] }] };
+
+function workload(name: string, spec: object): object {
+  const labels = { app: name };
+  return {
+    metadata: { name, labels },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+  };
+}
+
+/** One workload of every kind that refers to the Secret, and one that does not. */
+async function workloads({ api, ...team }: Team): Promise<void> {
+  const path = (apiVersion: string, plural: string) =>
+    `/${apiVersion === "v1" ? "api" : "apis"}/${apiVersion}/namespaces/${team.namespace}/${plural}`;
+  const once = { template: { spec: { ...withAll, restartPolicy: "Never" } } };
+  await Promise.all([
+    api.create(path("apps/v1", "deployments"), workload("core", withEnv)),
+    api.create(path("apps/v1", "deployments"), workload("web", withAll)),
+    api.create(path("apps/v1", "deployments"), workload("idle", without)),
+    api.create(path("apps/v1", "daemonsets"), workload("agent", withAll)),
+    api.create(path("batch/v1", "jobs"), { metadata: { name: "once" }, spec: once }),
+    api.create(path("batch/v1", "cronjobs"), {
+      metadata: { name: "nightly" },
+      spec: { schedule: "0 2 * * *", jobTemplate: { spec: once } },
+    }),
+    api.create(path("networking.k8s.io/v1", "ingresses"), {
+      metadata: { name: "edge" },
+      spec: {
+        tls: [{ secretName: "bucket" }],
+        defaultBackend: { service: { name: "x", port: { number: 80 } } },
+      },
+    }),
+    api.create(path("v1", "serviceaccounts"), { metadata: { name: "puller" }, imagePullSecrets: [{ name: "bucket" }] }),
+    api.create(path("v1", "pods"), {
+      metadata: { name: "lonely" },
+      spec: { ...withEnv, serviceAccountName: "puller" },
+    }),
+  ]);
+}
+
+const rollout = { rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } };
+
+describe("inlay trace", () => {
+  it("tells who consumes a Secret, where, and which of them restart by which binding", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    await team.bind("restarts", { ...accessKeySpec(), suspend: true, ...rollout });
+    await workloads(team);
+    const { json, text } = await trace(team);
+    assert.equal(json.object.state, "Found");
+    assert.deepEqual(json.unseen, []);
+    assert.deepEqual(
+      json.bindings.map(({ binding, targets }: AnyObject) => [binding, targets[0].object, targets[0].fields]),
+      ["harbor-s3", "restarts"].map((name) => [
+        `${team.namespace}/${name}`,
+        `${team.namespace}/harbor`,
+        [{ path: "spec.storage.spec.s3.accesskey", of: ["accessKeyID"] }],
+      ]),
+    );
+    const byBinding = [{ binding: `${team.namespace}/restarts`, suspended: true }];
+    assert.deepEqual(
+      json.workloads.map(({ kind, name, by, keys, restarts }: AnyObject) => [kind, name, by, keys, restarts]),
+      [
+        ["Deployment", "core", ["env"], ["accessKeyID"], byBinding],
+        ["Deployment", "web", ["envFrom"], undefined, byBinding],
+        ["DaemonSet", "agent", ["envFrom"], undefined, []],
+        ["CronJob", "nightly", ["envFrom"], undefined, []],
+        ["Job", "once", ["envFrom"], undefined, []],
+        // The API server gives it those of its account.
+        ["Pod", "lonely", ["env", "imagePullSecret"], undefined, []],
+      ],
+    );
+    assert.deepEqual(json.serviceAccounts, ["puller"]);
+    assert.deepEqual(json.certificates, [{ kind: "Ingress", namespace: team.namespace, name: "edge" }]);
+    assert.match(text, /Deployment core +env +accessKeyID +by binding team-\d+\/restarts \(suspended\)/);
+    assert.match(text, /DaemonSet agent +envFrom +all +by itself never/);
+  });
+
+  it("tells of bindings of other namespaces, of the grants that let them, and of bindings that write into it", async () => {
+    const { both, value } = await newNeighbours();
+    await both.grant("shared");
+    await both.grant("other", { to: [{ kind: "Secret", name: "other" }] });
+    await both.grant("labelled", { to: [{ kind: "Secret", selector: { matchLabels: { open: "yes" } } }] });
+    await both.reader.bind("harbor-s3", both.spec());
+    await both.untilHeld(value);
+    const { json } = await trace(both.owner);
+    assert.deepEqual(
+      json.bindings.map(({ binding, source }: AnyObject) => [binding, source]),
+      [[`${both.reader.namespace}/harbor-s3`, "bucket"]],
+    );
+    assert.deepEqual(json.grants, [{ name: "shared", from: [`any account of namespace ${both.reader.namespace}`] }]);
+    await both.owner.bind("writer", {
+      suspend: true,
+      sources: [{ configMap: { name: "x" } }],
+      targets: [
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          name: "bucket",
+          fields: [{ path: "data.other", from: { source: "x", key: "k" } }],
+        },
+      ],
+    });
+    const writers = (await trace(both.owner)).json.writers;
+    assert.deepEqual(writers, [{ binding: `${both.owner.namespace}/writer`, fields: ["data.other"] }]);
+  });
+
+  it("tells one who may not read Secrets and other namespaces what he may know, and what he may not", async () => {
+    const team = await newTeam();
+    await team.boundHarbor();
+    await workloads(team);
+    await team.createAccount("auditor");
+    const groups = ["", "apps", "batch", "inlay.dev", "networking.k8s.io"];
+    const resources = ["deployments", "statefulsets", "daemonsets", "cronjobs", "jobs", "pods", "serviceaccounts"];
+    const more = ["ingresses", "secretbindings", "secretgrants"];
+    const rules = [{ apiGroups: groups, resources: [...resources, ...more], verbs: ["get", "list"] }];
+    await team.grant(rules, { account: "auditor", role: "auditor" });
+    const kubeconfig = await controlPlane().kubeconfigForServiceAccount(team.namespace, "auditor");
+    const mark = await auditLog().mark();
+    const { json } = await trace(team, kubeconfig);
+    assert.equal(json.object.state, "Unreadable");
+    assert.deepEqual(json.unseen, ["you may not list secretbindings.inlay.dev in all namespaces"]);
+    assert.equal(json.bindings.length, 1);
+    assert.equal(json.workloads.length, 6);
+    const user = `system:serviceaccount:${team.namespace}:auditor`;
+    const requests = (await auditLog().since(mark)).filter((request) => request.user === user);
+    assert.ok(requests.length > 10, `${requests.length} requests`);
+    const others = requests.filter(({ verb, as }) => !["get", "list"].includes(verb) || as !== undefined);
+    assert.deepEqual(others, []);
+  });
+
+  it("tells one who may do nothing so, line by line", async () => {
+    const team = await newTeam();
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    const { json, text } = await trace(team, controlPlane().kubeconfigFor("carol"));
+    assert.equal(json.object.message, `you may not get secrets/bucket in namespace ${team.namespace}`);
+    const kinds = ["deployments.apps", "pods", "serviceaccounts", "secretgrants.inlay.dev", "secretbindings.inlay.dev"];
+    for (const kind of kinds) {
+      assert.ok(json.unseen.includes(`you may not list ${kind} in namespace ${team.namespace}`), kind);
+    }
+    assert.match(text, /nothing that you may see refers to it/);
+  });
+
+  it("traces ConfigMaps, and says with exit code 1 that there is none", async () => {
+    const team = await newTeam();
+    await team.api.create(team.path("v1", "configmaps"), {
+      metadata: { name: "bucket" },
+      data: { a: hunt("not-to-be-told") },
+    });
+    const volumes = [{ name: "v", configMap: { name: "bucket", items: [{ key: "a", path: "a" }] } }];
+    await team.api.create(team.path("apps/v1", "statefulsets"), {
+      ...workload("db", { ...without, volumes }),
+    });
+    const { json } = await trace(team, undefined, "--config-map");
+    assert.deepEqual(
+      json.workloads.map(({ kind, name, by, keys }: AnyObject) => [kind, name, by, keys]),
+      [["StatefulSet", "db", ["volume"], ["a"]]],
+    );
+    const absent = await inlay(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);
+    assert.deepEqual(absent, { stdout: "", stderr: `there is no Secret ${team.namespace}/bucket\n`, code: 1 });
+  });
+});

@@ -1,0 +1,67 @@
+/** What a subcommand loads before it does anything: as a real process. Each library costs whoever waits for an answer. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const program = join(import.meta.dirname, "..", "..", "..", "src", "cli", "inlay.ts");
+
+/** Prints at its end which packages were imported. */
+const HOOK = `import { registerHooks } from "node:module";
+const packages = new Set();
+registerHooks({
+  resolve(specifier, context, next) {
+    if (/^[@a-z]/.test(specifier) && !specifier.includes(":")) packages.add(specifier.split("/")[0]);
+    return next(specifier, context);
+  },
+});
+process.on("exit", () => console.error("LOADED " + [...packages].join(" ")));`;
+
+describe("the command line", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "inlay-start-"));
+    await writeFile(join(folder, "hook.mjs"), HOOK);
+    const clusters = [{ name: "c", cluster: { server: "https://127.0.0.1:1" } }];
+    const contexts = [{ name: "x", context: { cluster: "c" } }];
+    await writeFile(join(folder, "config"), JSON.stringify({ clusters, contexts, "current-context": "x" }));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  function run(...args: string[]): Promise<{ code: number; stderr: string; loaded: string[] }> {
+    return new Promise((resolve) => {
+      const all = ["--import", join(folder, "hook.mjs"), program, ...args];
+      execFile(process.execPath, all, (error, _, output) => {
+        const [stderr = "", loaded = ""] = output.split("LOADED ");
+        const known = ["@kubernetes", "undici", "yaml", "handlebars", "pino", "prom-client", "re2js"];
+        const found = loaded
+          .trim()
+          .split(" ")
+          .filter((name) => known.includes(name));
+        resolve({ code: Number(error?.code ?? 0), stderr, loaded: found });
+      });
+    });
+  }
+
+  it("loads nothing to tell how it is used", async () => {
+    assert.deepEqual(await run("--help"), { code: 0, stderr: "", loaded: [] });
+  });
+
+  for (const command of ["explain", "trace"]) {
+    it(`loads for ${command} what reaches a cluster, and says when it can't`, async () => {
+      const { code, stderr, loaded } = await run(command, "x", "--kubeconfig", join(folder, "config"));
+      assert.match(stderr, /^GET \/api.*: no answer ECONNREFUSED\n$/);
+      assert.deepEqual(loaded.sort(), ["undici", "yaml"]);
+      assert.equal(code, 1);
+    });
+
+    it(`refuses for ${command} what is no name`, async () => {
+      for (const args of [["a/b"], ["x", "-n", "a/b"], ["x", "-o", "yaml"]]) {
+        const { code, stderr } = await run(command, ...args);
+        assert.match(stderr, /^error: .* is invalid/);
+        assert.equal(code, 1);
+      }
+    });
+  }
+});
