@@ -41,8 +41,8 @@ describe("workloads", function () {
       verbs: ["list", "watch"],
     }));
     team = await newTeam({ controller: false, rules });
-    const file = await controlPlane().kubeconfigForServiceAccount("inlay-system", "inlay-controller");
-    transport = new Transport(await loadCredentials(file));
+    // Not by the controller's account: all that it does as an account is to be what a binding names.
+    transport = new Transport(await loadCredentials(controlPlane().kubeconfigFile));
     streams = new Streams(transport, new Client(transport), {
       changed: (dependent) => {
         called.push(dependent);
