@@ -172,10 +172,13 @@ describe("kube-system and Inlay's own namespace", () => {
   });
 });
 
+const configurationText = (text: string) =>
+  `apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n${text}\n`;
+
 /** Writes a file of its own. */
 async function configuration(text: string): Promise<string> {
   const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
-  await writeFile(file, `apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n${text}\n`);
+  await writeFile(file, configurationText(text));
   return file;
 }
 
@@ -314,6 +317,19 @@ targets:
     await team.until("own", "ForbiddenNamespace");
     await team.unbind("copy");
     assert.equal(await findCopy(team, "kube-system"), undefined);
+  });
+
+  it("stops rollouts without a restart, and a mistake in it starts none", async () => {
+    const file = await configuration("");
+    controller = new ControllerProcess(controlPlane(), "--config", file);
+    await controller.start();
+    const says = (text: string) =>
+      eventually(() => assert.ok(controller?.output.includes(text), `the log does not say ${text}`));
+    await writeFile(file, configurationText("rollouts: { suspend: true }"));
+    await says('"rollouts":{"suspend":true},"msg":"rollouts go by the configuration as it is now"');
+    await writeFile(file, configurationText("rollouts: { suspend: maybe }"));
+    await says('"rollouts":{"suspend":true},"error":"rollouts.suspend: must be true or false"');
+    assert.equal(await controller.stop(), 0);
   });
 
   it("that has a mistake ends the controller at once, with what it is", async () => {
