@@ -2,15 +2,21 @@
  * What bindings ever named, and since when: every SecretBinding that was stored comes in, and whether a request that was
  * made as an account is for something that a binding of that account names goes out.
  */
+import { sourceName } from "../../src/model/binding.ts";
 import { nameMatcher } from "../../src/model/glob.ts";
+import { WORKLOAD_KINDS } from "../../src/model/workload.ts";
 import type { AnyObject } from "./api.ts";
 import type { AuditedRequest, Written } from "./audit.ts";
 
-/** What may be done to what a binding names: a source is read, a target patched too, and one that is made all. */
+/**
+ * What may be done to what a binding names: a source is read, a target patched too, and one that is made all. A workload
+ * that restarts is known from streams alone.
+ */
 const VERBS = {
   source: ["get", "list", "watch"],
   target: ["get", "list", "watch", "patch"],
   made: ["get", "list", "watch", "patch", "create", "delete"],
+  workload: ["list", "watch", "patch"],
 };
 
 export interface ServedKind {
@@ -92,6 +98,30 @@ export class Named {
       for (const kind of kinds) note(use, targetAt(target, kind, namespace));
       if (target.namespaceSelector !== undefined) note("source", NAMESPACES);
     }
+    for (const group of spec.rollout?.steps ?? [spec.rollout ?? {}]) {
+      for (const place of this.#workloadsOf(group, spec.sources, namespace)) note("workload", place);
+    }
+  }
+
+  /** Where a rollout, or a step of one, looks for what it restarts. */
+  #workloadsOf(
+    { consumersOf = [], ownedByTargets, kinds = [], targets = [] }: AnyObject,
+    sources: AnyObject[],
+    own: string,
+  ) {
+    const wanted = new Set<string>(consumersOf);
+    const read = sources.filter((each) => wanted.has(sourceName(each)));
+    const among: string[] = read.map(({ secret, configMap }) => (secret ?? configMap)?.namespace ?? own);
+    if (ownedByTargets) among.push(own);
+    const all: AnyObject[] = among.flatMap((namespace) =>
+      kinds.map((kind: string) => ({ kind, namespace, selector: {} })),
+    );
+    return [...all, ...targets].flatMap((each) => {
+      const { apiVersion = WORKLOAD_KINDS[each.kind as keyof typeof WORKLOAD_KINDS]?.apiVersion } = each;
+      if (apiVersion === undefined) return [];
+      const served = this.#kinds.get(`${groupOf(apiVersion)}/${each.kind}`) ?? [];
+      return served.map((kind) => targetAt({ ...each, apiVersion }, kind, own));
+    });
   }
 }
 
