@@ -7,6 +7,9 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { auditLog } from "../controller/shared.ts";
 import { newTeam, pause, type Team, usualRules } from "../controller/team.ts";
 
+/** A controller that starts looks at the bindings of all tests before. */
+const RESTARTED_WITHIN_MS = 45_000;
+
 /** As Zalando's operator has it: where a new cluster is cloned from. */
 const postgresql: Kind = {
   group: "acid.zalan.do",
@@ -157,7 +160,7 @@ describe("a target with mode: Once", () => {
     await team.controller.start();
     const read = ({ verb, resource, namespace }: AnyObject) =>
       verb === "get" && resource === "acid.zalan.do/postgresqls" && namespace === team.namespace;
-    await eventually(async () => assert.ok((await auditLog().since(mark)).some(read)));
+    await eventually(async () => assert.ok((await auditLog().since(mark)).some(read)), RESTARTED_WITHIN_MS);
     await pause(500);
     const writes = await auditLog().controllerWritesSince(mark);
     assert.deepEqual(

@@ -14,6 +14,9 @@ import { commandsIn, paste } from "../controller/paste.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
 
+/** A controller that starts looks at the bindings of all tests before. */
+const RESTARTED_WITHIN_MS = 45_000;
+
 const NOTE =
   /; values of Secrets at spec\.storage\.spec\.s3\.accesskey can be read by whoever may read the HarborCluster; spec\.ack/;
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
@@ -58,7 +61,10 @@ describe("a value of a Secret", () => {
     const other = harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, { name: "other" });
     const { targets } = accessKeySpec() as { targets: object[] };
     await team.rebind("harbor-s3", { targets: [...targets, other] });
-    await eventually(async () => assert.equal((await team.binding("harbor-s3")).status.synced, "2/2"));
+    await eventually(
+      async () => assert.equal((await team.binding("harbor-s3")).status.synced, "2/2"),
+      RESTARTED_WITHIN_MS,
+    );
     // Events go out in their order, one behind the other.
     await eventually(async () => {
       const written = (await team.events("harbor-s3")).filter(({ note }) => note.includes("/other"));
