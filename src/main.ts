@@ -18,6 +18,9 @@ import { Reconciler } from "./reconcile.ts";
 import { EventRecorder } from "./report/events.ts";
 import { Metrics } from "./report/metrics.ts";
 import { Propagation } from "./report/propagation.ts";
+import { Rolling } from "./rolling.ts";
+import { DigestKeys } from "./rollout/keys.ts";
+import { Slots } from "./rollout/slots.ts";
 import { serveHealth } from "./run/health.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./run/lease.ts";
 import { createLog, describeError, type LogLevel } from "./run/log.ts";
@@ -71,6 +74,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     // A standby has none.
     streams: () => (election?.mayWrite === false ? [] : [bindings.state, ...streams.states]),
     leading: () => election?.mayWrite,
+    rollouts: () => rolling.waiting,
   });
   const client = new Client(transport, {
     mayWrite: () => election?.mayWrite ?? true,
@@ -103,7 +107,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
       },
       failed: (error) =>
         log.error({ error: describeError(error) }, `can't watch SecretBindings: ${whatLacks(error, scope)}`),
-      restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
+      restarted: (resource, reason) => metrics.watchRestarted(resourceName(resource), reason),
     },
     scope,
   );
@@ -115,7 +119,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
         if (cause === "change") propagation.changed(key);
         queue.add(key, cause);
       },
-      restarted: (resource, reason) => metrics.restarted(resourceName(resource), reason),
+      restarted: (resource, reason) => metrics.watchRestarted(resourceName(resource), reason),
     },
     scope !== undefined,
   );
@@ -130,9 +134,20 @@ export async function startController(options: ControllerOptions): Promise<Contr
     contention: new Contention(),
     events,
     propagation,
+    rollouts: metrics,
     log,
+    again: (key) => queue.add(key),
   };
-  const reconciler = new Reconciler(parts);
+  const slots = new Slots(
+    () => installation.rollouts,
+    (key) => queue.add(key),
+  );
+  const rolling = new Rolling(parts, new DigestKeys(client, installation.ownNamespace), slots);
+  installation.onRollouts(() => {
+    slots.limitsChanged();
+    rolling.wake();
+  });
+  const reconciler = new Reconciler(parts, rolling);
   const health =
     options.healthPort === undefined
       ? undefined

@@ -11,6 +11,7 @@ import type { ObjectRef } from "./model/kube-object.ts";
 import type { Problem } from "./model/problem.ts";
 import type { Planning } from "./planning.ts";
 import type { EventRecorder } from "./report/events.ts";
+import type { RolloutCounts } from "./report/metrics.ts";
 import type { Propagation } from "./report/propagation.ts";
 import type { Log } from "./run/log.ts";
 import type { BindingStore } from "./watch/bindings.ts";
@@ -26,7 +27,10 @@ export interface Parts {
   contention: Contention;
   events: EventRecorder;
   propagation: Propagation;
+  rollouts: RolloutCounts;
   log: Log;
+  /** Has a binding looked at again, though nothing of it has changed. */
+  again(key: string): void;
 }
 
 /** One reconcile of one binding. */

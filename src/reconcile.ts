@@ -5,43 +5,34 @@
 
 import { whenAgain } from "./again.ts";
 import type { Left } from "./apply/unread.ts";
+import { Bookkeeping } from "./bookkeeping.ts";
 import { readGranted } from "./consent.ts";
 import { Deletions } from "./deletions.ts";
-import { isStatus } from "./kube/api-error.ts";
-import { CONTROLLER, serviceAccountIdentity } from "./kube/identity.ts";
-import {
-  bindingKey,
-  FINALIZER,
-  missingPolicyOf,
-  type SecretBinding,
-  type Status,
-  type StoredBinding,
-  type Target,
-  type TargetStatus,
-} from "./model/binding.ts";
-import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
+import { textOf, watchedFor } from "./dependents.ts";
+import { serviceAccountIdentity } from "./kube/identity.ts";
+import { FINALIZER, missingPolicyOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import type { LiveSource } from "./model/source-value.ts";
-import { storedStatus } from "./model/status-records.ts";
 import type { Parts, WritingRun } from "./parts.ts";
 import { Planning } from "./planning.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import { Turns } from "./queue/turns.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
 import { newlyReadable } from "./report/readable.ts";
-import { heldStatus, isSameStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./report/status.ts";
+import { notWritten, rolloutOf } from "./report/rollouts.ts";
+import { heldStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./report/status.ts";
 import { type References, resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
+import type { Rolled, Rolling } from "./rolling.ts";
 import { type Ending, Settled } from "./settled.ts";
 import { type Named, type Prepared, prepareTarget, syncTarget } from "./target.ts";
 import { targetsOf } from "./targets.ts";
 import { sourcesDiffer } from "./transform/require-same.ts";
 import { pathsOf, releaseDeleted, releaseModeOf, releaseUnnamed } from "./undo.ts";
 import { type View, viewOf } from "./view.ts";
-import { SECRET_BINDINGS } from "./watch/bindings.ts";
 import type { Named as Claimed } from "./watch/claims.ts";
 import { weightOf } from "./weight.ts";
 
@@ -59,9 +50,13 @@ export class Reconciler {
   readonly #deletions = new Deletions((...deletion) => releaseDeleted(this.#parts, ...deletion));
 
   readonly #turns = new Turns();
+  readonly #book: Bookkeeping;
+  readonly #rolling: Rolling;
 
-  constructor(parts: Parts) {
+  constructor(parts: Parts, rolling: Rolling) {
     this.#parts = parts;
+    this.#book = new Bookkeeping(parts);
+    this.#rolling = rolling;
   }
 
   /** Takes note of a binding that is gone; its key has to be reconciled once more. */
@@ -89,16 +84,28 @@ export class Reconciler {
 
     const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
     const references = await resolveReferences(binding, discovery, installation);
-    const view = viewOf(streams, key, binding, identity, references, (ref) => olderClaims(this.#parts, binding, ref));
+    const rollout = await this.#rolling.find(binding, references);
+    const view = viewOf(
+      streams,
+      key,
+      binding,
+      identity,
+      references,
+      (ref) => olderClaims(this.#parts, binding, ref),
+      rollout?.lookups.map((lookup) => watchedFor(identity, lookup)),
+    );
     if (view.pending) return DONE;
     bindings.resolved(key, claimsIn(view));
-    if (this.#settled.isWhole(key, view, binding)) return DONE;
+    const rolling = rollout && this.#rolling.look(binding, identity, rollout, references.sources, view);
+    if (rolling === undefined) this.#rolling.forget(key);
+    const workloads = rolling && textOf(rolling.dependents);
+    if (this.#settled.isWhole(key, view, binding, workloads)) return DONE;
 
     const { account, seen, sourceUids } = view;
     const targets = targetsOf(binding, view);
     const endings = this.#settled.endingsOf(key, view, targets.named);
     const sources =
-      endings.size === targets.named.length
+      endings.size === targets.named.length && !(rolling && this.#rolling.needsValues(rolling))
         ? new Map<string, LiveSource | Problem>()
         : await readSources(references, view, (ref, name) => {
             const policy = missingPolicyOf(binding, name);
@@ -141,19 +148,24 @@ export class Reconciler {
       const prepared = await sideBySide(waiting, prepare, () => weight < MOST_HELD);
       const others = [...waiting.slice(prepared.length), ...targets.kept, ...released];
       const records = [...outcomes, ...prepared, ...others].map(({ record }) => record);
-      noted = await this.#withFinalizer(noted, records);
-      if (acquires(prepared)) noted = await this.#writeStatus(noted, withRecords(noted, records));
+      noted = await this.#book.withFinalizer(noted, records);
+      if (acquires(prepared)) noted = await this.#book.writeStatus(noted, withRecords(noted, records));
       const synced = await sideBySide(prepared, async (each) =>
         "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
       );
       outcomes.push(...synced);
       planning.forget();
     } while (outcomes.length < targets.named.length);
-    const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view);
     const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
-    const isDone = all.every((each) => each.problem === undefined && !("againMs" in each));
-    this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined);
-    return whenAgain(binding, all);
+    const rolled =
+      rolling &&
+      (await this.#rolling.roll(rolling, sources, notWritten(account, all), async (status) => {
+        noted = await this.#book.writeStatus(noted, { ...noted.status, rollout: status });
+      }));
+    const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view, rolled);
+    const isDone = all.every((each) => each.problem === undefined && !("againMs" in each)) && rolled?.isDone !== false;
+    this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined, workloads);
+    return whenAgain(binding, rolled ? [...all, rolled] : all);
   }
 
   #leftAt(key: string, view: View, target: Target, ref: ObjectRef): Left | undefined {
@@ -169,11 +181,12 @@ export class Reconciler {
     outcomes: readonly TargetOutcome[],
     left: readonly TargetOutcome[],
     view: View,
+    rolled: Rolled | undefined,
   ): Promise<SecretBinding> {
     const { discovery } = this.#parts;
-    const status = statusOf(binding, outcomes, left, new Date(), view);
-    const reported = await this.#writeStatus(noted, status);
-    this.#tell(binding, status);
+    const status = statusOf(binding, outcomes, left, new Date(), view, rolled && rolloutOf(rolled));
+    const reported = await this.#book.writeStatus(noted, status);
+    this.#book.tell(binding, status);
     for (const note of newlyReadable(binding, outcomes)) {
       this.#parts.events.record(binding, { type: "Normal", reason: "ReadableCopies", action: "Sync", note });
     }
@@ -184,47 +197,16 @@ export class Reconciler {
     return reported;
   }
 
-  /** Tells what is wrong when it begins. */
-  #tell(binding: SecretBinding, status: Status): void {
-    const { events, log } = this.#parts;
-    const [before, now] = [binding.status?.conditions?.[0], status.conditions?.[0]];
-    if (now?.status !== "False" || (before?.reason === now.reason && before.message === now.message)) return;
-    events.record(binding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
-    log.warn({ binding: bindingKey(binding), reason: now.reason }, now.message);
-  }
-
-  async #writeStatus(binding: SecretBinding, status: Status): Promise<SecretBinding> {
-    if (isSameStatus(binding.status, status)) return binding;
-    const { client, bindings } = this.#parts;
-    const stored: StoredBinding = { ...binding, status: storedStatus(status) };
-    return bindings.wrote(await client.replaceStatus(CONTROLLER, refOf(binding), stored, CONTROLLER_MANAGER));
-  }
-
-  /** A binding that removes what it wrote holds its own deletion until that is done; others hold nothing. */
-  async #withFinalizer(binding: SecretBinding, records: TargetStatus[]): Promise<SecretBinding> {
-    const removes = records.some(({ onRelease }) => onRelease === "Remove");
-    const finalizers = binding.metadata.finalizers ?? [];
-    if (removes === finalizers.includes(FINALIZER)) return binding;
-    const others = finalizers.filter((each) => each !== FINALIZER);
-    return this.#setFinalizers(binding, removes ? [...others, FINALIZER] : others);
-  }
-
-  async #setFinalizers(binding: SecretBinding, finalizers: string[]): Promise<SecretBinding> {
-    const { client, bindings } = this.#parts;
-    const patch = { metadata: { resourceVersion: binding.metadata.resourceVersion, finalizers } };
-    return bindings.wrote(await client.mergePatch(CONTROLLER, refOf(binding), patch, CONTROLLER_MANAGER));
-  }
-
   /** For a binding that is not acted upon. Nothing is watched either: what happened meanwhile is seen when it goes on. */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#settled.forget(key);
     this.#parts.streams.observe(key, []);
     const records = binding.status?.targets ?? [];
     const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
-    const held = await this.#withFinalizer(binding, released);
+    const held = await this.#book.withFinalizer(binding, released);
     const status = heldStatus(held, verdict, new Date());
-    await this.#writeStatus(held, status);
-    this.#tell(binding, status);
+    await this.#book.writeStatus(held, status);
+    this.#book.tell(binding, status);
     return DONE;
   }
 
@@ -233,19 +215,13 @@ export class Reconciler {
     if (!finalizers.includes(FINALIZER)) return DONE;
     this.#settled.forget(key);
     if (!(await this.#deletions.releaseHeld(binding))) return SOON;
-    try {
-      await this.#setFinalizers(
-        binding,
-        finalizers.filter((each) => each !== FINALIZER),
-      );
-    } catch (error) {
-      if (!isStatus(error, 404)) throw error;
-    }
+    await this.#book.letGo(binding);
     return DONE;
   }
 
   #forget(key: string): WorkResult {
     this.#settled.forget(key);
+    this.#rolling.forget(key);
     this.#parts.streams.observe(key, []);
     return DONE;
   }
@@ -273,14 +249,10 @@ async function readSources(
   view: View,
   read: (ref: ObjectRef, name: string) => Promise<LiveSource | Problem>,
 ): Promise<Map<string, LiveSource | Problem>> {
-  const blocked = view.members.every(({ ref }) => view.problemOf(ref) !== undefined);
+  const blocked = view.members.length > 0 && view.members.every(({ ref }) => view.problemOf(ref) !== undefined);
   const entries = [...sources].map(async ([name, ref]) => {
     const problem = view.account ?? view.problemOf(ref) ?? (blocked ? NOT_READ : undefined);
     return [name, problem ?? (await read(ref as ObjectRef, name))] as const;
   });
   return new Map(await Promise.all(entries));
-}
-
-function refOf({ metadata: { namespace, name } }: SecretBinding): ObjectRef {
-  return { resource: SECRET_BINDINGS, name, ...(namespace !== undefined && { namespace }) };
 }

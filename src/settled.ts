@@ -22,8 +22,8 @@ export class Settled {
   readonly #known = new Map<string, Known>();
 
   /** Whether there is nothing to do for the binding. */
-  isWhole(key: string, view: View, binding: SecretBinding): boolean {
-    return this.#known.get(key)?.fingerprint === view.fingerprint(binding, new Map());
+  isWhole(key: string, view: View, binding: SecretBinding, workloads = ""): boolean {
+    return this.#known.get(key)?.fingerprint === view.fingerprint(binding, new Map(), workloads);
   }
 
   /** What came of those targets whose state is still the same. */
@@ -53,6 +53,7 @@ export class Settled {
     named: readonly Named[],
     outcomes: readonly TargetOutcome[],
     reported: SecretBinding | undefined,
+    workloads = "",
   ): void {
     const targets = new Map<string, { state: string; ending: Ending }>();
     const versions = new Map<ObjectRef, Version>();
@@ -66,7 +67,7 @@ export class Settled {
       const ending = { ...(problem && { problem }), ...(note !== undefined && { note }), ...(stands && { stands }) };
       targets.set(idOf(ref), { state, ending });
     }
-    this.#known.set(key, { fingerprint: reported && view.fingerprint(reported, versions), targets });
+    this.#known.set(key, { fingerprint: reported && view.fingerprint(reported, versions, workloads), targets });
   }
 
   forget(key: string): void {

@@ -25,6 +25,10 @@ export interface View extends Pick<Members, "members" | "unknown" | "closed" | "
   consent: Consent;
   /** The uids of the objects that values come from. */
   sourceUids: string[];
+  /** Changes with every source. */
+  sourceState: string;
+  /** The uids of the objects that are targets. */
+  targetUids: ReadonlySet<string>;
   /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
   stateOf(
     target: Target,
@@ -34,7 +38,7 @@ export interface View extends Pick<Members, "members" | "unknown" | "closed" | "
     version: Version | undefined,
   ): string;
   /** All that the outcome depends on, with the versions that we made or read since. */
-  fingerprint(binding: SecretBinding, known: ReadonlyMap<ObjectRef, Version>): string;
+  fingerprint(binding: SecretBinding, known: ReadonlyMap<ObjectRef, Version>, workloads: string): string;
   /** The version that the stream shows, unless a later one of the same object is known already. */
   shown(ref: ObjectRef, known?: Version): Version | undefined;
   /** The same, if nothing that the binding looks at has changed since the known one. */
@@ -48,6 +52,7 @@ export function viewOf(
   identity: Identity,
   references: References,
   rivalsAt: (ref: ObjectRef) => readonly unknown[],
+  workloads: readonly Dependency[] = [],
 ): View {
   const { serviceAccount, sources } = references;
   const { members, unknown, closed, notes, dependencies, versions } = membersOf(streams, key, identity, references);
@@ -66,6 +71,7 @@ export function viewOf(
     ...consent.dependencies,
     ...granted.map((ref) => ({ identity, ref })),
     ...dependencies,
+    ...workloads,
   ];
   streams.observe(key, all);
   const pending = all.some(
@@ -91,7 +97,8 @@ export function viewOf(
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
     looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
-  const inputs = [binding.metadata.generation, ...sourceRefs.map((ref) => seenOf(ref)), consent.state].join();
+  const sourceState = [...sourceRefs.map((ref) => seenOf(ref)), consent.state].join();
+  const inputs = [binding.metadata.generation, sourceState].join();
 
   const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
 
@@ -105,6 +112,8 @@ export function viewOf(
     problemOf,
     consent,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
+    sourceState,
+    targetUids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,
     unchanged: (target, ref, known) => {
@@ -121,9 +130,10 @@ export function viewOf(
         rivals.get(ref) ?? "",
         ownText(record),
       ]),
-    fingerprint: (now, known) =>
+    fingerprint: (now, known, workloadsText) =>
       digest([
         now.metadata.resourceVersion,
+        workloadsText,
         inputs,
         seenOf(serviceAccount),
         ...members.map(({ target, ref }) =>

@@ -65,6 +65,8 @@ const ASK = "ask whoever installed Inlay in this cluster";
 export class Installation {
   /** The one namespace that it is for; undefined for the whole cluster. */
   readonly scope: string | undefined;
+  /** Where the controller runs. */
+  readonly ownNamespace: string;
   readonly #closed: ReadonlySet<string>;
   readonly #deny: readonly Matcher[];
   readonly #allow: readonly Matcher[];
@@ -83,6 +85,7 @@ export class Installation {
     rollouts = { suspend: false },
   }: InstallationRules) {
     this.scope = scope;
+    this.ownNamespace = ownNamespace;
     // Who installs it for the namespace in which it runs means that one.
     const closed = new Set(scope === ownNamespace ? [KUBE_SYSTEM] : [KUBE_SYSTEM, ownNamespace]);
     const mistaken = openNamespaces.find((each) => !closed.has(each));

@@ -4,6 +4,7 @@ import { isObject } from "./json.ts";
 import type { KubeObject } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
 import { Problem } from "./problem.ts";
+import { isStamp } from "./rollout-stamp.ts";
 import { isOnDelete, type Progress, progressOf } from "./workload-progress.ts";
 
 /** All that is kept of a workload: there may be thousands. */
@@ -19,6 +20,8 @@ export interface Workload {
   readonly unprobed: readonly string[];
   /** The uids of its owners. */
   readonly owners: readonly string[];
+  /** What rollouts of bindings wrote into its pod template. */
+  readonly stamps: readonly string[];
   /** Those of its pods. */
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -42,7 +45,7 @@ export const WORKLOAD_KINDS = {
 
 /** One for all that have none of something. */
 const NONE: readonly never[] = [];
-const NO_LABELS = {};
+const NO_TEXTS = {};
 
 /**
  * `template`: the path of the pod template. Where there is none, such as in a Rollout that takes that of a Deployment, there
@@ -59,7 +62,8 @@ export function workloadOf(object: KubeObject, template: FieldPath): Workload {
     onDelete: isOnDelete(spec),
     unprobed: orNone(unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
-    labels: labelsOf(pods),
+    stamps: orNone(Object.values(textsOf(pods, "annotations")).filter(isStamp)),
+    labels: textsOf(pods, "labels"),
   };
 }
 
@@ -81,12 +85,12 @@ function unprobedIn(podSpec: unknown): string[] {
   );
 }
 
-function labelsOf(pods: unknown): Readonly<Record<string, string>> {
+function textsOf(pods: unknown, map: "labels" | "annotations"): Readonly<Record<string, string>> {
   const metadata = isObject(pods) ? pods["metadata"] : undefined;
-  const labels = isObject(metadata) ? metadata["labels"] : undefined;
-  if (!isObject(labels)) return NO_LABELS;
+  const texts = isObject(metadata) ? metadata[map] : undefined;
+  if (!isObject(texts)) return NO_TEXTS;
   return Object.fromEntries(
-    Object.entries(labels).filter((each): each is [string, string] => typeof each[1] === "string"),
+    Object.entries(texts).filter((each): each is [string, string] => typeof each[1] === "string"),
   );
 }
 

@@ -36,6 +36,13 @@ export interface Happening {
   note: string;
 }
 
+/** What an event is about. */
+export interface Regarding {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string | undefined; uid: string; resourceVersion: string };
+}
+
 export class EventRecorder {
   readonly #client: Client;
   readonly #instance: string;
@@ -56,9 +63,14 @@ export class EventRecorder {
   }
 
   /** What waits to be told already is not told twice. */
-  record(binding: SecretBinding, happening: Happening): void {
+  record({ metadata }: SecretBinding, happening: Happening): void {
+    this.recordOn({ apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata }, happening);
+  }
+
+  /** The same of an object that is no binding. */
+  recordOn(regarding: Regarding, happening: Happening): void {
     const key = [happening.reason, happening.note].join();
-    this.#backlog[happening.type].set(binding.metadata.uid, key, () => this.#write(binding, happening));
+    this.#backlog[happening.type].set(regarding.metadata.uid, key, () => this.#write(regarding, happening));
     this.#pump();
   }
 
@@ -103,8 +115,8 @@ export class EventRecorder {
     }, 1_000 / PER_SECOND).unref();
   }
 
-  async #write(binding: SecretBinding, { type, reason, action, note }: Happening): Promise<void> {
-    const { name, namespace = "", uid, resourceVersion } = binding.metadata;
+  async #write({ apiVersion, kind, metadata }: Regarding, { type, reason, action, note }: Happening): Promise<void> {
+    const { name, namespace = "", uid, resourceVersion } = metadata;
     await this.#client.create(CONTROLLER, EVENTS, namespace, {
       apiVersion: "events.k8s.io/v1",
       kind: "Event",
@@ -114,7 +126,7 @@ export class EventRecorder {
       reportingInstance: this.#instance,
       action,
       reason,
-      regarding: { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", namespace, name, uid, resourceVersion },
+      regarding: { apiVersion, kind, namespace, name, uid, resourceVersion },
       note: Buffer.from(note).subarray(0, LONGEST_NOTE_BYTES).toString(),
       type,
     });

@@ -17,12 +17,24 @@ export interface MetricSources {
   depths(): Record<string, number>;
   /** For how many seconds each key that is being worked on has been. */
   running(): number[];
+  /** How many bindings have a rollout under way, by what it waits for. */
+  rollouts(): ReadonlyMap<string, number>;
   streams(): { resource: string; phase: string; quietSeconds: number; interruptedSeconds: number }[];
   /** Undefined without leader election. */
   leading(): boolean | undefined;
 }
 
-export class Metrics {
+/** What rollouts count. */
+export interface RolloutCounts {
+  /** A workload was restarted. */
+  restarted(): void;
+  /** One failed to roll out. */
+  failed(): void;
+  /** All workloads of a binding have rolled out, so many seconds after the change was noticed. */
+  ended(seconds: number): void;
+}
+
+export class Metrics implements RolloutCounts {
   readonly #registry = new Registry();
   readonly #counter = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
     new Counter({ name, help, labelNames, registers: [this.#registry] });
@@ -59,7 +71,7 @@ export class Metrics {
     "name",
     "controller",
   );
-  readonly #restarts = this.#counter(
+  readonly #watchRestarts = this.#counter(
     "inlay_watch_restarts_total",
     "Watches begun anew, by what they carry and why.",
     "resource",
@@ -69,6 +81,16 @@ export class Metrics {
   readonly #propagation = this.#histogram(
     "inlay_propagation_seconds",
     "From the first watch event since a binding's last write to the write that the API server accepted.",
+  );
+
+  readonly #workloadRestarts = this.#counter("inlay_rollout_restarts_total", "Workloads that were restarted.");
+  readonly #rolloutFailures = this.#counter(
+    "inlay_rollout_failures_total",
+    "Workloads that did not roll out in time, or were given up by their controllers.",
+  );
+  readonly #rolloutTime = this.#histogram(
+    "inlay_rollout_seconds",
+    "From the change that was noticed to the last workload that has rolled out.",
   );
 
   constructor(sources: MetricSources) {
@@ -105,12 +127,24 @@ export class Metrics {
     },
   };
 
-  restarted(resource: string, reason: string): void {
-    this.#restarts.inc({ resource, reason });
+  watchRestarted(resource: string, reason: string): void {
+    this.#watchRestarts.inc({ resource, reason });
   }
 
   wrote(verb: string, outcome: string): void {
     this.#writes.inc({ verb, outcome });
+  }
+
+  restarted(): void {
+    this.#workloadRestarts.inc();
+  }
+
+  failed(): void {
+    this.#rolloutFailures.inc();
+  }
+
+  ended(seconds: number): void {
+    this.#rolloutTime.observe(seconds);
   }
 
   propagated(seconds: number): void {
@@ -150,6 +184,9 @@ export class Metrics {
     gauge("controller_runtime_max_concurrent_reconciles", "Most reconciles at once.", ["controller"], (each) =>
       each.set(CONTROLLER, sources.concurrency),
     );
+    gauge("inlay_rollouts_pending", "Bindings with a rollout under way, by what it waits for.", ["reason"], (each) => {
+      for (const [reason, count] of sources.rollouts()) each.set({ reason }, count);
+    });
     gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (each) => {
       for (const state of ["pending", "synced", "failed", "interrupted"]) each.set({ state }, 0);
       for (const { phase, interruptedSeconds } of sources.streams())

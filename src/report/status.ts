@@ -4,6 +4,7 @@ import type { Condition, SecretBinding, Status, TargetStatus } from "../model/bi
 import { describeObject } from "../model/kube-object.ts";
 import type { Overview, TargetOutcome } from "../model/outcome.ts";
 import type { Problem } from "../model/problem.ts";
+import type { RolloutStatus } from "../model/rollout.ts";
 import { storedStatus } from "../model/status-records.ts";
 
 /** Longer messages are cut: a status is read by people. */
@@ -50,14 +51,19 @@ export function statusOf(
   left: readonly TargetOutcome[],
   now: Date,
   overview: Overview = NOTHING_MORE,
+  rolled?: { status: RolloutStatus | undefined; verdict: Verdict },
 ): Status {
   const verdict = judge([...outcomes, ...left], overview);
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
   return {
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
-    conditions: [ready(binding, verdict, now)],
+    conditions: [
+      condition("Ready", binding, verdict, now),
+      ...(rolled ? [condition("RolledOut", binding, rolled.verdict, now)] : []),
+    ],
     targets: [...outcomes, ...left].map(recordOf),
+    ...(rolled?.status && { rollout: rolled.status }),
   };
 }
 
@@ -75,7 +81,10 @@ export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date):
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [ready(binding, verdict, now)],
+    conditions: [
+      condition("Ready", binding, verdict, now),
+      ...(binding.status?.conditions ?? []).filter(({ type }) => type !== "Ready"),
+    ],
   };
 }
 
@@ -97,14 +106,14 @@ function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
   return { ...rest, reason: problem.reason, message: problem.message.slice(0, LONGEST_MESSAGE) };
 }
 
-function ready(binding: SecretBinding, verdict: Verdict, now: Date): Condition {
+function condition(type: "Ready" | "RolledOut", binding: SecretBinding, verdict: Verdict, now: Date): Condition {
   const status = verdict.ready;
-  const before = binding.status?.conditions?.find((condition) => condition.type === "Ready");
+  const before = binding.status?.conditions?.find((each) => each.type === type);
   return {
-    type: "Ready",
+    type,
     status,
     reason: verdict.reason,
-    message: verdict.message,
+    message: verdict.message.slice(0, LONGEST_MESSAGE),
     observedGeneration: binding.metadata.generation ?? 0,
     lastTransitionTime:
       before?.status === status ? before.lastTransitionTime : now.toISOString().replace(/\.\d+Z$/, "Z"),

@@ -47,7 +47,7 @@ export function selectionOf(target: Target, resource: Resource, own: string): Om
   return { resource, objects, namespaces: isListed ? [...new Set(namespaces.names)] : namespaces };
 }
 
-function choiceOf({ names, ...selector }: Selector): Choice {
+export function choiceOf({ names, ...selector }: Selector): Choice {
   return { names, labels: labelSelector(selector) };
 }
 

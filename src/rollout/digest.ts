@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { FieldPath } from "../model/field-path.ts";
 import { stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, ObjectRef } from "../model/kube-object.ts";
+import { ALL_KEYS } from "../model/rollout.ts";
 import type { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
 
@@ -15,9 +16,6 @@ export interface DigestKey {
   readonly id: string;
   readonly bytes: SecretValue<Uint8Array>;
 }
-
-/** All keys of a source. No key is called so. */
-export const ALL_KEYS = "*";
 
 /** Whose value a digest is of. Equal values in two places have digests that tell nothing of each other. */
 export interface Place {

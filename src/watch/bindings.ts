@@ -80,6 +80,11 @@ export class BindingStore {
     return asRecorded(watched);
   }
 
+  /** Every binding as the watch has brought it. */
+  get all(): StoredBinding[] {
+    return [...this.#reflector.values()].map(({ binding }) => binding);
+  }
+
   /**
    * Takes the answer to a write of ours for the binding's state until the watch has caught up. The last write to a deleted
    * binding may be answered after the watch said that it is gone.

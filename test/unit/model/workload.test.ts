@@ -39,6 +39,7 @@ describe("a workload", () => {
       paused: false,
       onDelete: false,
       unprobed: ["proxy"],
+      stamps: [],
       owners: ["owner"],
       labels: { app: "web" },
     });

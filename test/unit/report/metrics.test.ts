@@ -8,6 +8,7 @@ const idle: MetricSources = {
   running: () => [],
   streams: () => [],
   leading: () => undefined,
+  rollouts: () => new Map(),
 };
 const WORK = '{name="secretbinding",controller="secretbinding"}';
 
@@ -29,6 +30,10 @@ describe("the metrics", () => {
       "controller_runtime_reconcile_time_seconds histogram",
       "controller_runtime_reconcile_total counter",
       "inlay_propagation_seconds histogram",
+      "inlay_rollout_failures_total counter",
+      "inlay_rollout_restarts_total counter",
+      "inlay_rollout_seconds histogram",
+      "inlay_rollouts_pending gauge",
       "inlay_watch_last_event_age_seconds gauge",
       "inlay_watch_restarts_total counter",
       "inlay_watch_streams gauge",
@@ -86,6 +91,7 @@ describe("the metrics", () => {
         { ...synced, phase: "failed", quietSeconds: 1_000, interruptedSeconds: 900 },
       ],
       leading: () => true,
+      rollouts: () => new Map([["Window", 2]]),
     });
     const samples = await scrape(metrics);
     const own = '{controller="secretbinding"}';
@@ -104,6 +110,7 @@ describe("the metrics", () => {
       'inlay_watch_streams{state="pending"}': 0,
       'inlay_watch_streams{state="interrupted"}': 1,
       'inlay_watch_last_event_age_seconds{resource="secrets"}': 50,
+      'inlay_rollouts_pending{reason="Window"}': 2,
       'leader_election_master_status{name="inlay-controller"}': 1,
     };
     for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name);
@@ -111,7 +118,7 @@ describe("the metrics", () => {
 
   it("count restarts, writes and how long changes were on their way", async () => {
     const metrics = new Metrics(idle);
-    metrics.restarted("secrets", "expired");
+    metrics.watchRestarted("secrets", "expired");
     metrics.wrote("apply", "accepted");
     metrics.wrote("apply", "conflict");
     metrics.propagated(0.03);

@@ -18,6 +18,7 @@ const workload = (references: readonly PodReference[]): Workload => ({
   onDelete: false,
   unprobed: [],
   owners: [],
+  stamps: [],
   labels: {},
 });
 const seen = (...names: string[]): Seen => ({

@@ -1,0 +1,130 @@
+/**
+ * What a binding's rollout looks for comes in; the workloads that there are, as the streams show them at the moment, and what
+ * each of them restarts for goes out. Where that can't be known, it is said so: nothing is restarted then.
+ */
+import type { Identity } from "./kube/identity.ts";
+import { streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
+import { type SecretBinding, sourceName } from "./model/binding.ts";
+import { idOf, type ObjectRef } from "./model/kube-object.ts";
+import { Problem } from "./model/problem.ts";
+import { ALL_KEYS, type Dependent, digestId, type RolloutSpec } from "./model/rollout.ts";
+import type { Workload } from "./model/workload.ts";
+import type { Lookup, RolloutReferences } from "./resolve/workloads.ts";
+import { compileTemplate } from "./transform/template.ts";
+import { type Dependency, isCollection } from "./watch/interest.ts";
+import type { Streams } from "./watch/streams.ts";
+
+export interface Dependents {
+  /** In the order of their steps, and of their names in each. */
+  all: Dependent[];
+  /** Some stream has not brought its first list yet. */
+  pending: boolean;
+  /** Why some can't be known. */
+  problem: Problem | undefined;
+}
+
+/** A rollout of one reconcile. */
+export interface RollingRun {
+  binding: SecretBinding;
+  identity: Identity;
+  spec: RolloutSpec;
+  references: RolloutReferences;
+  dependents: Dependents;
+  /** Where each source is. */
+  refs: ReadonlyMap<string, ObjectRef | Problem>;
+  /** The versions of the sources. */
+  inputs: string;
+}
+
+/** What has to be watched for a lookup. */
+export function watchedFor(identity: Identity, { resource, template, namespace, find }: Lookup): Dependency {
+  const workload = String(template);
+  if (find.by === "name") return { identity, ref: { resource, namespace, name: find.name }, workload };
+  const { names, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
+  const consumersOf = find.by === "reference" ? { consumersOf: { kind: find.kind, name: find.name } } : {};
+  return { identity, resource, namespace, names, labels, workload, ...consumersOf };
+}
+
+/** What the stream of a lookup shows. */
+function membersOf(streams: Streams, key: string, watched: Dependency) {
+  if (isCollection(watched)) return streams.members(key, watched);
+  const { version, ...state } = streams.look(key, watched);
+  return { ...state, members: version === undefined ? [] : [{ name: watched.ref.name, version }] };
+}
+
+/** `targets` are the uids of the objects that the binding writes. */
+export function dependentsOf(
+  streams: Streams,
+  key: string,
+  identity: Identity,
+  binding: SecretBinding,
+  { lookups, problem }: RolloutReferences,
+  targets: ReadonlySet<string>,
+): Dependents {
+  const found = new Map<string, Dependent & { uses: Set<string> }>();
+  const fieldUses = usedByFields(binding);
+  const out: Dependents = { all: [], pending: false, problem };
+  for (const lookup of lookups) {
+    const { resource, namespace, template, step, find } = lookup;
+    const watched = watchedFor(identity, lookup);
+    const seen = membersOf(streams, key, watched);
+    const ref = isCollection(watched) ? watched : watched.ref;
+    if (seen.phase === "failed")
+      out.problem ??= streamRefusal(seen.error, { identity, ref, verbs: WRITE_VERBS }, "list");
+    out.pending ||= seen.phase === "pending";
+    for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
+      const { workload } = version;
+      if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => targets.has(uid)))) continue;
+      const ref: ObjectRef = { resource, namespace, name };
+      const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
+      const known = found.get(idOf(ref)) ?? { ref, version, workload, template, step, uses: new Set<string>() };
+      for (const use of uses) known.uses.add(use);
+      found.set(idOf(ref), known);
+    }
+  }
+  out.all = [...found.values()].sort((a, b) => a.step - b.step);
+  return out;
+}
+
+/** The keys of a source that the pods of a workload refer to. */
+function usedByPods(
+  { source, kind, name }: Extract<Lookup["find"], { by: "reference" }>,
+  workload: Workload,
+): string[] {
+  return workload.references
+    .filter((each) => each.kind === kind && each.name === name)
+    .flatMap(({ keys = [ALL_KEYS] }) => keys.map((key) => digestId(source, key)));
+}
+
+/** What the fields of a binding use; all of its sources, if it has no fields. A template that is none uses nothing. */
+export function usedByFields({ spec }: SecretBinding): ReadonlySet<string> {
+  const fields = spec.targets.flatMap((target) => target.fields);
+  if (fields.length === 0) return new Set(spec.sources.map((source) => digestId(sourceName(source), ALL_KEYS)));
+  const used = new Set<string>();
+  for (const { from, template } of fields) {
+    if (from !== undefined) used.add(digestId(from.source, from.key ?? from.fieldPath ?? ALL_KEYS));
+    else for (const use of usedByTemplate(spec.sources, template)) used.add(use);
+  }
+  return used;
+}
+
+function usedByTemplate(sources: SecretBinding["spec"]["sources"], template: string): string[] {
+  try {
+    return compileTemplate(template).references.map(({ source, path }) => {
+      const isObject = sources.some((each) => each.object !== undefined && sourceName(each) === source);
+      const place = isObject ? path.map((key) => `[${JSON.stringify(key)}]`).join("") : path[0];
+      return digestId(source, place || ALL_KEYS);
+    });
+  } catch (error) {
+    if (error instanceof Problem) return [];
+    throw error;
+  }
+}
+
+const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+
+/** All that a rollout depends on which nobody has begun. */
+export function textOf({ all, problem }: Dependents): string {
+  const workloads = all.map(({ ref, version, uses }) => `${idOf(ref)} ${version.uid} ${[...uses].sort().join(",")}`);
+  return [problem?.message ?? "", ...workloads].join("\n");
+}

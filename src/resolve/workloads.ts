@@ -1,0 +1,149 @@
+/** What a binding says of its rollout comes in; where to look for the workloads, step by step, goes out, or why it can't be. */
+import type { Discovery } from "../kube/discovery.ts";
+import { attempt, kindNotFound } from "../kube/refusal.ts";
+import { type SecretBinding, sourceName } from "../model/binding.ts";
+import { parseDuration } from "../model/duration.ts";
+import { FieldPath } from "../model/field-path.ts";
+import type { Installation } from "../model/installation.ts";
+import { type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import type { RolloutSpec, Step } from "../model/rollout.ts";
+import { WORKLOAD_KINDS } from "../model/workload.ts";
+import { assertWritableKind, assertWritablePath } from "../model/writable.ts";
+import { assertWithin } from "./scope.ts";
+import { type Choice, choiceOf } from "./selection.ts";
+
+/** Workloads of one kind in one namespace. */
+export interface Lookup {
+  /** The place of its step. */
+  step: number;
+  resource: Resource;
+  template: FieldPath;
+  namespace: string;
+  find:
+    | { by: "reference"; source: string; kind: "Secret" | "ConfigMap"; name: string }
+    | { by: "owner" }
+    | { by: "name"; name: string }
+    | ({ by: "choice" } & Choice);
+}
+
+export interface RolloutReferences {
+  steps: Step[];
+  lookups: Lookup[];
+  /** Why some of the workloads can't be known: nothing is restarted then. */
+  problem: Problem | undefined;
+}
+
+type Group = Pick<RolloutSpec, "consumersOf" | "kinds" | "ownedByTargets" | "targets">;
+type WorkloadTarget = NonNullable<Group["targets"]>[number];
+type Place = Omit<Lookup, "step">;
+
+export async function resolveRollout(
+  binding: SecretBinding,
+  rollout: RolloutSpec,
+  sources: ReadonlyMap<string, ObjectRef | Problem>,
+  discovery: Discovery,
+  installation: Installation,
+): Promise<RolloutReferences> {
+  const groups = rollout.steps ?? [{ ...rollout, name: undefined, onFailure: "Continue" as const, timeout: undefined }];
+  const steps = await attempt(
+    Promise.resolve().then(() =>
+      groups.map(
+        ({ name, timeout, onFailure }): Step => ({
+          name,
+          onFailure,
+          timeoutMs: parseDuration(timeout ?? rollout.timeout, "spec.rollout.timeout"),
+        }),
+      ),
+    ),
+  );
+  if (steps instanceof Problem) return { steps: [], lookups: [], problem: steps };
+  const found = await Promise.all(
+    groups.map((group) => attempt(placesOf(binding, group, sources, discovery, installation))),
+  );
+  const lookups = found.flatMap((places, step) =>
+    places instanceof Problem ? [] : places.map((place): Lookup => ({ step, ...place })),
+  );
+  return { steps, lookups, problem: found.find((each) => each instanceof Problem) };
+}
+
+/** Throws Problem. */
+async function placesOf(
+  binding: SecretBinding,
+  { consumersOf = [], kinds, ownedByTargets, targets = [] }: Group,
+  sources: ReadonlyMap<string, ObjectRef | Problem>,
+  discovery: Discovery,
+  installation: Installation,
+): Promise<Place[]> {
+  const own = binding.metadata.namespace as string;
+  const looksByKind = consumersOf.length > 0 || ownedByTargets === true;
+  const known = looksByKind ? await Promise.all(kinds.map((kind) => kindOf({ kind }, discovery))) : [];
+  const places = consumersOf.flatMap((source) => {
+    const { kind, name, namespace } = consumed(binding, source, sources);
+    return known.map((each): Place => ({ ...each, namespace, find: { by: "reference", source, kind, name } }));
+  });
+  // Nobody owns what stands in another namespace.
+  if (ownedByTargets) places.push(...known.map((each): Place => ({ ...each, namespace: own, find: { by: "owner" } })));
+  for (const target of targets) {
+    const find: Place["find"] =
+      target.selector === undefined
+        ? { by: "name", name: target.name as string }
+        : { by: "choice", ...choiceOf(target.selector) };
+    places.push({ ...(await kindOf(target, discovery)), namespace: own, find });
+  }
+  for (const { resource, template, namespace } of places) {
+    assertWithin(installation.scope, { resource, namespace, name: "" });
+    const refused = installation.refusal(resource, namespace, { paths: [template] });
+    if (refused !== undefined) throw refused;
+  }
+  return places;
+}
+
+/** Throws Problem. */
+function consumed(binding: SecretBinding, name: string, sources: ReadonlyMap<string, ObjectRef | Problem>) {
+  const at = binding.spec.sources.findIndex((each) => sourceName(each) === name);
+  const source = binding.spec.sources[at];
+  const ref = sources.get(name);
+  if (source === undefined || source.object !== undefined || ref === undefined) {
+    const what = source === undefined ? "is no source of this binding" : "is no Secret and no ConfigMap";
+    const names = binding.spec.sources.filter((each) => !each.object).map(sourceName);
+    throw new Problem("InvalidBinding", `spec.rollout.consumersOf: ${name} ${what}; write one of ${names.join(", ")}`);
+  }
+  if (ref instanceof Problem) throw ref;
+  const kind = source.secret ? ("Secret" as const) : ("ConfigMap" as const);
+  return { kind, name: ref.name, namespace: ref.namespace as string };
+}
+
+/** Throws Problem. */
+async function kindOf(
+  { apiVersion, kind, template }: Pick<WorkloadTarget, "kind"> & Partial<WorkloadTarget>,
+  discovery: Discovery,
+): Promise<Pick<Place, "resource" | "template">> {
+  const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
+  const served = apiVersion ?? known?.apiVersion;
+  const path = template ?? known?.template;
+  if (served === undefined || path === undefined) {
+    const lacks = served === undefined ? "apiVersion" : "template, the path of its pod template";
+    throw new Problem(
+      "InvalidBinding",
+      `spec.rollout.targets: the kind ${kind} is not known by itself; write ${lacks}`,
+    );
+  }
+  const { group } = parseApiVersion(served);
+  const parsed = FieldPath.parse(path);
+  assertWritableKind(group, kind);
+  assertWritablePath(parsed);
+  if (parsed.segments.some((segment) => segment.kind !== "key"))
+    throw new Problem(
+      "InvalidPath",
+      `spec.rollout.targets: ${path} goes through a list; no stamp can be written there`,
+    );
+  const resource = await discovery.byKind(served, kind);
+  if (resource === undefined) throw kindNotFound(served, kind);
+  if (!resource.namespaced)
+    throw new Problem(
+      "InvalidBinding",
+      `spec.rollout.targets: ${kind} belongs to the cluster; a workload stands in a namespace`,
+    );
+  return { resource, template: parsed };
+}

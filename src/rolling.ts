@@ -1,0 +1,275 @@
+/**
+ * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
+ * what status says of that goes out. What can't be told from the cluster after a crash is noted before it is done.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { type Dependents, dependentsOf, type RollingRun } from "./dependents.ts";
+import type { Identity } from "./kube/identity.ts";
+import { attempt } from "./kube/refusal.ts";
+import { bindingKey, type SecretBinding } from "./model/binding.ts";
+import type { RolloutRules } from "./model/installation.ts";
+import { idOf } from "./model/kube-object.ts";
+import { Problem } from "./model/problem.ts";
+import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
+import type { LiveSource } from "./model/source-value.ts";
+import type { Parts } from "./parts.ts";
+import { bindingEvent } from "./report/rollouts.ts";
+import type { References } from "./resolve/references.ts";
+import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
+import { type Decided, decideRollout } from "./rollout/engine.ts";
+import type { DigestKeys } from "./rollout/keys.ts";
+import { aboutToBe, recordedPlaces, without } from "./rollout/noted.ts";
+import { holdOf } from "./rollout/pace.ts";
+import type { Slots } from "./rollout/slots.ts";
+import { type Known, Values } from "./rollout/values.ts";
+import { type Restarted, Stamping } from "./stamping.ts";
+import type { View } from "./view.ts";
+
+/** What came of it. */
+export interface Rolled {
+  /** As it is to stand in status; that of before, while what has changed can wait to be said. */
+  status: RolloutStatus | undefined;
+  workloads: number;
+  problem?: Problem;
+  againMs?: number;
+  /** Nothing is under way, and nothing waits to be said. */
+  isDone: boolean;
+}
+
+interface Memory extends Restarted {
+  uid: string;
+  /** The sources, and since when they are seen to be as they are. */
+  seen?: { inputs: string; since: number };
+  /** What was decided and is not in status yet, and since when that is the case. */
+  unsaid?: { status: RolloutStatus; since: number };
+  /** What a rollout that is under way waits for. */
+  waits?: string;
+}
+
+/** How long what can be told from the cluster may wait to be told in status: the workloads of others go first. */
+const SAID_WITHIN_MS = 1_000;
+/** Node takes no longer ones. */
+const LONGEST_WAIT_MS = 24 * 3_600_000;
+
+const STOPPED: Hold = {
+  reason: "Suspended",
+  message:
+    "the installation restarts nothing at the moment (rollouts.suspend in its configuration); ask whoever installed Inlay",
+};
+
+export class Rolling {
+  readonly #parts: Parts;
+  readonly #values: Values;
+  readonly #slots: Slots;
+  readonly #stamping: Stamping;
+  readonly #memory = new Map<string, Memory>();
+  #restored = false;
+
+  constructor(parts: Parts, keys: DigestKeys, slots: Slots) {
+    this.#parts = parts;
+    this.#values = new Values(keys);
+    this.#slots = slots;
+    this.#stamping = new Stamping(parts);
+  }
+
+  /** How many rollouts wait, by what for. */
+  get waiting(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const { waits } of this.#memory.values())
+      if (waits !== undefined) counts.set(waits, (counts.get(waits) ?? 0) + 1);
+    return counts;
+  }
+
+  /** Every binding whose rollout is under way: what its installation lets it do has changed. */
+  wake(): void {
+    for (const [key, { waits }] of this.#memory) if (waits !== undefined) this.#parts.again(key);
+  }
+
+  /** Where the workloads of a binding are; undefined for one without a rollout. */
+  async find(binding: SecretBinding, { sources }: References): Promise<RolloutReferences | undefined> {
+    const { rollout } = binding.spec;
+    const { discovery, installation } = this.#parts;
+    return rollout && resolveRollout(binding, rollout, sources, discovery, installation);
+  }
+
+  /** What is known of them before the values of the sources are read. */
+  look(
+    binding: SecretBinding,
+    identity: Identity,
+    references: RolloutReferences,
+    refs: RollingRun["refs"],
+    { sourceState, targetUids }: View,
+  ): RollingRun {
+    const { streams } = this.#parts;
+    const dependents = dependentsOf(streams, bindingKey(binding), identity, binding, references, targetUids);
+    const spec = binding.spec.rollout as RolloutSpec;
+    const memory = this.#memoryOf(binding);
+    if (memory.seen?.inputs !== sourceState) {
+      memory.seen = { inputs: sourceState, since: performance.now() };
+      memory.readyAt = Number.POSITIVE_INFINITY;
+    }
+    return { binding, identity, spec, references, dependents, refs, inputs: sourceState };
+  }
+
+  /** Whether the values of the sources have to be read for it. */
+  needsValues({ binding, dependents, inputs }: RollingRun): boolean {
+    return (
+      dependents.problem === undefined &&
+      this.#values.known(bindingKey(binding), inputs, usedBy(dependents)) === undefined
+    );
+  }
+
+  /**
+   * Restarts what has to be, and may be now. `blocked` says why the values are not where they belong yet; `note` writes a
+   * status before what it speaks of is done.
+   */
+  async roll(
+    rolling: RollingRun,
+    sources: ReadonlyMap<string, LiveSource | Problem>,
+    blocked: Hold | undefined,
+    note: (status: RolloutStatus) => Promise<void>,
+  ): Promise<Rolled> {
+    const { binding } = rolling;
+    const key = bindingKey(binding);
+    const memory = this.#memoryOf(binding);
+    const stored = binding.status?.rollout;
+    const workloads = rolling.dependents.all.length;
+    const failed = (problem: Problem): Rolled => ({
+      status: stored,
+      workloads,
+      problem,
+      isDone: problem.healing === "event",
+    });
+    if (rolling.dependents.problem) return failed(rolling.dependents.problem);
+    const before = memory.unsaid?.status ?? stored;
+    const known = await attempt(this.#know(rolling, sources, before));
+    if (known instanceof Problem) return failed(known);
+    this.#restore();
+    // Where there are targets, the values are there once those hold them.
+    if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
+    else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
+    else memory.readyAt = Math.min(memory.readyAt, performance.now());
+    const decided = await attempt(Promise.resolve().then(() => this.#decide(rolling, known, before, blocked)));
+    if (decided instanceof Problem) return failed(decided);
+    if (decided.stamps.length > 0 && this.#mustBeNoted(rolling.spec)) await note(aboutToBe(decided));
+    const problems = await this.#stamping.stamp(rolling, decided, known, memory);
+    const done = problems.size === 0 ? decided : without(problems, decided);
+    this.#slots.restore(key, done.rolling.map(placeOf));
+    this.#tell(binding, done);
+    const [problem] = problems.values();
+    return this.#said(memory, stored, done, workloads, problem);
+  }
+
+  forget(key: string): void {
+    this.#memory.delete(key);
+    this.#values.forget(key);
+    this.#slots.forget(key);
+  }
+
+  /** Of a binding that was made anew nothing is known. */
+  #memoryOf(binding: SecretBinding): Memory {
+    const [key, { uid }] = [bindingKey(binding), binding.metadata];
+    const known = this.#memory.get(key);
+    if (known?.uid === uid) return known;
+    const memory: Memory = { uid, readyAt: Number.POSITIVE_INFINITY, stamped: new Map(), warned: new Set() };
+    this.#memory.set(key, memory);
+    return memory;
+  }
+
+  /** Throws Problem. */
+  async #know(
+    { binding, dependents, refs, inputs }: RollingRun,
+    sources: ReadonlyMap<string, LiveSource | Problem>,
+    before: RolloutStatus | undefined,
+  ): Promise<Known> {
+    const [key, used] = [bindingKey(binding), usedBy(dependents)];
+    return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, sources, refs, before);
+  }
+
+  /** Throws Problem. */
+  #decide(
+    { binding, spec, references, dependents }: RollingRun,
+    { keyId, digests, former }: Known,
+    before: RolloutStatus | undefined,
+    blocked: Hold | undefined,
+  ): Decided {
+    const key = bindingKey(binding);
+    const { stamped } = this.#memoryOf(binding);
+    const { installation } = this.#parts;
+    const now = Date.now();
+    return decideRollout({
+      now,
+      binding: binding.metadata.uid,
+      steps: references.steps,
+      dependents: dependents.all,
+      before,
+      key: keyId,
+      digests,
+      ...(before !== undefined && before.key !== keyId && { rekeyed: { former } }),
+      rollFirst: spec.onFirstSync === "Rollout",
+      maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
+      hold: (pending, last) =>
+        blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? holdOf(spec, pending, last, now),
+      refusal: ({ workload: { unprobed } }) =>
+        spec.requireReadiness && unprobed.length > 0
+          ? `spec.rollout.requireReadiness: no readiness probe in ${unprobed.join(", ")}`
+          : undefined,
+      take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
+      stampedAt: ({ version }) => stamped.get(version.uid),
+    });
+  }
+
+  /** Whether a crash could have a workload restarted twice, or more of them at once than may be. */
+  #mustBeNoted({ stamp: { value } }: RolloutSpec): boolean {
+    return value !== "Revision" || isLimited(this.#parts.installation.rollouts);
+  }
+
+  #tell(binding: SecretBinding, { happened }: Decided): void {
+    const { events, rollouts } = this.#parts;
+    for (const each of happened) {
+      const event = bindingEvent(each);
+      if (event !== undefined) events.record(binding, event);
+      if (each.what === "failed") rollouts.failed();
+      if (each.what === "ended") rollouts.ended(each.seconds);
+    }
+  }
+
+  /** What is only on its way is told a little later, when more may be known of it. */
+  #said(
+    memory: Memory,
+    stored: RolloutStatus | undefined,
+    { status, againMs }: Decided,
+    workloads: number,
+    problem: Problem | undefined,
+  ): Rolled {
+    const { pending } = status;
+    if (pending === undefined) {
+      memory.stamped.clear();
+      delete memory.waits;
+    } else memory.waits = pending.reason;
+    const later = againMs === undefined ? {} : { againMs: Math.min(againMs, LONGEST_WAIT_MS) };
+    const rest = { workloads, ...(problem !== undefined && { problem }) };
+    const since = memory.unsaid?.since ?? Date.now();
+    delete memory.unsaid;
+    const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
+    const waitMs = since + SAID_WITHIN_MS - Date.now();
+    if (isUnderWay && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
+      memory.unsaid = { status, since };
+      return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };
+    }
+    return { ...rest, status, ...later, isDone: pending === undefined && problem === undefined };
+  }
+
+  /** At the start, what had begun before takes its places first. */
+  #restore(): void {
+    if (this.#restored) return;
+    this.#restored = true;
+    for (const binding of this.#parts.bindings.all)
+      this.#slots.restore(bindingKey(binding), recordedPlaces(binding.status?.rollout));
+  }
+}
+
+const isLimited = ({ maxConcurrent, maxConcurrentPerNamespace }: RolloutRules) =>
+  (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
+const usedBy = ({ all }: Dependents) => new Set(all.flatMap(({ uses }) => [...uses]));
+const placeOf = ({ ref }: Dependent) => ({ id: idOf(ref), namespace: ref.namespace ?? "" });

@@ -1,0 +1,134 @@
+/** The digests of now and then come in; which workloads have to restart for the difference, and by which stamp, goes out. Pure. */
+import { apiVersionOf } from "../model/kube-object.ts";
+import type { Dependent, Digests, Pending, RolloutStatus, Step, WorkloadStatus } from "../model/rollout.ts";
+import { isStampOf, stampOf } from "../model/rollout-stamp.ts";
+
+/** Where a value was never seen: it differs from all. */
+const NEVER = "";
+
+/** One rollout of a binding: the uid of that, and the rollout's number. */
+export interface Rollout {
+  binding: string;
+  revision: number;
+}
+
+/** A workload of a rollout. */
+export interface Affected {
+  dependent: Dependent;
+  entry: WorkloadStatus;
+  /** It has to be stamped; it may be rolling out for other values still. */
+  isDue: boolean;
+}
+
+/** What the workloads stand for, and what is to become of that. */
+export interface Baseline {
+  /** Of what is used now, as the workloads were restarted for last. */
+  digests: Record<string, string>;
+  /** Whether values were taken as they are since their digests can't be compared any more. */
+  isRenewed: boolean;
+}
+
+/** The same digests, by another key than the one in status; without `former` that key is gone. */
+export interface Rekeyed {
+  former: Digests | undefined;
+}
+
+/**
+ * The baseline as of now: what is used for the first time is taken as it is, unless `rollFirst`; what is not there changes
+ * nothing; and by a new key all is written anew. `now` has what is used and there.
+ */
+export function baselineOf(
+  status: RolloutStatus | undefined,
+  used: ReadonlySet<string>,
+  now: Digests,
+  rollFirst: boolean,
+  rekeyed?: Rekeyed,
+): Baseline {
+  const digests: Record<string, string> = {};
+  const known = status?.digests ?? {};
+  const isLost = rekeyed !== undefined && rekeyed.former === undefined;
+  for (const id of [...used].sort()) {
+    const [before, current] = [isLost ? undefined : known[id], now[id]];
+    if (before === undefined) {
+      if (current !== undefined) digests[id] = rollFirst && !isLost ? NEVER : current;
+    } else if (rekeyed === undefined || current === undefined) {
+      digests[id] = before;
+    } else {
+      digests[id] = rekeyed.former?.[id] === before ? current : NEVER;
+    }
+  }
+  return { digests, isRenewed: isLost && Object.keys(known).length > 0 };
+}
+
+/** What differs from the baseline. */
+export function changedFrom(baseline: Digests, now: Digests): Record<string, string> {
+  const changed = Object.entries(now).filter(([id, digest]) => baseline[id] !== undefined && baseline[id] !== digest);
+  return Object.fromEntries(changed);
+}
+
+/** By which a workload is restarted for what has changed. */
+export function stampFor({ binding, revision }: Rollout, { uses }: Pick<Dependent, "uses">, changed: Digests): string {
+  const values = [...uses].sort().flatMap((id) => (changed[id] === undefined ? [] : `${id}=${changed[id]}`));
+  return stampOf(binding, revision, values);
+}
+
+/**
+ * The workloads of a rollout as status has them: those that it had, unless they are gone, and those that use what has
+ * changed since. One that was restarted for other values than those of now has to be again. `isSeen` says whether a workload
+ * is shown as our last stamp left it, or later.
+ */
+export function affectedBy(
+  before: Pending | undefined,
+  rollout: Rollout,
+  changed: Digests,
+  dependents: readonly Dependent[],
+  steps: readonly Step[],
+  now: string,
+  isSeen: (dependent: Dependent) => boolean,
+): Affected[] {
+  const known = new Map(before?.workloads?.map((each) => [each.uid, each]));
+  const isChanged = (id: string) => changed[id] !== undefined;
+  const isNew = (id: string) => changed[id] !== undefined && before?.digests?.[id] !== changed[id];
+  return dependents.flatMap((dependent) => {
+    const recorded = known.get(dependent.version.uid);
+    const former = isSeen(dependent) ? asStamped(rollout, dependent, recorded, steps, now) : recorded;
+    const uses = [...dependent.uses];
+    // Whoever came after the change has the new values; whoever was restarted since has not those of now.
+    const isAffected = former === undefined ? uses.some(isNew) : former.stamp !== undefined || uses.some(isChanged);
+    if (!isAffected) return [];
+    const entry = former ?? waiting(dependent, steps);
+    const isDue = entry.state === "Waiting" || entry.stamp !== stampFor(rollout, dependent, changed);
+    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? again(entry) : entry, isDue }];
+  });
+}
+
+/** With what was stamped before a crash, and did not come to stand in status. */
+function asStamped(
+  { binding, revision }: Rollout,
+  dependent: Dependent,
+  recorded: WorkloadStatus | undefined,
+  steps: readonly Step[],
+  now: string,
+): WorkloadStatus | undefined {
+  const stamp = dependent.workload.stamps.find((each) => isStampOf(each, binding, revision));
+  if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
+  return { since: now, ...(recorded ?? waiting(dependent, steps)), state: "Rolling", stamp };
+}
+
+/** It is to be stamped once more. That it was before is not forgotten. */
+export function again({ since: _, message: __, ...entry }: WorkloadStatus): WorkloadStatus {
+  return { ...entry, state: "Waiting" };
+}
+
+function waiting({ ref, version, step }: Dependent, steps: readonly Step[]): WorkloadStatus {
+  const name = steps[step]?.name;
+  return {
+    apiVersion: apiVersionOf(ref.resource),
+    kind: ref.resource.kind,
+    namespace: ref.namespace ?? "",
+    name: ref.name,
+    uid: version.uid,
+    ...(name !== undefined && { step: name }),
+    state: "Waiting",
+  };
+}

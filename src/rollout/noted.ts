@@ -1,0 +1,38 @@
+/** What is decided of a rollout comes in; what status says of it before its stamps are written, or where they can't be, goes out. Pure. */
+import { objectId, parseApiVersion } from "../model/kube-object.ts";
+import type { Problem } from "../model/problem.ts";
+import type { Dependent, RolloutStatus, WorkloadStatus } from "../model/rollout.ts";
+import type { Decided } from "./engine.ts";
+
+/** The status before the stamps are written: whoever reads it after a crash writes the same ones. */
+export function aboutToBe({ status, stamps }: Decided): RolloutStatus {
+  const due = new Set(stamps.map(({ dependent }) => dependent.version.uid));
+  return withWorkloads(status, (each) => (due.has(each.uid) ? { ...each, state: "Waiting" } : each));
+}
+
+/** The workloads that were rolling out when status was written, or were about to. */
+export function recordedPlaces(status: RolloutStatus | undefined): { id: string; namespace: string }[] {
+  return (status?.pending?.workloads ?? [])
+    .filter(({ state, since }) => state === "Rolling" || (state === "Waiting" && since !== undefined))
+    .map(({ apiVersion, kind, namespace, name }) => ({
+      id: objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name),
+      namespace,
+    }));
+}
+
+/** The same, where some stamps could not be written. */
+export function without(problems: ReadonlyMap<Dependent, Problem>, decided: Decided): Decided {
+  const messages = new Map([...problems].map(([{ version }, { message }]) => [version.uid, message]));
+  const status = withWorkloads(decided.status, (each) => {
+    const message = messages.get(each.uid);
+    const { since: _, ...rest } = each;
+    return message === undefined ? each : { ...rest, state: "Waiting", message };
+  });
+  return { ...decided, status, rolling: decided.rolling.filter((dependent) => !problems.has(dependent)) };
+}
+
+function withWorkloads(status: RolloutStatus, change: (each: WorkloadStatus) => WorkloadStatus): RolloutStatus {
+  const { pending } = status;
+  if (pending === undefined) return status;
+  return { ...status, pending: { ...pending, workloads: (pending.workloads ?? []).map(change) } };
+}

@@ -1,0 +1,121 @@
+/**
+ * The sources as they were read come in; a digest of each value that a workload uses goes out, of those that are there. They
+ * are kept for as long as no source changes, so that nothing is read for a workload that is on its way.
+ */
+import type { ObjectRef } from "../model/kube-object.ts";
+import { Problem } from "../model/problem.ts";
+import { ALL_KEYS, type Digests, type RolloutSpec, type RolloutStatus } from "../model/rollout.ts";
+import type { LiveSource } from "../model/source-value.ts";
+import { type DigestKey, digestOf } from "./digest.ts";
+import type { DigestKeys } from "./keys.ts";
+
+type Sources = ReadonlyMap<string, LiveSource | Problem>;
+type Refs = ReadonlyMap<string, ObjectRef | Problem>;
+
+export interface Known {
+  /** What changes with every source. */
+  inputs: string;
+  used: ReadonlySet<string>;
+  /** The id of the key that the digests are made with. */
+  keyId: string;
+  digests: Digests;
+  /** The same by the key in status, where that is another one and still there. */
+  former: Digests | undefined;
+  /** The resourceVersion of each source. */
+  versions: ReadonlyMap<string, string>;
+}
+
+export class Values {
+  readonly #keys: DigestKeys;
+  readonly #known = new Map<string, Known>();
+
+  constructor(keys: DigestKeys) {
+    this.#keys = keys;
+  }
+
+  /** What is known without reading anything; undefined if that is not all that is used. */
+  known(binding: string, inputs: string, used: ReadonlySet<string>): Known | undefined {
+    const known = this.#known.get(binding);
+    return known?.inputs === inputs && [...used].every((id) => known.used.has(id)) ? known : undefined;
+  }
+
+  /** Throws Problem: of a source that could not be read, or of the keys. */
+  async read(
+    binding: string,
+    inputs: string,
+    used: ReadonlySet<string>,
+    sources: Sources,
+    refs: Refs,
+    before: RolloutStatus | undefined,
+  ): Promise<Known> {
+    // What is under way goes on by the key that it began with.
+    const underWay = before?.pending && (await this.#keys.byId(before.key));
+    const key = underWay ?? (await this.#keys.primary());
+    const other = before === undefined || before.key === key.id ? undefined : await this.#keys.byId(before.key);
+    const known: Known = {
+      inputs,
+      used,
+      keyId: key.id,
+      digests: digestsOf(key, binding, used, sources, refs),
+      former: other && digestsOf(other, binding, used, sources, refs),
+      versions: versionsOf(sources),
+    };
+    this.#known.set(binding, known);
+    return known;
+  }
+
+  forget(binding: string): void {
+    this.#known.delete(binding);
+  }
+}
+
+/** What a workload's annotation is to be. `causes` are the ids of what changed. */
+export function annotationOf(
+  { stamp: { value } }: RolloutSpec,
+  stamp: string,
+  { pending }: RolloutStatus,
+  causes: readonly string[],
+  { versions }: Known,
+): string {
+  if (value === "Time") return pending?.changed ?? "";
+  if (value === "ResourceVersion") return versions.get(partsOf(causes[0] ?? "").source) ?? "";
+  return stamp;
+}
+
+/** What is not there has no digest: nobody restarts into a value that is missing. Throws the Problem of a source. */
+export function digestsOf(
+  key: DigestKey,
+  binding: string,
+  used: Iterable<string>,
+  sources: Sources,
+  refs: Refs,
+): Digests {
+  const digests: Record<string, string> = {};
+  for (const id of used) {
+    const { source: name, key: place } = partsOf(id);
+    const [source, ref] = [sources.get(name), refs.get(name)];
+    if (source instanceof Problem) throw source;
+    if (source === undefined || ref === undefined || ref instanceof Problem || !isThere(source, place)) continue;
+    digests[id] = digestOf(key, { binding, ref, key: place }, source);
+  }
+  return digests;
+}
+
+/** `bucket/accessKeyID`: a source's name has no slash. */
+function partsOf(id: string): { source: string; key: string } {
+  const slash = id.indexOf("/");
+  return { source: id.slice(0, slash), key: id.slice(slash + 1) };
+}
+
+function isThere(source: LiveSource, place: string): boolean {
+  if (source.kind === "absent") return false;
+  return source.kind === "object" || place === ALL_KEYS || source.data.has(place);
+}
+
+/** A source's version is its uid and its resourceVersion. */
+function versionsOf(sources: Sources): Map<string, string> {
+  const read = [...sources].flatMap(([name, source]) =>
+    source instanceof Problem ? [] : [[name, source.version] as const],
+  );
+  return new Map(read.map(([name, version]) => [name, version.slice(version.indexOf("/") + 1)]));
+}

@@ -1,0 +1,80 @@
+/** The restarts that were decided come in; each is written, or shared with another binding's, and told of. What could not be comes back. */
+import type { RollingRun } from "./dependents.ts";
+import { attempt } from "./kube/refusal.ts";
+import { bindingKey, type SecretBinding } from "./model/binding.ts";
+import { apiVersionOf, describeObject, type ObjectMeta } from "./model/kube-object.ts";
+import { Problem } from "./model/problem.ts";
+import type { Dependent } from "./model/rollout.ts";
+import type { Parts } from "./parts.ts";
+import { sideBySide } from "./queue/side-by-side.ts";
+import { unprobedEvent, workloadEvent } from "./report/rollouts.ts";
+import type { Decided } from "./rollout/engine.ts";
+import { stamp } from "./rollout/stamp.ts";
+import { Stamps } from "./rollout/stamps.ts";
+import { annotationOf, type Known } from "./rollout/values.ts";
+
+/** What is known of the restarts of a binding. */
+export interface Restarted {
+  /** When the sources were as they are now, and every target held their values, by the monotonic clock. */
+  readyAt: number;
+  /** The generations that stamps made, by the uid of the workload. */
+  stamped: Map<string, number>;
+  /** Those of which it was said that nobody knows when they are ready. */
+  warned: Set<string>;
+}
+
+export class Stamping {
+  readonly #parts: Parts;
+  readonly #stamps = new Stamps();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async stamp(
+    { binding, identity, spec }: RollingRun,
+    { stamps, status }: Decided,
+    known: Known,
+    restarted: Restarted,
+  ): Promise<Map<Dependent, Problem>> {
+    const { client, propagation } = this.#parts;
+    const key = bindingKey(binding);
+    const { annotation } = spec.stamp;
+    const sharing = { by: key, annotation, readyAt: restarted.readyAt };
+    const changed = status.pending?.digests ?? {};
+    const problems = new Map<Dependent, Problem>();
+    await sideBySide(stamps, async (ordered) => {
+      const { dependent } = ordered;
+      const { uid } = dependent.version;
+      const causes = [...dependent.uses].filter((id) => changed[id] !== undefined).sort();
+      const value = annotationOf(spec, ordered.stamp, status, causes, known);
+      const write = () => stamp(client, identity, dependent, annotation, value);
+      const answer = await attempt(this.#stamps.write(uid, sharing, write));
+      if (answer instanceof Problem) return void problems.set(dependent, answer);
+      if (answer.metadata.generation !== undefined) restarted.stamped.set(uid, answer.metadata.generation);
+      propagation.wrote(key);
+      // It may have stood there already: what was cut off had arrived.
+      if (answer.metadata.resourceVersion !== dependent.version.resourceVersion)
+        this.#tell(binding, dependent, answer.metadata, causes, restarted);
+    });
+    return problems;
+  }
+
+  #tell(
+    binding: SecretBinding,
+    { ref, workload }: Dependent,
+    metadata: ObjectMeta,
+    causes: readonly string[],
+    { warned }: Restarted,
+  ): void {
+    const { events, log, rollouts } = this.#parts;
+    const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
+    log.info({ binding: bindingKey(binding), workload: where, changed: causes }, "restarted");
+    rollouts.restarted();
+    const regarding = { apiVersion: apiVersionOf(ref.resource), kind: ref.resource.kind, metadata };
+    events.recordOn(regarding, workloadEvent(binding, causes));
+    if (workload.unprobed.length === 0 || warned.has(metadata.uid)) return;
+    warned.add(metadata.uid);
+    events.recordOn(regarding, unprobedEvent(workload.unprobed));
+  }
+}

@@ -1,0 +1,137 @@
+/** Workloads for tests, which KWOK's node runs: what their pods read comes in, what became of them goes out. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "./api.ts";
+import { eventually } from "./eventually.ts";
+import { type Rule, type Team, usualRules } from "./team.ts";
+
+/** What an account needs beside, to restart workloads. */
+export const rolloutRules: Rule[] = [
+  ...usualRules,
+  {
+    apiGroups: ["apps"],
+    resources: ["deployments", "statefulsets", "daemonsets"],
+    verbs: ["get", "list", "watch", "patch"],
+  },
+];
+
+interface Pods {
+  /** Secret -> keys that its environment refers to. */
+  env?: Record<string, string[]>;
+  /** Secrets of which it has all keys. */
+  envFrom?: string[];
+  replicas?: number;
+  /** Added to the spec of the workload. */
+  spec?: object;
+  /** Added to the spec of its pods. */
+  pods?: object;
+}
+
+export function deployment(name: string, { env = {}, envFrom = [], replicas = 1, spec, pods }: Pods = {}): object {
+  const labels = { app: name };
+  const variables = Object.entries(env).flatMap(([secret, keys]) =>
+    keys.map((key) => ({
+      name: `${secret}_${key}`.replaceAll(/[^A-Za-z0-9]/g, "_"),
+      valueFrom: { secretKeyRef: { name: secret, key } },
+    })),
+  );
+  const container = {
+    name: "app",
+    image: "app",
+    env: variables,
+    envFrom: envFrom.map((secret) => ({ secretRef: { name: secret } })),
+    readinessProbe: { exec: { command: ["true"] } },
+  };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name },
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [container], ...pods } },
+      ...spec,
+    },
+  };
+}
+
+/** The workloads of a team. */
+export class Workloads {
+  readonly #team: Team;
+
+  constructor(team: Team) {
+    this.#team = team;
+  }
+
+  path(name: string): string {
+    return `${this.#team.path("apps/v1", "deployments")}/${name}`;
+  }
+
+  /** Makes Deployments and waits until they run. */
+  async deploy(all: Record<string, Pods>): Promise<void> {
+    const collection = this.#team.path("apps/v1", "deployments");
+    await Promise.all(
+      Object.entries(all).map(([name, pods]) => this.#team.api.create(collection, deployment(name, pods))),
+    );
+    await this.run(Object.keys(all));
+  }
+
+  /** Waits until all replicas are those of the template. */
+  async run(names: readonly string[]): Promise<void> {
+    await eventually(async () => {
+      const { items } = await this.#team.api.get(this.#team.path("apps/v1", "deployments"));
+      const found = items.filter(({ metadata }: AnyObject) => names.includes(metadata.name));
+      const behind = found.filter(({ metadata, spec, status }: AnyObject) => {
+        const { observedGeneration, updatedReplicas = 0, replicas = 0, availableReplicas = 0 } = status;
+        const all = [updatedReplicas, replicas, availableReplicas];
+        return observedGeneration !== metadata.generation || all.some((count) => count !== spec.replicas);
+      });
+      assert.deepEqual(
+        behind.map(({ metadata }: AnyObject) => metadata.name),
+        [],
+      );
+      assert.equal(found.length, names.length);
+    }, 60_000);
+  }
+
+  /** How often each Deployment got other pods since it was made: a new ReplicaSet for each, none taken twice. */
+  async restarts(): Promise<Record<string, number>> {
+    const { items } = await this.#team.api.get(this.#team.path("apps/v1", "deployments"));
+    const entries = items.map(({ metadata }: AnyObject) => [
+      metadata.name,
+      Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 1) - 1,
+    ]);
+    return Object.fromEntries(entries);
+  }
+
+  /** As a user goes back to the pods of before. */
+  async undo(name: string): Promise<void> {
+    await controlPlane().kubectl("rollout", "undo", `deployment/${name}`, `--namespace=${this.#team.namespace}`);
+  }
+
+  /** What stands on the pod template. */
+  async annotations(name: string): Promise<Record<string, string>> {
+    return (await this.#team.api.get(this.path(name))).spec.template.metadata.annotations ?? {};
+  }
+
+  /** Waits until a binding says that about its rollout, and returns it. */
+  async until(binding: string, reason: string, withinMs = 30_000): Promise<AnyObject> {
+    return eventually(async () => {
+      const found = await this.#team.binding(binding);
+      const said = found.status?.conditions?.find(({ type }: AnyObject) => type === "RolledOut");
+      const message = JSON.stringify(found.status);
+      assert.equal(said?.reason, reason, message);
+      assert.equal(said.observedGeneration, found.metadata.generation, message);
+      return found;
+    }, withinMs);
+  }
+
+  /** The same, after so many rollouts. */
+  async rolledOut(binding: string, revision: number, withinMs = 30_000): Promise<AnyObject> {
+    return eventually(async () => {
+      const found = await this.until(binding, "RolledOut", withinMs);
+      assert.equal(found.status.rollout.revision, revision);
+      return found;
+    }, withinMs);
+  }
+}

@@ -1,0 +1,330 @@
+/** Workloads restart once for a value that changed, after it has arrived, and never without a cause. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { harborTarget, newTeam, pause, type Team, usualRules } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const sources = [{ secret: { name: "bucket" } }];
+const pair = () => ({ access: secretText("access"), secret: secretText("secret") });
+
+/** A team whose account may restart workloads. */
+async function newShop(rules = rolloutRules): Promise<{ team: Team; shop: Workloads }> {
+  const team = await newTeam({ rules });
+  return { team, shop: new Workloads(team) };
+}
+
+describe("the consumers of a Secret", function () {
+  this.timeout("2m");
+
+  it("restart each when a key changes that it refers to, once, and none at first sight or for a label", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await team.secret("other", { token: secretText("token") });
+    await shop.deploy({
+      core: { env: { bucket: ["access"] } },
+      jobs: { env: { bucket: ["secret"] } },
+      all: { envFrom: ["bucket"] },
+      none: { env: { other: ["token"] } },
+    });
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
+    const first = await shop.rolledOut("rolls", 0);
+    assert.deepEqual(Object.keys(first.status.rollout.digests).sort(), ["bucket/*", "bucket/access", "bucket/secret"]);
+    assert.equal((await team.until("rolls", "Synced")).status.conditions[0].message, "there is nothing to write to");
+    await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { touched: "true" } } });
+    await pause(500);
+    assert.deepEqual(await shop.restarts(), { core: 0, jobs: 0, all: 0, none: 0 });
+
+    await team.secret("bucket", { access: secretText("access") });
+    await shop.rolledOut("rolls", 1);
+    await shop.run(["core", "all"]);
+    assert.deepEqual(await shop.restarts(), { core: 1, jobs: 0, all: 1, none: 0 });
+    assert.match((await shop.annotations("core"))["inlay.dev/rollout"] ?? "", /^1-[0-9a-f]{6}-[0-9a-f]{10}$/);
+
+    await team.secret("bucket", pair());
+    await shop.rolledOut("rolls", 2);
+    assert.deepEqual(await shop.restarts(), { core: 2, jobs: 1, all: 2, none: 0 });
+  });
+
+  it("restart once for what changed while no controller ran, and not for its start", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await team.controller.stop();
+    await team.secret("bucket", pair());
+    await team.controller.start();
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
+    const { metadata } = await team.binding("rolls");
+    await team.controller.stop();
+    await team.controller.start();
+    const requests = await team.requestsDuring(() => pause(500));
+    assert.deepEqual(
+      requests.filter(({ verb }) => verb === "patch" || verb === "update"),
+      [],
+    );
+    assert.equal((await team.binding("rolls")).metadata.resourceVersion, metadata.resourceVersion);
+    assert.deepEqual((await shop.restarts())["core"], 1);
+  });
+
+  it("say by whom and why they restarted, and the binding how far they are", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", pair());
+    await shop.rolledOut("rolls", 1);
+    await eventually(async () => {
+      const notes = (await team.events("core")).map(({ reason, note }) => `${reason}: ${note}`);
+      const why = `Restarted: restarted by SecretBinding ${team.namespace}/rolls, as bucket/access changed`;
+      assert.ok(notes.includes(why), notes.join("\n"));
+      const reasons = (await team.events("rolls")).map(({ reason }) => reason);
+      for (const reason of ["RolloutBegan", "RolledOut"]) assert.ok(reasons.includes(reason), reasons.join());
+    });
+  });
+
+  it("are not guessed where the account may not list them: the condition says what to allow", async () => {
+    const { team, shop } = await newShop(usualRules);
+    await team.secret("bucket", pair());
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } });
+    const { status } = await shop.until("rolls", "Forbidden");
+    assert.match(
+      status.conditions[1].message,
+      /kubectl create role .*--verb=get,list,watch,patch --resource=deployments\.apps/,
+    );
+    await team.grant(rolloutRules, { role: "rolls" });
+    await shop.until("rolls", "RolledOut");
+  });
+
+  it("restart again when the value changes while they roll out, and when it goes back", async () => {
+    const { team, shop } = await newShop();
+    const before = pair();
+    await team.secret("bucket", before);
+    await shop.deploy({ core: { env: { bucket: ["access"] }, replicas: 3 } });
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", pair());
+    await eventually(async () => assert.deepEqual(await shop.restarts(), { core: 1 }));
+    await team.secret("bucket", before);
+    await eventually(async () => assert.deepEqual(await shop.restarts(), { core: 2 }));
+    await shop.until("rolls", "RolledOut");
+    await shop.run(["core"]);
+    assert.deepEqual(await shop.restarts(), { core: 2 });
+  });
+
+  it("stay as they are when someone undoes a restart, and restart for the next change", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", pair());
+    await shop.rolledOut("rolls", 1);
+    const { annotations } = (await team.api.get(shop.path("core"))).spec.template.metadata;
+    await shop.undo("core");
+    await shop.run(["core"]);
+    assert.deepEqual(await shop.annotations("core"), {});
+    await pause(1_000);
+    assert.deepEqual(await shop.annotations("core"), {});
+    await team.secret("bucket", pair());
+    await shop.rolledOut("rolls", 2);
+    assert.notDeepEqual(await shop.annotations("core"), annotations);
+  });
+});
+
+describe("a rollout of a binding with targets", function () {
+  this.timeout("2m");
+
+  it("begins when every target holds the new values, and not before", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } }, named: {} });
+    await team.bind("rolls", {
+      sources,
+      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } })],
+      rollout: { consumersOf: ["bucket"], targets: [{ kind: "Deployment", name: "named" }] },
+    });
+    await team.until("rolls", "TargetNotFound");
+    await team.harbor();
+    await shop.rolledOut("rolls", 0);
+    await team.api.delete(team.harborPath());
+    await team.until("rolls", "TargetNotFound");
+    await team.secret("bucket", pair());
+    const { status } = await shop.until("rolls", "NotWritten");
+    assert.match(status.conditions[1].message, /not every target holds the new values yet: .*HarborCluster/);
+    await pause(300);
+    assert.deepEqual(await shop.restarts(), { core: 0, named: 0 });
+    await team.harbor();
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { core: 1, named: 1 });
+  });
+
+  it("restarts what is named, selected or owned by a target for the keys that fields use, and for no other", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    const { metadata } = await team.harbor();
+    const owner = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", uid: metadata.uid };
+    await shop.deploy({ named: {}, picked: {}, owned: {}, other: {} });
+    await team.api.merge(shop.path("owned"), { metadata: { ownerReferences: [owner] } });
+    await team.api.merge(shop.path("picked"), { metadata: { labels: { tier: "web" } } });
+    await team.bind("rolls", {
+      sources,
+      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } })],
+      rollout: {
+        ownedByTargets: true,
+        targets: [
+          { kind: "Deployment", name: "named" },
+          { kind: "Deployment", selector: { matchLabels: { tier: "web" } } },
+        ],
+      },
+    });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", { secret: secretText("secret") });
+    await pause(500);
+    assert.deepEqual(await shop.restarts(), { named: 0, picked: 0, owned: 0, other: 0 });
+    await team.secret("bucket", { access: secretText("access") });
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { named: 1, picked: 1, owned: 1, other: 0 });
+  });
+});
+
+describe("the steps of a rollout", function () {
+  this.timeout("2m");
+
+  it("go in order, halt at a workload that does not roll out, and go on once it has", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ server: { env: { bucket: ["access"] } }, client: { env: { bucket: ["access"] } } });
+    const step = (name: string) => ({ name, targets: [{ kind: "Deployment", name }] });
+    await team.bind("rolls", { sources, rollout: { steps: [{ ...step("server"), timeout: "2s" }, step("client")] } });
+    await shop.rolledOut("rolls", 0);
+    // From now on no node takes its pods.
+    await team.api.merge(shop.path("server"), { spec: { paused: true } });
+    await team.api.merge(shop.path("server"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
+    await team.secret("bucket", pair());
+    await eventually(async () => assert.ok((await shop.annotations("server"))["inlay.dev/rollout"]));
+    await team.api.merge(shop.path("server"), { spec: { paused: false } });
+    const { status } = await shop.until("rolls", "RolloutFailed");
+    assert.match(status.conditions[1].message, /^step server: Deployment .*server: it did not roll out in time/);
+    const states = status.rollout.pending.workloads.map(({ name, step: at, state }: AnyObject) => [name, at, state]);
+    assert.deepEqual(states, [
+      ["server", "server", "Failed"],
+      ["client", "client", "Waiting"],
+    ]);
+    await pause(500);
+    assert.equal((await shop.restarts())["client"], 0);
+    await team.api.merge(shop.path("server"), { spec: { template: { spec: { nodeSelector: null } } } });
+    await shop.rolledOut("rolls", 1);
+    assert.equal((await shop.restarts())["client"], 1);
+  });
+});
+
+describe("the pace of a rollout", function () {
+  this.timeout("3m");
+
+  it("lets changes within the debounce be one rollout, also over a restart of the controller", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], debounce: "4s" } });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", pair());
+    const { status } = await shop.until("rolls", "Debounce");
+    await team.controller.stop();
+    await team.controller.start();
+    const again = await shop.until("rolls", "Debounce");
+    assert.deepEqual(again.status.rollout.pending, status.rollout.pending);
+    await team.secret("bucket", pair());
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
+  });
+
+  it("has so many roll out at once as maxConcurrent says, and in the end all", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    const names = Array.from({ length: 50 }, (_, at) => `core-${at}`);
+    await shop.deploy(Object.fromEntries(names.map((name) => [name, { env: { bucket: ["access"] } }])));
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], maxConcurrent: 5 } });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", pair());
+    let most = 0;
+    await eventually(async () => {
+      const { status } = await team.binding("rolls");
+      const workloads = status.rollout.pending?.workloads ?? [];
+      most = Math.max(most, workloads.filter(({ state }: AnyObject) => state === "Rolling").length);
+      assert.equal(status.rollout.revision, 1);
+    }, 120_000);
+    assert.ok(most >= 1 && most <= 5, String(most));
+    assert.deepEqual(await shop.restarts(), Object.fromEntries(names.map((name) => [name, 1])));
+  });
+
+  it("waits outside of its windows, and while it is suspended, and catches up in one rollout", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    const month = ((new Date().getUTCMonth() + 6) % 12) + 1;
+    const rollout = { consumersOf: ["bucket"], windows: [{ schedule: `0 0 1 ${month} *`, duration: "1h" }] };
+    await team.bind("rolls", { sources, rollout });
+    await shop.rolledOut("rolls", 0);
+    await team.secret("bucket", pair());
+    const { status } = await shop.until("rolls", "Window");
+    assert.match(status.conditions[1].message, /it goes on at \d{4}-\d\d-01T00:00:00\.000Z$/);
+    await team.secret("bucket", pair());
+    await team.rebind("rolls", { rollout: { windows: null, suspend: true } });
+    await shop.until("rolls", "Suspended");
+    assert.deepEqual(await shop.restarts(), { core: 0 });
+    await team.rebind("rolls", { rollout: { suspend: false } });
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
+  });
+});
+
+describe("the stamp of a restart", function () {
+  this.timeout("2m");
+
+  for (const [value, pattern] of Object.entries({
+    Time: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+    ResourceVersion: /^\d+$/,
+  })) {
+    it(`is of another form and under another key where the binding asks for ${value}`, async () => {
+      const { team, shop } = await newShop();
+      await team.secret("bucket", pair());
+      await shop.deploy({ core: { env: { bucket: ["access"] } } });
+      const stamp = { annotation: "ops.corp.com/triggerrestart", value };
+      await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], stamp } });
+      await shop.rolledOut("rolls", 0);
+      await team.secret("bucket", pair());
+      await shop.rolledOut("rolls", 1);
+      assert.match((await shop.annotations("core"))["ops.corp.com/triggerrestart"] ?? "", pattern);
+      assert.deepEqual(await shop.restarts(), { core: 1 });
+    });
+  }
+
+  it("stays when the binding goes, and belongs to one manager whichever binding makes it", async () => {
+    const { team, shop } = await newShop();
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access", "secret"] } } });
+    for (const name of ["one", "two"]) {
+      await team.bind(name, { sources, rollout: { consumersOf: ["bucket"] } });
+      await shop.rolledOut(name, 0);
+    }
+    await team.secret("bucket", pair());
+    await Promise.all(["one", "two"].map((name) => shop.rolledOut(name, 1)));
+    const stamps = await shop.annotations("core");
+    const { managedFields } = (await team.api.get(shop.path("core"))).metadata;
+    const managers = managedFields.filter(({ operation }: AnyObject) => operation === "Apply");
+    assert.deepEqual(
+      managers.map(({ manager }: AnyObject) => manager),
+      ["inlay-rollout"],
+    );
+    const restarts = await shop.restarts();
+    for (const name of ["one", "two"]) await team.unbind(name);
+    await pause(300);
+    assert.deepEqual(await shop.annotations("core"), stamps);
+    assert.deepEqual(await shop.restarts(), restarts);
+  });
+});
