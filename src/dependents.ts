@@ -32,6 +32,8 @@ export interface RollingRun {
   dependents: Dependents;
   /** Where each source is. */
   refs: ReadonlyMap<string, ObjectRef | Problem>;
+  /** The objects that the binding writes. */
+  targets: readonly ObjectRef[];
   /** The versions of the sources. */
   inputs: string;
 }

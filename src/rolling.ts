@@ -23,6 +23,7 @@ import { holdOf } from "./rollout/pace.ts";
 import type { Slots } from "./rollout/slots.ts";
 import { type Known, Values } from "./rollout/values.ts";
 import { type Restarted, Stamping } from "./stamping.ts";
+import { notTakenIn } from "./taken-in.ts";
 import type { View } from "./view.ts";
 
 /** What came of it. */
@@ -98,7 +99,7 @@ export class Rolling {
     identity: Identity,
     references: RolloutReferences,
     refs: RollingRun["refs"],
-    { sourceState, targetUids }: View,
+    { sourceState, targetUids, members }: View,
   ): RollingRun {
     const { streams } = this.#parts;
     const dependents = dependentsOf(streams, bindingKey(binding), identity, binding, references, targetUids);
@@ -108,7 +109,8 @@ export class Rolling {
       memory.seen = { inputs: sourceState, since: performance.now() };
       memory.readyAt = Number.POSITIVE_INFINITY;
     }
-    return { binding, identity, spec, references, dependents, refs, inputs: sourceState };
+    const targets = members.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref]));
+    return { binding, identity, spec, references, dependents, refs, targets, inputs: sourceState };
   }
 
   /** Whether the values of the sources have to be read for it. */
@@ -149,7 +151,7 @@ export class Rolling {
     if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
     else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
     else memory.readyAt = Math.min(memory.readyAt, performance.now());
-    const decided = await attempt(Promise.resolve().then(() => this.#decide(rolling, known, before, blocked)));
+    const decided = await attempt(this.#decideOnce(rolling, known, before, blocked));
     if (decided instanceof Problem) return failed(decided);
     if (decided.stamps.length > 0 && this.#mustBeNoted(rolling.spec)) await note(aboutToBe(decided));
     const problems = await this.#stamping.stamp(rolling, decided, known, memory);
@@ -184,6 +186,21 @@ export class Rolling {
   ): Promise<Known> {
     const [key, used] = [bindingKey(binding), usedBy(dependents)];
     return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, sources, refs, before);
+  }
+
+  /** Where something is to be restarted, only now the targets are looked at. Throws Problem. */
+  async #decideOnce(
+    rolling: RollingRun,
+    known: Known,
+    before: RolloutStatus | undefined,
+    blocked: Hold | undefined,
+  ): Promise<Decided> {
+    const decided = this.#decide(rolling, known, before, blocked);
+    const { identity, targets } = rolling;
+    const { waitForTargets } = rolling.spec;
+    if (decided.stamps.length === 0 || waitForTargets === undefined) return decided;
+    const hold = await notTakenIn(this.#parts.client, identity, targets, waitForTargets);
+    return hold === undefined ? decided : this.#decide(rolling, known, before, hold);
   }
 
   /** Throws Problem. */

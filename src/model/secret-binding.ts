@@ -887,6 +887,15 @@ export interface SecretBinding {
        */
       timeout: string;
       /**
+       * Nothing restarts before the controllers of the targets have taken the new values in: each target's status.observedGeneration is that of the object, where it has one, and the condition holds.
+       */
+      waitForTargets?: {
+        /**
+         * The type of a condition in each target's status that has to be True for the object as it is, such as Ready.
+         */
+        condition?: string;
+      };
+      /**
        * Workloads with a container that has no readiness probe are not restarted, and it is said so. Otherwise a warning is given once.
        */
       requireReadiness?: boolean;

@@ -11,6 +11,8 @@ export interface Kind {
   scope?: "Namespaced" | "Cluster";
   /** The OpenAPI schema of spec. */
   spec: object;
+  /** That of status, for a kind that has one as a subresource. */
+  status?: object;
 }
 
 const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -19,9 +21,10 @@ export const apiVersionOf = ({ group }: Kind): string => `${group}/v1`;
 
 /** Makes the CRD, unless it is there, and waits until its kind is served. */
 export async function installKind(api: Api, kind: Kind): Promise<void> {
-  const { group, plural, scope = "Namespaced", spec } = kind;
+  const { group, plural, scope = "Namespaced", spec, status } = kind;
   if (await api.find(crdPath(kind))) return;
-  const schema = { openAPIV3Schema: { type: "object", properties: { spec } } };
+  const schema = { openAPIV3Schema: { type: "object", properties: { spec, ...(status && { status }) } } };
+  const subresources = status && { subresources: { status: {} } };
   await api.create(crds, {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -30,7 +33,7 @@ export async function installKind(api: Api, kind: Kind): Promise<void> {
       group,
       scope,
       names: { kind: kind.kind, listKind: `${kind.kind}List`, plural, singular: kind.kind.toLowerCase() },
-      versions: [{ name: "v1", served: true, storage: true, schema }],
+      versions: [{ name: "v1", served: true, storage: true, schema, ...subresources }],
     },
   });
   await eventually(async () => assert.ok(await api.find(objectPath(kind))));

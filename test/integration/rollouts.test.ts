@@ -3,8 +3,18 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { harborTarget, newTeam, pause, type Team, usualRules } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+/** A kind whose controller says what it has taken in. */
+const registry: Kind = {
+  group: "rollouts.test",
+  kind: "Registry",
+  plural: "registries",
+  spec: { type: "object", properties: { key: { type: "string" } } },
+  status: { type: "object", "x-kubernetes-preserve-unknown-fields": true } as object,
+};
 
 const sources = [{ secret: { name: "bucket" } }];
 const pair = () => ({ access: secretText("access"), secret: secretText("secret") });
@@ -161,6 +171,44 @@ describe("a rollout of a binding with targets", function () {
     await team.harbor();
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { core: 1, named: 1 });
+  });
+
+  it("waits until the controllers of the targets have taken the values in, where that is asked for", async () => {
+    const { team, shop } = await newShop([...rolloutRules, mayWrite(registry)]);
+    await installKind(team.api, registry);
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await createObject(team.api, registry, "harbor", {}, team.namespace);
+    const path = objectPath(registry, team.namespace, "harbor");
+    const says = async (status: string) => {
+      const { generation } = (await team.api.get(path)).metadata;
+      await team.api.merge(`${path}/status`, {
+        status: { conditions: [{ type: "Ready", status, observedGeneration: generation }] },
+      });
+    };
+    await team.bind("rolls", {
+      sources,
+      targets: [
+        {
+          apiVersion: apiVersionOf(registry),
+          kind: registry.kind,
+          name: "harbor",
+          fields: [{ path: "spec.key", from: { source: "bucket", key: "access" } }],
+        },
+      ],
+      rollout: { consumersOf: ["bucket"], waitForTargets: { condition: "Ready" } },
+    });
+    await shop.rolledOut("rolls", 0);
+    await says("True");
+    await team.secret("bucket", pair());
+    const messageOf = async () => (await shop.until("rolls", "NotTakenIn")).status.conditions[1].message;
+    assert.match(await messageOf(), /Registry .*harbor has the condition Ready of an earlier generation$/);
+    await says("False");
+    await eventually(async () => assert.match(await messageOf(), /it is not True$/));
+    assert.deepEqual(await shop.restarts(), { core: 0 });
+    await says("True");
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
   });
 
   it("restarts what is named, selected or owned by a target for the keys that fields use, and for no other", async () => {
