@@ -91,13 +91,14 @@ export function affectedBy(
   const isNew = (id: string) => changed[id] !== undefined && before?.digests?.[id] !== changed[id];
   return dependents.flatMap((dependent) => {
     const recorded = known.get(dependent.version.uid);
-    const former = isSeen(dependent) ? asStamped(rollout, dependent, recorded, steps, now) : recorded;
+    const wanted = stampFor(rollout, dependent, changed);
+    const former = isSeen(dependent) ? asStamped(rollout, dependent, wanted, recorded, steps, now) : recorded;
     const uses = [...dependent.uses];
     // Whoever came after the change has the new values; whoever was restarted since has not those of now.
     const isAffected = former === undefined ? uses.some(isNew) : former.stamp !== undefined || uses.some(isChanged);
     if (!isAffected) return [];
     const entry = former ?? waiting(dependent, steps);
-    const isDue = entry.state === "Waiting" || entry.stamp !== stampFor(rollout, dependent, changed);
+    const isDue = entry.state === "Waiting" || entry.stamp !== wanted;
     return [{ dependent, entry: isDue && entry.state !== "Rolling" ? again(entry) : entry, isDue }];
   });
 }
@@ -106,11 +107,14 @@ export function affectedBy(
 function asStamped(
   { binding, revision }: Rollout,
   dependent: Dependent,
+  wanted: string,
   recorded: WorkloadStatus | undefined,
   steps: readonly Step[],
   now: string,
 ): WorkloadStatus | undefined {
-  const stamp = dependent.workload.stamps.find((each) => isStampOf(each, binding, revision));
+  // Under the key of an annotation that the binding has named before, an older one may stand.
+  const { stamps } = dependent.workload;
+  const stamp = stamps.includes(wanted) ? wanted : stamps.find((each) => isStampOf(each, binding, revision));
   if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
   return { since: now, ...(recorded ?? waiting(dependent, steps)), state: "Rolling", stamp };
 }

@@ -131,6 +131,15 @@ describe("a rollout", () => {
     assert.deepEqual(states(reverted), ["core Rolling"]);
   });
 
+  it("ends too where an older stamp stands under another key", () => {
+    const before = turn([workload("core")], { "bucket/key": "a" }).status;
+    const former = turn([workload("core")], { "bucket/key": "b" }, before).stamps[0]?.stamp ?? "";
+    const began = turn([workload("core", { stamps: [former] })], { "bucket/key": "c" }, before);
+    const stamps = [former, began.stamps[0]?.stamp ?? ""];
+    const ended = turn([workload("core", { stamps })], { "bucket/key": "c" }, began.status);
+    assert.deepEqual([ended.stamps, ended.status.pending], [[], undefined]);
+  });
+
   it("leaves alone what came after the change", () => {
     const hold = (): Hold => ({ reason: "Window", message: "closed" });
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
