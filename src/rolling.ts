@@ -269,8 +269,9 @@ export class Rolling {
     const since = memory.unsaid?.since ?? Date.now();
     delete memory.unsaid;
     const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
+    const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
     const waitMs = since + SAID_WITHIN_MS - Date.now();
-    if (isUnderWay && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
+    if ((isUnderWay || isNoNews) && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
       memory.unsaid = { status, since };
       return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };
     }
