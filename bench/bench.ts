@@ -4,17 +4,21 @@
  */
 import { Client, startCluster } from "./cluster.ts";
 import { measureHostile } from "./hostile.ts";
+import { measureLeader } from "./leader.ts";
 import { measureProtection } from "./protect.ts";
 import { Rig } from "./rig.ts";
+import { measureRollouts } from "./rollouts.ts";
 import { measureRotations } from "./rotation.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
 import { Table } from "./table.ts";
 
 const PARTS = {
   rotations: measureRotations,
+  rollouts: measureRollouts,
   memory: measureMemory,
   tenants: measureTenants,
   restart: measureRestart,
+  leader: measureLeader,
   hostile: measureHostile,
   protect: measureProtection,
 };

@@ -17,6 +17,11 @@ export class Table {
     console.log(`${what.padEnd(62)} ${floor.padStart(20)} ${ours.padStart(20)}  ${aim}`.trimEnd());
   }
 
+  /** What holds for the figures below. */
+  note(text: string): void {
+    console.log(text);
+  }
+
   /** A figure that a floor has no part in. */
   ours(what: string, ours: string, aim = ""): void {
     this.row(what, "", ours, aim);

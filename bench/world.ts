@@ -1,5 +1,6 @@
-/** Namespaces, Secrets, HarborClusters and bindings by the thousand, as the measurements need them. */
+/** Namespaces, Secrets, HarborClusters, Deployments and bindings by the thousand, as the measurements need them. */
 import { harborCluster } from "../test/controller/team.ts";
+import { deployment } from "../test/controller/workloads.ts";
 import type { AnyObject, Client } from "./cluster.ts";
 import { atOnce } from "./cluster.ts";
 
@@ -15,6 +16,11 @@ export async function makeNamespace(client: Client, name: string): Promise<void>
     rules: [
       { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },
       { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
+      {
+        apiGroups: ["apps"],
+        resources: ["deployments", "statefulsets", "daemonsets"],
+        verbs: ["get", "list", "watch", "patch"],
+      },
     ],
   });
   await client.send("POST", `${rbac}/rolebindings`, {
@@ -28,6 +34,8 @@ export const secretPath = (namespace: string, name = "") =>
   `/api/v1/namespaces/${namespace}/secrets${name && `/${name}`}`;
 export const harborPath = (namespace: string, name = "") =>
   `/apis/goharbor.io/v1beta1/namespaces/${namespace}/harborclusters${name && `/${name}`}`;
+export const deploymentPath = (namespace: string, name = "") =>
+  `/apis/apps/v1/namespaces/${namespace}/deployments${name && `/${name}`}`;
 /** Of one binding, or of all. */
 export const bindingPath = (namespace = "", name = "") =>
   `/apis/inlay.dev/v1alpha1/${namespace && `namespaces/${namespace}/`}secretbindings${name && `/${name}`}`;
@@ -68,6 +76,31 @@ export async function makeBindings(client: Client, namespaceOf: (i: number) => s
           },
         ],
       },
+    }),
+  );
+}
+
+/** `count` Deployments `d-0`… without pods, that read so many Secrets by turns. */
+export async function makeDeployments(
+  client: Client,
+  namespace: string,
+  count: number,
+  secrets: number,
+): Promise<void> {
+  await atOnce(count, WIDTH, (i) => {
+    const env = { [`s-${i % secrets}`]: ["accessKeyID"] };
+    return client.send("POST", deploymentPath(namespace), deployment(`d-${i}`, { env, replicas: 0 }));
+  });
+}
+
+/** A binding for each of so many Secrets, which restarts who reads it. */
+export async function makeRollouts(client: Client, namespace: string, count: number): Promise<void> {
+  await atOnce(count, WIDTH, (i) =>
+    client.send("POST", bindingPath(namespace), {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretBinding",
+      metadata: { name: `r-${i}` },
+      spec: { sources: [{ name: "bucket", secret: { name: `s-${i}` } }], rollout: { consumersOf: ["bucket"] } },
     }),
   );
 }
