@@ -47,7 +47,11 @@ export function bindingEvent(event: RolloutEvent): Happening | undefined {
         `${count(event.workloads)} restart${event.workloads === 1 ? "s" : ""} for ${event.changed.join(", ")}`,
       );
     case "ended":
-      return rollout("Normal", "RolledOut", `${count(event.workloads)} rolled out in ${event.seconds} s`);
+      return rollout(
+        "Normal",
+        "RolledOut",
+        `${count(event.workloads)} rolled out ${event.seconds < 1 ? "within a second" : `in ${Math.round(event.seconds)} s`}`,
+      );
     case "failed":
       return rollout("Warning", "RolloutFailed", `${describe(event.dependent)}: ${event.message}`);
     case "renewed":

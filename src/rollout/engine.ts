@@ -86,7 +86,7 @@ export function decideRollout(turn: Turn): Decided {
   }
   if (entries.every(({ entry }) => entry.state === "Done")) {
     if (former && entries.length > 0) {
-      const seconds = Math.round((turn.now - Date.parse(former.since)) / 1000);
+      const seconds = Math.max(0, turn.now - Date.parse(former.since)) / 1000;
       happened.push({ what: "ended", workloads: entries.length, seconds });
     }
     return { status: ended(base, former, changed, entries), stamps: [], rolling: [], happened };
