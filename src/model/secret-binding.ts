@@ -1100,6 +1100,10 @@ export interface SecretBinding {
          */
         began?: string;
         /**
+         * When one was last.
+         */
+        restarted?: string;
+        /**
          * What it is doing, or waits for.
          */
         reason: string;

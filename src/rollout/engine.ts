@@ -100,6 +100,7 @@ export function decideRollout(turn: Turn): Decided {
   const pending: Pending = {
     ...noted,
     ...(began !== undefined && { began }),
+    ...(next.stamps.length > 0 && { restarted: timeOf(turn.now) }),
     reason: next.said.reason,
     message: next.said.message,
     digests: changed,
@@ -126,11 +127,12 @@ function ended(base: RolloutStatus, former: Pending | undefined, changed: Digest
 function notedOf({ now }: Turn, former: Pending | undefined, changed: Digests): Pending {
   const time = timeOf(now);
   const isSame = former !== undefined && sameDigests(former.digests ?? {}, changed);
-  const { since = time, began } = former ?? {};
+  const { since = time, began, restarted } = former ?? {};
   return {
     since,
     changed: isSame ? former.changed : time,
     ...(began !== undefined && { began }),
+    ...(restarted !== undefined && { restarted }),
     reason: "",
     message: "",
   };

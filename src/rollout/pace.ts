@@ -11,13 +11,13 @@ const SLACK_MS = 5;
 /** Undefined when workloads may be restarted now. Throws Problem("InvalidBinding") for what is no duration, cron or time zone. */
 export function holdOf(spec: RolloutSpec, pending: Pending, last: string | undefined, now: number): Hold | undefined {
   if (spec.suspend) return { reason: "Suspended", message: "spec.rollout.suspend is true; set it to false to go on" };
-  const [since, changed] = [Date.parse(pending.since), Date.parse(pending.changed)];
+  const [since, changed] = [Date.parse(pending.restarted ?? pending.since), Date.parse(pending.changed)];
   const debounce = duration(spec.debounce, "debounce");
   const most = spec.maxDebounce === undefined ? debounce * MOST_DEBOUNCES : duration(spec.maxDebounce, "maxDebounce");
+  // What has begun goes on with the values of now: a half-restarted group is worse than one more restart. But a value that
+  // never rests restarts nothing oftener than that either.
   const quietAt = Math.min(changed + debounce, since + most);
-  // What has begun goes on with the values of now: a half-restarted group is worse than one more restart.
-  if (pending.began === undefined && quietAt > now)
-    return until("Debounce", "the values may change again", quietAt, now);
+  if (quietAt > now) return until("Debounce", "the values may change again", quietAt, now);
   if (pending.began === undefined && last !== undefined) {
     const at = Date.parse(last) + duration(spec.minInterval, "minInterval");
     if (at > now) return until("MinInterval", `the last rollout began at ${last}`, at, now);

@@ -121,6 +121,25 @@ describe("a rollout", () => {
     assert.equal(new Set(all).size, 3, String(all));
   });
 
+  it("asks for the pace before every restart, also of what has begun, with when the last one was", () => {
+    const before = turn([workload("core")], { "bucket/key": "a" }).status;
+    const began = turn([workload("core")], { "bucket/key": "b" }, before);
+    assert.equal(began.status.pending?.restarted, "2026-11-21T10:00:00.000Z");
+    const asked: unknown[] = [];
+    const held = turn([workload("core")], { "bucket/key": "c" }, began.status, {
+      now: START + 1_000,
+      hold: ({ began: since, restarted, changed }) => {
+        asked.push(since, restarted, changed);
+        return { reason: "Debounce", message: "" };
+      },
+    });
+    assert.deepEqual(asked, ["2026-11-21T10:00:00.000Z", "2026-11-21T10:00:00.000Z", "2026-11-21T10:00:01.000Z"]);
+    assert.deepEqual(stamped(held), []);
+    const later = turn([workload("core")], { "bucket/key": "c" }, held.status, { now: START + 2_000 });
+    assert.deepEqual(stamped(later), ["core"]);
+    assert.equal(later.status.pending?.restarted, "2026-11-21T10:00:02.000Z");
+  });
+
   it("restarts again what was restarted for a value that is gone, and not what waits", () => {
     const all = [workload("core", { progress: ROLLING }), workload("jobs", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
