@@ -9,6 +9,7 @@ import { newNeighbours } from "../controller/neighbours.ts";
 import { paste } from "../controller/paste.ts";
 import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const admin = () => controlPlane().kubeconfigFile;
 const explain = (team: Team, binding = "harbor-s3", kubeconfig = admin()) =>
@@ -119,6 +120,51 @@ describe("inlay explain", () => {
         ["harbor-b", "Synced"],
       ],
     );
+  });
+
+  it("tells which workloads restart, and of a rollout how far each is, what it waits for, and what to do", async () => {
+    const team = await newTeam({ rules: rolloutRules });
+    const shop = new Workloads(team);
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await shop.deploy({ core: { env: { bucket: ["accessKeyID"] } }, jobs: { env: { bucket: ["accessKeyID"] } } });
+    const step = (name: string) => ({ name, targets: [{ kind: "Deployment", name }] });
+    const rollout = { steps: [step("core"), step("jobs")] };
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], rollout });
+    await shop.rolledOut("harbor-s3", 0);
+    const quiet = (await explain(team)).json;
+    assert.deepEqual(quiet.rollout, {
+      suspended: false,
+      restarts: ["step core: Deployment core", "step jobs: Deployment jobs"],
+      revision: 0,
+      compares: ["bucket/*"],
+    });
+    assert.equal(quiet.advice.reason, "Synced");
+
+    // No node takes its pods from now on.
+    await team.api.merge(shop.path("core"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    const { status } = await shop.until("harbor-s3", "RollingOut");
+    const { since, began } = status.rollout.pending;
+    const { json, text } = await explain(team);
+    const { pending } = json.rollout;
+    assert.deepEqual([pending.since, pending.began, pending.reason], [since, began, "RollingOut"]);
+    assert.deepEqual(
+      pending.workloads.map(({ name, step: of, state, namespace }: AnyObject) => [namespace, name, of, state]),
+      [
+        [team.namespace, "core", "core", "Rolling"],
+        [team.namespace, "jobs", "jobs", "Waiting"],
+      ],
+    );
+    assert.deepEqual(json.advice, { reason: "RollingOut", message: pending.message });
+    assert.match(text, /RolledOut +False +RollingOut/);
+    assert.match(text, /Deployment team-\d+\/core +core +Rolling/);
+    assert.match(text, /Deployment team-\d+\/jobs +jobs +Waiting/);
+
+    await team.rebind("harbor-s3", { rollout: { suspend: true } });
+    await shop.until("harbor-s3", "Suspended");
+    const stopped = await explain(team);
+    assert.equal(stopped.json.rollout.suspended, true);
+    assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to go on/);
   });
 
   it("tells which SecretGrant lets it read a source of another namespace, and that none does", async () => {
