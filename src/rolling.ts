@@ -153,13 +153,14 @@ export class Rolling {
     else memory.readyAt = Math.min(memory.readyAt, performance.now());
     const decided = await attempt(this.#decideOnce(rolling, known, before, blocked));
     if (decided instanceof Problem) return failed(decided);
-    if (decided.stamps.length > 0 && this.#mustBeNoted(rolling.spec)) await note(aboutToBe(decided));
+    const noted = decided.stamps.length > 0 && this.#mustBeNoted(rolling.spec) ? aboutToBe(decided) : undefined;
+    if (noted !== undefined) await note(noted);
     const problems = await this.#stamping.stamp(rolling, decided, known, memory);
     const done = problems.size === 0 ? decided : without(problems, decided);
     this.#slots.restore(key, done.rolling.map(placeOf));
     this.#tell(binding, done);
     const [problem] = problems.values();
-    return this.#said(memory, stored, done, workloads, problem);
+    return this.#said(memory, noted ?? stored, done, workloads, problem);
   }
 
   forget(key: string): void {

@@ -1,0 +1,133 @@
+/** A rollout of a binding of which all but the rollout itself is made up: the API server, the sources, and who records what. */
+import { FieldPath } from "../../src/model/field-path.ts";
+import type { RolloutRules } from "../../src/model/installation.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../../src/model/kube-object.ts";
+import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "../../src/model/rollout.ts";
+import { SecretValue } from "../../src/model/secret-value.ts";
+import type { LiveSource } from "../../src/model/source-value.ts";
+import type { Parts } from "../../src/parts.ts";
+import { type Rolled, Rolling } from "../../src/rolling.ts";
+import type { DigestKeys } from "../../src/rollout/keys.ts";
+import { Slots } from "../../src/rollout/slots.ts";
+import type { Seen } from "../../src/watch/seen.ts";
+import { CONFIGMAPS } from "./resources.ts";
+
+const DEPLOYMENTS = { ...CONFIGMAPS, group: "apps", kind: "Deployment", plural: "deployments", hasStatus: true };
+const SECRETS = { ...CONFIGMAPS, kind: "Secret", plural: "secrets" };
+export const CORE: ObjectRef = { resource: DEPLOYMENTS, namespace: "registry", name: "core" };
+const BUCKET: ObjectRef = { resource: SECRETS, namespace: "registry", name: "bucket" };
+const POLICY = { onMissing: "Wait" as const, optional: false };
+
+export class MadeUp {
+  /** The annotations that were written, in order. */
+  readonly stamped: string[] = [];
+  /** What status said before something was done. */
+  readonly noted: RolloutStatus[] = [];
+  /** The rollout as it stands in the binding's status. */
+  status: RolloutStatus | undefined;
+  spec: Partial<RolloutSpec> = {};
+  rules: RolloutRules = { suspend: false };
+  targets: ObjectRef[] = [];
+  /** What the API server answers to a read of a target. */
+  read: () => Promise<KubeObject> = () => Promise.reject(new Error("nothing is read"));
+  readonly slots = new Slots(
+    () => this.rules,
+    () => undefined,
+  );
+  readonly #rolling: Rolling;
+  #generation = 1;
+
+  constructor() {
+    const ignore = () => undefined;
+    const rules = () => this.rules;
+    const parts = {
+      client: { apply: this.#apply, get: () => this.read() },
+      installation: {
+        get rollouts() {
+          return rules();
+        },
+      },
+      bindings: { all: [] },
+      events: { record: ignore, recordOn: ignore },
+      propagation: { wrote: ignore },
+      rollouts: { restarted: ignore, failed: ignore, ended: ignore },
+      log: { info: ignore },
+    } as unknown as Parts;
+    const key = { id: "one", bytes: new SecretValue<Uint8Array>(Buffer.from("0".repeat(32))) };
+    const keys = { primary: async () => key, byId: async (id: string) => (id === "one" ? key : undefined) };
+    this.#rolling = new Rolling(parts, keys as unknown as DigestKeys, this.slots);
+  }
+
+  readonly #apply = async (_: unknown, ref: ObjectRef, uid: string, leaves: JsonObject): Promise<KubeObject> => {
+    const { spec } = leaves as { spec: { template: { metadata: { annotations: Record<string, string> } } } };
+    this.stamped.push(...Object.values(spec.template.metadata.annotations));
+    const metadata = { name: ref.name, uid, resourceVersion: "2", generation: ++this.#generation };
+    return { apiVersion: "apps/v1", kind: "Deployment", metadata };
+  };
+
+  /** The Deployment reads one key of the Secret, which holds `value`. */
+  async roll(value: string, blocked?: Hold): Promise<Rolled> {
+    const metadata = { name: "harbor", namespace: "registry", uid: "uid-of-the-binding", resourceVersion: "1" };
+    const spec = {
+      stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
+      timeout: "10m",
+      ...this.spec,
+    } as RolloutSpec;
+    const status = this.status && { rollout: this.status };
+    const binding = { metadata, spec: { sources: [], targets: this.targets, rollout: spec }, status } as never;
+    const version: Seen = { uid: "uid-core", resourceVersion: "1", generation: 1 };
+    const dependent: Dependent = {
+      ref: CORE,
+      version,
+      workload: {
+        references: [],
+        progress: { state: "Done", message: "rolled out" },
+        paused: false,
+        onDelete: false,
+        unprobed: [],
+        owners: [],
+        stamps: [],
+        labels: {},
+      },
+      template: FieldPath.parse("spec.template"),
+      step: 0,
+      uses: new Set(["bucket/key"]),
+    };
+    const none = new SecretValue({});
+    const data = new Map([["key", new SecretValue<Uint8Array>(Buffer.from(value))]]);
+    const source: LiveSource = {
+      kind: "data",
+      isSecret: true,
+      description: "Secret registry/bucket",
+      version: `uid/${value}`,
+      policy: POLICY,
+      data,
+      annotations: none,
+      labels: none,
+    };
+    const rolled = await this.#rolling.roll(
+      {
+        binding,
+        identity: "system:serviceaccount:registry:inlay" as never,
+        spec,
+        references: {
+          steps: [{ name: undefined, timeoutMs: 600_000, onFailure: "Continue" }],
+          lookups: [],
+          problem: undefined,
+        },
+        dependents: { all: [dependent], pending: false, problem: undefined },
+        refs: new Map([["bucket", BUCKET]]),
+        targets: this.targets,
+        inputs: value,
+      },
+      new Map([["bucket", source]]),
+      blocked,
+      async (status) => {
+        this.noted.push(status);
+        this.status = status;
+      },
+    );
+    this.status = rolled.status;
+    return rolled;
+  }
+}
