@@ -150,7 +150,7 @@ export class Rolling {
     // Where there are targets, the values are there once those hold them.
     if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
     else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
-    else memory.readyAt = Math.min(memory.readyAt, performance.now());
+    else if (rolling.spec.waitForTargets === undefined) memory.readyAt = Math.min(memory.readyAt, performance.now());
     const decided = await attempt(this.#decideOnce(rolling, known, before, blocked));
     if (decided instanceof Problem) return failed(decided);
     const noted = decided.stamps.length > 0 && this.#mustBeNoted(rolling.spec) ? aboutToBe(decided) : undefined;
@@ -201,6 +201,8 @@ export class Rolling {
     const { waitForTargets } = rolling.spec;
     if (decided.stamps.length === 0 || waitForTargets === undefined) return decided;
     const hold = await notTakenIn(this.#parts.client, identity, targets, waitForTargets);
+    const memory = this.#memoryOf(rolling.binding);
+    memory.readyAt = hold === undefined ? Math.min(memory.readyAt, performance.now()) : Number.POSITIVE_INFINITY;
     return hold === undefined ? decided : this.#decide(rolling, known, before, hold);
   }
 

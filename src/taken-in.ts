@@ -11,22 +11,28 @@ import { sideBySide } from "./queue/side-by-side.ts";
 
 type WaitFor = NonNullable<RolloutSpec["waitForTargets"]>;
 
-/** As they are now: a stream shows no status. Whatever changes it calls the binding again. */
+/** When a target is read again that could not be. */
+const READ_AGAIN_MS = 5_000;
+
+/** As they are now: a stream shows no status. Whatever changes it calls the binding again. The first is told that has not. */
 export async function notTakenIn(
   client: Client,
   identity: Identity,
   targets: readonly ObjectRef[],
   waitFor: WaitFor,
 ): Promise<Hold | undefined> {
-  const whys = await sideBySide(targets, async (ref) => {
+  let hold: Hold | undefined;
+  const told = (why: string): Hold => ({ reason: "NotTakenIn", message: `spec.rollout.waitForTargets: ${why}` });
+  const look = async (ref: ObjectRef) => {
     const access: Access = { client, identity, ref, verbs: READ_VERBS };
     const found = await attempt(findObject(access));
-    if (found instanceof Problem) return found.message;
-    const why = found === undefined ? "is not there" : whyNot(found, waitFor);
-    return why && `${describeObject(ref.resource.kind, ref.namespace, ref.name)} ${why}`;
-  });
-  const why = whys.find((each) => each !== undefined);
-  return why === undefined ? undefined : { reason: "NotTakenIn", message: `spec.rollout.waitForTargets: ${why}` };
+    // Nothing tells when that is over.
+    if (found instanceof Problem) hold ??= { ...told(found.message), againMs: READ_AGAIN_MS };
+    const why = found === undefined ? "is not there" : found instanceof Problem ? undefined : whyNot(found, waitFor);
+    if (why !== undefined) hold ??= told(`${describeObject(ref.resource.kind, ref.namespace, ref.name)} ${why}`);
+  };
+  await sideBySide(targets, look, () => hold === undefined);
+  return hold;
 }
 
 /** What a controller says of itself is as it pleases: only numbers and the fixed words of conditions are repeated. */

@@ -1,6 +1,16 @@
 /** What a rollout notes, when it asks again, and what it shares, with the API server made up. */
 import assert from "node:assert/strict";
-import { MadeUp } from "./rolling.ts";
+import { ApiError } from "../../src/kube/api-error.ts";
+import type { KubeObject } from "../../src/model/kube-object.ts";
+import { CORE, MadeUp } from "./rolling.ts";
+
+/** A target that its controller has seen in that generation. */
+const seenAt = (observedGeneration: number) => async (): Promise<KubeObject> => ({
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "core", uid: "uid-core", resourceVersion: "5", generation: 2 },
+  status: { observedGeneration },
+});
 
 describe("the rollout of a binding", () => {
   it("leaves in status what it noted before it restarted something", async () => {
@@ -11,5 +21,36 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 1);
     assert.equal(rollout.noted.length, 1);
     assert.deepEqual(rollout.status?.pending?.changed, rollout.stamped[0]);
+  });
+
+  it("looks again at a target that it could not read", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { waitForTargets: {} };
+    rollout.targets = [CORE];
+    rollout.read = () => Promise.reject(new ApiError("GET", 503, "ServiceUnavailable"));
+    await rollout.roll("a");
+    const { againMs, status } = await rollout.roll("b");
+    assert.equal(status?.pending?.reason, "NotTakenIn");
+    assert.ok(againMs !== undefined && againMs <= 5_000, String(againMs));
+    rollout.read = seenAt(2);
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
+
+  it("shares no restart that was before the controllers of the targets had taken the values in", async () => {
+    const rollout = new MadeUp();
+    rollout.targets = [CORE];
+    rollout.spec = { waitForTargets: {} };
+    await rollout.roll("a");
+    rollout.read = seenAt(1);
+    await rollout.roll("b");
+    assert.deepEqual(rollout.stamped, []);
+    Object.assign(rollout, { binding: "other", spec: {} });
+    await rollout.roll("a");
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+    Object.assign(rollout, { binding: "harbor", spec: { waitForTargets: {} }, read: seenAt(2) });
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 2);
   });
 });

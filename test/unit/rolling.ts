@@ -23,8 +23,9 @@ export class MadeUp {
   readonly stamped: string[] = [];
   /** What status said before something was done. */
   readonly noted: RolloutStatus[] = [];
-  /** The rollout as it stands in the binding's status. */
-  status: RolloutStatus | undefined;
+  /** Which binding it is. */
+  binding = "harbor";
+  readonly #statuses = new Map<string, RolloutStatus | undefined>();
   spec: Partial<RolloutSpec> = {};
   rules: RolloutRules = { suspend: false };
   targets: ObjectRef[] = [];
@@ -65,9 +66,14 @@ export class MadeUp {
     return { apiVersion: "apps/v1", kind: "Deployment", metadata };
   };
 
+  /** The rollout as it stands in the binding's status. */
+  get status(): RolloutStatus | undefined {
+    return this.#statuses.get(this.binding);
+  }
+
   /** The Deployment reads one key of the Secret, which holds `value`. */
   async roll(value: string, blocked?: Hold): Promise<Rolled> {
-    const metadata = { name: "harbor", namespace: "registry", uid: "uid-of-the-binding", resourceVersion: "1" };
+    const metadata = { name: this.binding, namespace: "registry", uid: `uid-${this.binding}`, resourceVersion: "1" };
     const spec = {
       stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
       timeout: "10m",
@@ -124,10 +130,10 @@ export class MadeUp {
       blocked,
       async (status) => {
         this.noted.push(status);
-        this.status = status;
+        this.#statuses.set(this.binding, status);
       },
     );
-    this.status = rolled.status;
+    this.#statuses.set(this.binding, rolled.status);
     return rolled;
   }
 }
