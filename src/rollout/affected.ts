@@ -18,6 +18,8 @@ export interface Affected {
   entry: WorkloadStatus;
   /** It has to be stamped; it may be rolling out for other values still. */
   isDue: boolean;
+  /** Why it can't be now: what its pods would need has gone meanwhile. */
+  lacks?: string;
 }
 
 /** What the workloads stand for, and what is to become of that. */
@@ -66,6 +68,14 @@ export function changedFrom(baseline: Digests, now: Digests): Record<string, str
   return Object.fromEntries(changed);
 }
 
+/** What the rollout is for and was there until a moment ago: nobody restarts again for its going, nor begins without it. */
+export function goneFrom(before: Pending | undefined, baseline: Digests, now: Digests): Record<string, string> {
+  const gone = Object.entries(before?.digests ?? {}).filter(
+    ([id]) => baseline[id] !== undefined && now[id] === undefined,
+  );
+  return Object.fromEntries(gone);
+}
+
 /** By which a workload is restarted for what has changed. */
 export function stampFor({ binding, revision }: Rollout, { uses }: Pick<Dependent, "uses">, changed: Digests): string {
   const values = [...uses].sort().flatMap((id) => (changed[id] === undefined ? [] : `${id}=${changed[id]}`));
@@ -74,13 +84,14 @@ export function stampFor({ binding, revision }: Rollout, { uses }: Pick<Dependen
 
 /**
  * The workloads of a rollout as status has them: those that it had, unless they are gone, and those that use what has
- * changed since. One that was restarted for other values than those of now has to be again. `isSeen` says whether a workload
- * is shown as our last stamp left it, or later.
+ * changed since. One that was restarted for other values than those of now has to be again. `changed` has what is `gone` too, as
+ * it was. `isSeen` says whether a workload is shown as our last stamp left it, or later.
  */
 export function affectedBy(
   before: Pending | undefined,
   rollout: Rollout,
   changed: Digests,
+  gone: Digests,
   dependents: readonly Dependent[],
   steps: readonly Step[],
   now: string,
@@ -99,7 +110,9 @@ export function affectedBy(
     if (!isAffected) return [];
     const entry = former ?? waiting(dependent, steps);
     const isDue = entry.state === "Waiting" || entry.stamp !== wanted;
-    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? again(entry) : entry, isDue }];
+    const missing = isDue ? uses.find((id) => gone[id] !== undefined) : undefined;
+    const lacks = missing === undefined ? {} : { lacks: `${missing} is not there at the moment` };
+    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? again(entry) : entry, isDue, ...lacks }];
   });
 }
 

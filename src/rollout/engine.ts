@@ -9,6 +9,7 @@ import {
   baselineOf,
   changedFrom,
   type Affected as Entry,
+  goneFrom,
   type Rekeyed,
   type Rollout,
   stampFor,
@@ -63,8 +64,9 @@ export function decideRollout(turn: Turn): Decided {
   const { before, dependents, digests, steps } = turn;
   const used = new Set(dependents.flatMap(({ uses }) => [...uses]));
   const baseline = baselineOf(before, used, digests, turn.rollFirst, turn.rekeyed);
-  const changed = changedFrom(baseline.digests, digests);
   const former = baseline.isRenewed ? undefined : before?.pending;
+  const gone = goneFrom(former, baseline.digests, digests);
+  const changed = { ...gone, ...changedFrom(baseline.digests, digests) };
   const revision = before?.revision ?? 0;
   const rollout = { binding: turn.binding, revision: revision + 1 };
   const happened: RolloutEvent[] = baseline.isRenewed ? [{ what: "renewed" }] : [];
@@ -74,7 +76,7 @@ export function decideRollout(turn: Turn): Decided {
     digests: baseline.digests,
     ...(before?.last !== undefined && { last: before.last }),
   };
-  const entries = affectedBy(former, rollout, changed, dependents, steps, timeOf(turn.now), (dependent) =>
+  const entries = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), (dependent) =>
     isSeen(turn, dependent),
   ).map((each) => judged(turn, each));
   for (const { dependent, entry } of entries) {
@@ -213,7 +215,7 @@ function startGroup(
   for (const each of group.toSorted((a, b) => Number(isRolling(b)) - Number(isRolling(a)))) {
     if (!each.isDue) continue;
     const hasPlace = isRolling(each);
-    const why = turn.refusal(each.dependent);
+    const why = each.lacks ?? turn.refusal(each.dependent);
     if (why !== undefined) {
       refused ??= why;
       each.entry = { ...each.entry, message: why };

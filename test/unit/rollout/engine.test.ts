@@ -178,6 +178,33 @@ describe("a rollout", () => {
     assert.deepEqual(stamped(turn([workload("core")], { "bucket/key": "b" }, gone.status)), ["core"]);
   });
 
+  it("restarts nothing again when the value that it restarts for goes, and begins with nothing before it is back", () => {
+    const all = [workload("core"), workload("jobs", { progress: ROLLING })];
+    const before = turn(all, { "bucket/key": "a" }).status;
+    const began = turn(all, { "bucket/key": "b" }, before, { maxConcurrent: 1 });
+    assert.deepEqual(stamped(began), ["core"]);
+    const gone = turn(all, {}, began.status, { maxConcurrent: 1 });
+    assert.deepEqual([stamped(gone), states(gone)], [[], ["core Done", "jobs Waiting"]]);
+    assert.match(gone.status.pending?.message ?? "", /bucket\/key is not there/);
+    const still = turn(all, {}, gone.status, { maxConcurrent: 1, now: START + 60_000 });
+    assert.deepEqual(still.status, gone.status);
+    const back = turn(all, { "bucket/key": "b" }, still.status, { maxConcurrent: 1 });
+    assert.deepEqual(stamped(back), ["jobs"]);
+    const other = turn(all, { "bucket/key": "c" }, still.status);
+    assert.deepEqual(stamped(other), ["core", "jobs"]);
+    const as = turn(all, { "bucket/key": "a" }, still.status);
+    assert.deepEqual([stamped(as), states(as)], [["core"], ["core Rolling"]]);
+  });
+
+  it("ends with what it restarted for, be that gone by then", () => {
+    const before = turn([workload("core")], { "bucket/key": "a" }).status;
+    const began = turn([workload("core")], { "bucket/key": "b" }, before);
+    const ended = turn([workload("core")], {}, began.status);
+    assert.deepEqual(ended.status, { ...ended.status, revision: 1, digests: { "bucket/key": "b" } });
+    assert.equal(ended.status.pending, undefined);
+    assert.deepEqual(turn([workload("core")], { "bucket/key": "b" }, ended.status).stamps, []);
+  });
+
   it("restarts at first sight where that is asked for, once", () => {
     const first = turn([workload("core")], { "bucket/key": "a" }, undefined, { rollFirst: true });
     assert.deepEqual(stamped(first), ["core"]);
