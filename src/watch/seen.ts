@@ -43,6 +43,13 @@ export function isNews(after: Seen | undefined, before: Seen | undefined): boole
   return !isSame || !isDeepStrictEqual(after.workload, before.workload);
 }
 
+/** Whether a change of a workload says no more than that it restarts and how far it is, which nobody waits for as for a value. */
+export function isProgress(after: Seen | undefined, before: Seen | undefined): boolean {
+  if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return false;
+  const { progress, stamps } = after.workload;
+  return isDeepStrictEqual(after.workload, { ...before.workload, progress, stamps });
+}
+
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
 

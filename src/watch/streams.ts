@@ -23,9 +23,9 @@ import {
 import { MemberIndex } from "./member-index.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
-import { collectionsOf, isNews, type Keep, keepFor, nameIn, type Seen } from "./seen.ts";
+import { collectionsOf, isNews, isProgress, type Keep, keepFor, nameIn, type Seen } from "./seen.ts";
 
-/** What goes out: `cause` tells a change from the news that a stream is in step, or is not. */
+/** What goes out: `cause` tells a change from the news that a stream is in step, or is not, and from what can wait a little. */
 export interface StreamsEvents {
   changed(dependent: string, cause: "change" | "resync"): void;
   restarted(resource: Resource, reason: RestartReason): void;
@@ -218,7 +218,8 @@ export class Streams {
     for (const subject of subjects)
       for (const { dependent, isNamed } of stream.subscriptions.get(subject) ?? [])
         if (isNamed(name)) concerned.add(dependent);
-    for (const dependent of concerned) this.#events.changed(dependent, "change");
+    const cause = isProgress(after, before) ? "resync" : "change";
+    for (const dependent of concerned) this.#events.changed(dependent, cause);
   }
 
   /** A right that a review promised, or that was there, is not: what is on this stream goes one rung down if it can. */

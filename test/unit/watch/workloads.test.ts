@@ -4,6 +4,7 @@ import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/
 import type { KubeObject, Resource } from "../../../src/model/kube-object.ts";
 import type { Collection, Dependency, Interest } from "../../../src/watch/interest.ts";
 import { Streams } from "../../../src/watch/streams.ts";
+import type { AnyObject } from "../../controller/api.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { FakeApi } from "./api.ts";
 import { apiError } from "./list-watch.ts";
@@ -54,11 +55,16 @@ describe("streams of workloads", () => {
   let api: FakeApi;
   let streams: Streams;
   let called: string[];
+  let causes: string[];
   beforeEach(() => {
     api = new FakeApi();
     called = [];
+    causes = [];
     streams = new Streams(api.transport, api.client, {
-      changed: (dependent) => called.push(dependent),
+      changed: (dependent, cause) => {
+        called.push(dependent);
+        causes.push(cause);
+      },
       restarted: () => {},
     });
   });
@@ -143,6 +149,34 @@ describe("streams of workloads", () => {
     assert.deepEqual(await calledFor("MODIFIED", web(13, changed)), ["a"]);
     const anew = { ...changed, metadata: { ...changed.metadata, resourceVersion: "14", uid: "another" } };
     assert.deepEqual(await calledFor("MODIFIED", web(14, anew)), ["a"]);
+  });
+
+  it("let what only tells how far it is wait for what changed", async () => {
+    api.rights.add(NAMESPACE);
+    const web = deployment("web", 1, ["bucket"]) as KubeObject & Record<"spec" | "status", AnyObject>;
+    api.objects.set("registry/deployments", [web]);
+    await observe("a", consumersOf("bucket"));
+    let version = 1;
+    const causeOf = async (change: () => void) => {
+      change();
+      web.metadata.resourceVersion = String(++version);
+      causes.length = 0;
+      await calledFor("MODIFIED", structuredClone(web));
+      return causes.join();
+    };
+    const restart = () => {
+      web.metadata.generation = 2;
+      web.spec.template.metadata = { annotations: { "inlay.dev/rollout": "1-0a1b2c-0123456789" } };
+    };
+    assert.equal(await causeOf(restart), "resync");
+    assert.equal(
+      await causeOf(() => Object.assign(web.status, { observedGeneration: 2, updatedReplicas: 1 })),
+      "resync",
+    );
+    assert.equal(await causeOf(() => Object.assign(web.status, { updatedReplicas: 2 })), "resync");
+    assert.equal(await causeOf(() => Object.assign(web.spec, { paused: true })), "change");
+    assert.equal(await causeOf(() => Object.assign(web.metadata, { uid: "another" })), "change");
+    assert.equal(await causeOf(() => Object.assign(web.spec.template, { spec: { containers: [] } })), "change");
   });
 
   it("call for what was missed once they are in step again", async () => {
