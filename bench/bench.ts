@@ -7,7 +7,7 @@ import { measureHostile } from "./hostile.ts";
 import { measureLeader } from "./leader.ts";
 import { measureProtection } from "./protect.ts";
 import { Rig } from "./rig.ts";
-import { measureRollouts } from "./rollouts.ts";
+import { measureRollouts, measureWorkloads } from "./rollouts.ts";
 import { measureRotations } from "./rotation.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
 import { Table } from "./table.ts";
@@ -16,6 +16,7 @@ const PARTS = {
   rotations: measureRotations,
   rollouts: measureRollouts,
   memory: measureMemory,
+  workloads: measureWorkloads,
   tenants: measureTenants,
   restart: measureRestart,
   leader: measureLeader,
