@@ -200,6 +200,7 @@ export class Reconciler {
   /** For a binding that is not acted upon. Nothing is watched either: what happened meanwhile is seen when it goes on. */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#settled.forget(key);
+    this.#rolling.forget(key);
     this.#parts.streams.observe(key, []);
     const records = binding.status?.targets ?? [];
     const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
@@ -214,6 +215,7 @@ export class Reconciler {
     const finalizers = binding.metadata.finalizers ?? [];
     if (!finalizers.includes(FINALIZER)) return DONE;
     this.#settled.forget(key);
+    this.#rolling.forget(key);
     if (!(await this.#deletions.releaseHeld(binding))) return SOON;
     await this.#book.letGo(binding);
     return DONE;

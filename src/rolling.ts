@@ -18,7 +18,7 @@ import type { References } from "./resolve/references.ts";
 import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
 import { type Decided, decideRollout } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
-import { aboutToBe, recordedPlaces, without } from "./rollout/noted.ts";
+import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
 import { holdOf } from "./rollout/pace.ts";
 import type { Slots } from "./rollout/slots.ts";
 import { type Known, Values } from "./rollout/values.ts";
@@ -136,17 +136,16 @@ export class Rolling {
     const memory = this.#memoryOf(binding);
     const stored = binding.status?.rollout;
     const workloads = rolling.dependents.all.length;
-    const failed = (problem: Problem): Rolled => ({
-      status: stored,
-      workloads,
-      problem,
-      isDone: problem.healing === "event",
-    });
-    if (rolling.dependents.problem) return failed(rolling.dependents.problem);
     const before = memory.unsaid?.status ?? stored;
+    this.#restore();
+    const failed = (problem: Problem): Rolled => {
+      const places = stillRolling(rolling.dependents.all, before).map(placeOf);
+      this.#slots.restore(key, places);
+      return { status: stored, workloads, problem, isDone: problem.healing === "event" && places.length === 0 };
+    };
+    if (rolling.dependents.problem) return failed(rolling.dependents.problem);
     const known = await attempt(this.#know(rolling, sources, before));
     if (known instanceof Problem) return failed(known);
-    this.#restore();
     // Where there are targets, the values are there once those hold them.
     if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
     else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
@@ -163,7 +162,9 @@ export class Rolling {
     return this.#said(memory, noted ?? stored, done, workloads, problem);
   }
 
+  /** Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start. */
   forget(key: string): void {
+    this.#restore();
     this.#memory.delete(key);
     this.#values.forget(key);
     this.#slots.forget(key);

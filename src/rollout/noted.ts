@@ -1,5 +1,5 @@
 /** What is decided of a rollout comes in; what status says of it before its stamps are written, or where they can't be, goes out. Pure. */
-import { objectId, parseApiVersion } from "../model/kube-object.ts";
+import { idOf, objectId, parseApiVersion } from "../model/kube-object.ts";
 import type { Problem } from "../model/problem.ts";
 import type { Dependent, RolloutStatus, WorkloadStatus } from "../model/rollout.ts";
 import type { Decided } from "./engine.ts";
@@ -20,7 +20,14 @@ export function recordedPlaces(status: RolloutStatus | undefined): { id: string;
     }));
 }
 
-/** The same, where some stamps could not be written. */
+/** Where nothing can be decided, a workload has its place for as long as it is seen to roll out: others wait for it. */
+export function stillRolling(dependents: readonly Dependent[], status: RolloutStatus | undefined): Dependent[] {
+  const recorded = new Set(recordedPlaces(status).map(({ id }) => id));
+  const rolls = ({ progress, paused }: Dependent["workload"]) => progress.state === "Rolling" && !paused;
+  return dependents.filter(({ ref, workload }) => recorded.has(idOf(ref)) && rolls(workload));
+}
+
+/** What was decided, where some stamps could not be written. */
 export function without(problems: ReadonlyMap<Dependent, Problem>, decided: Decided): Decided {
   const messages = new Map([...problems].map(([{ version }, { message }]) => [version.uid, message]));
   const status = withWorkloads(decided.status, (each) => {

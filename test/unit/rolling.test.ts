@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../src/kube/api-error.ts";
 import type { KubeObject } from "../../src/model/kube-object.ts";
+import { Problem } from "../../src/model/problem.ts";
 import { CORE, MadeUp } from "./rolling.ts";
 
 /** A target that its controller has seen in that generation. */
@@ -52,5 +53,34 @@ describe("the rollout of a binding", () => {
     Object.assign(rollout, { binding: "harbor", spec: { waitForTargets: {} }, read: seenAt(2) });
     await rollout.roll("b");
     assert.equal(rollout.stamped.length, 2);
+  });
+
+  it("has its place for as long as the workload is seen to roll out where nothing can be decided, and none once it is suspended", async () => {
+    for (const end of [
+      async (rollout: MadeUp) => {
+        rollout.progress = { state: "Done", message: "rolled out" };
+        const { isDone } = await rollout.roll("b");
+        assert.equal(isDone, true);
+      },
+      (rollout: MadeUp) => rollout.forget(),
+    ]) {
+      const rollout = new MadeUp();
+      rollout.rules = { suspend: false, maxConcurrent: 1 };
+      const isFull = () => {
+        const taken = rollout.slots.take("registry/other", "other", "registry");
+        rollout.slots.free("registry/other", "other");
+        return !taken;
+      };
+      await rollout.roll("a");
+      await rollout.roll("b");
+      assert.ok(isFull());
+      rollout.problem = new Problem("KeyNotFound", "a problem that an event heals");
+      rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+      const { isDone } = await rollout.roll("b");
+      assert.equal(isDone, false);
+      assert.ok(isFull());
+      await end(rollout);
+      assert.ok(!isFull());
+    }
   });
 });

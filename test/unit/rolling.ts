@@ -2,9 +2,11 @@
 import { FieldPath } from "../../src/model/field-path.ts";
 import type { RolloutRules } from "../../src/model/installation.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../src/model/kube-object.ts";
+import type { Problem } from "../../src/model/problem.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "../../src/model/rollout.ts";
 import { SecretValue } from "../../src/model/secret-value.ts";
 import type { LiveSource } from "../../src/model/source-value.ts";
+import type { Progress } from "../../src/model/workload-progress.ts";
 import type { Parts } from "../../src/parts.ts";
 import { type Rolled, Rolling } from "../../src/rolling.ts";
 import type { DigestKeys } from "../../src/rollout/keys.ts";
@@ -29,6 +31,10 @@ export class MadeUp {
   spec: Partial<RolloutSpec> = {};
   rules: RolloutRules = { suspend: false };
   targets: ObjectRef[] = [];
+  /** How far the Deployment is. */
+  progress: Progress = { state: "Done", message: "rolled out" };
+  /** Why the workloads can't be known. */
+  problem: Problem | undefined;
   /** What the API server answers to a read of a target. */
   read: () => Promise<KubeObject> = () => Promise.reject(new Error("nothing is read"));
   readonly slots = new Slots(
@@ -87,7 +93,7 @@ export class MadeUp {
       version,
       workload: {
         references: [],
-        progress: { state: "Done", message: "rolled out" },
+        progress: this.progress,
         paused: false,
         onDelete: false,
         unprobed: [],
@@ -121,7 +127,7 @@ export class MadeUp {
           lookups: [],
           problem: undefined,
         },
-        dependents: { all: [dependent], pending: false, problem: undefined },
+        dependents: { all: [dependent], pending: false, problem: this.problem },
         refs: new Map([["bucket", BUCKET]]),
         targets: this.targets,
         inputs: value,
@@ -135,5 +141,10 @@ export class MadeUp {
     );
     this.#statuses.set(this.binding, rolled.status);
     return rolled;
+  }
+
+  /** Nothing is done for it any more. */
+  forget(): void {
+    this.#rolling.forget(`registry/${this.binding}`);
   }
 }
