@@ -55,6 +55,13 @@ export function deployment(name: string, { env = {}, envFrom = [], replicas = 1,
   };
 }
 
+/** Whether some of its pods are not those of its template, or not there yet. */
+export function isRolling({ metadata, spec, status }: AnyObject): boolean {
+  const { observedGeneration, updatedReplicas = 0, replicas = 0, availableReplicas = 0 } = status;
+  const all = [updatedReplicas, replicas, availableReplicas];
+  return observedGeneration !== metadata.generation || all.some((count) => count !== spec.replicas);
+}
+
 /** The workloads of a team. */
 export class Workloads {
   readonly #team: Team;
@@ -81,11 +88,7 @@ export class Workloads {
     await eventually(async () => {
       const { items } = await this.#team.api.get(this.#team.path("apps/v1", "deployments"));
       const found = items.filter(({ metadata }: AnyObject) => names.includes(metadata.name));
-      const behind = found.filter(({ metadata, spec, status }: AnyObject) => {
-        const { observedGeneration, updatedReplicas = 0, replicas = 0, availableReplicas = 0 } = status;
-        const all = [updatedReplicas, replicas, availableReplicas];
-        return observedGeneration !== metadata.generation || all.some((count) => count !== spec.replicas);
-      });
+      const behind = found.filter(isRolling);
       assert.deepEqual(
         behind.map(({ metadata }: AnyObject) => metadata.name),
         [],

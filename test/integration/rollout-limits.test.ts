@@ -1,0 +1,190 @@
+/** Whoever installed Inlay says how many workloads may roll out at once, by all bindings together, and can stop them all. */
+import assert from "node:assert/strict";
+import { mkdtemp, rename, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { mostRolling, rollingIn } from "../controller/rolling.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { newTeam, pause, type Team } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const TEAMS = 3;
+const EACH = 50;
+/** For all of them to be restarted, on a machine with much else to do. */
+const THROUGH_MS = 120_000;
+
+describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a time", function () {
+  this.timeout("5m");
+  const names = Array.from({ length: EACH }, (_, at) => `app-${at}`);
+  const teams: Team[] = [];
+  const namespaces: string[] = [];
+  let api: Api;
+  let file: string;
+  let controller: ControllerProcess;
+  /** How often each Deployment has to have been restarted. */
+  let rotations = 0;
+
+  /** As the kubelet does it: the new file is there at once, in whole. */
+  async function configure(rollouts: string): Promise<void> {
+    const text = `apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\nrollouts: ${rollouts}\n`;
+    await writeFile(`${file}.new`, text);
+    await rename(`${file}.new`, file);
+  }
+
+  const reconfigure = async (rollouts: string) => {
+    const from = controller.output.length;
+    await configure(rollouts);
+    await eventually(() =>
+      assert.match(controller.output.slice(from), /rollouts go by the configuration as it is now/),
+    );
+  };
+  const everywhere = <T>(act: (team: Team) => Promise<T>) => Promise.all(teams.map(act));
+  const rotate = (which = names) =>
+    everywhere((team) => Promise.all(which.map((name) => team.secret(name, { token: secretText("token") }))));
+  const bindings = async (): Promise<AnyObject[]> =>
+    (
+      await everywhere(async (team) => (await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"))).items)
+    ).flat();
+  const restarts = async () =>
+    (await everywhere(async (team) => Object.values(await new Workloads(team).restarts()))).flat();
+  const restarted = async () => (await restarts()).filter((count) => count === rotations).length;
+  const rolledOut = (count: number) =>
+    eventually(async () => {
+      const revisions = (await bindings()).filter(({ status }) => {
+        const said = status?.conditions?.find(({ type }: AnyObject) => type === "RolledOut");
+        return said?.status === "True" && status.rollout.revision === rotations;
+      });
+      assert.equal(revisions.length, count);
+    }, THROUGH_MS);
+
+  before(async () => {
+    await stopSharedController();
+    api = new Api(controlPlane());
+    file = join(await mkdtemp(join(tmpdir(), "inlay-rollouts-")), "config.yaml");
+    await configure("{ maxConcurrent: 20 }");
+    controller = new ControllerProcess(controlPlane(), "--config", file);
+    await controller.start();
+    for (let at = 0; at < TEAMS; at++) teams.push(await newTeam({ controller: false, rules: rolloutRules }));
+    namespaces.push(...teams.map(({ namespace }) => namespace));
+    await rotate();
+    await everywhere((team) =>
+      new Workloads(team).deploy(Object.fromEntries(names.map((name) => [name, { env: { [name]: ["token"] } }]))),
+    );
+    await everywhere((team) =>
+      Promise.all(
+        names.map((name) =>
+          team.bind(name, {
+            sources: [{ secret: { name } }],
+            rollout: { consumersOf: [name], kinds: ["Deployment"] },
+          }),
+        ),
+      ),
+    );
+    await rolledOut(TEAMS * EACH);
+  });
+  after(async () => {
+    await controller?.stop();
+    await api?.close();
+    await everywhere((team) => team.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings")));
+    assert.deepEqual(foundIn(controller?.output ?? ""), []);
+  });
+
+  it("never roll out more, and each restarts once", async () => {
+    rotations++;
+    const most = await mostRolling(api, namespaces, async () => {
+      await rotate();
+      await rolledOut(TEAMS * EACH);
+    });
+    assert.ok(most.all <= 20, `${most.all} at once`);
+    // Else it would not be the limit that held them.
+    assert.ok(most.all >= 10, `${most.all} at once`);
+    assert.deepEqual(new Set(await restarts()), new Set([rotations]));
+  });
+
+  it("begin nothing while all rollouts are stopped, and go on by other limits when they are not", async () => {
+    rotations++;
+    const some = names.slice(0, 20);
+    const count = TEAMS * some.length;
+    // The file is read every few seconds: by then not all may be through.
+    await reconfigure("{ maxConcurrent: 3 }");
+    const before = await mostRolling(api, namespaces, async () => {
+      await rotate(some);
+      await eventually(async () => assert.ok((await restarted()) >= 1), THROUGH_MS);
+      await reconfigure("{ suspend: true, maxConcurrent: 3 }");
+    });
+    assert.ok(before.all <= 3, `${before.all} at once`);
+    await eventually(async () => {
+      const reasons = (await bindings()).map(({ status }) => status.rollout.pending?.reason);
+      assert.deepEqual(new Set(reasons), new Set([undefined, "Suspended"]));
+    }, THROUGH_MS);
+    await eventually(async () => assert.deepEqual(await rollingIn(api, namespaces), new Map()), THROUGH_MS);
+    const stopped = await restarted();
+    await pause(2_000);
+    assert.equal(await restarted(), stopped);
+
+    const slow = await mostRolling(api, namespaces, async () => {
+      await reconfigure("{ maxConcurrent: 2 }");
+      await eventually(async () => assert.ok((await restarted()) >= stopped + 2), THROUGH_MS);
+    });
+    assert.ok(slow.all <= 2, `${slow.all} at once`);
+    const fast = await mostRolling(api, namespaces, async () => {
+      await reconfigure("{ maxConcurrent: 60 }");
+      await rolledOut(count);
+    });
+    assert.ok(fast.all > 3, `${fast.all} at once`);
+    assert.equal(await restarted(), count);
+  });
+
+  it("keep to what one namespace may have, while another goes on", async () => {
+    rotations++;
+    const some = names.slice(0, 10);
+    await reconfigure("{ maxConcurrent: 5, maxConcurrentPerNamespace: 2 }");
+    const most = await mostRolling(api, namespaces, async () => {
+      await rotate(some);
+      await rolledOut(TEAMS * some.length);
+    });
+    assert.ok(most.inOne <= 2, `${most.inOne} at once in one namespace`);
+    assert.ok(most.all > 2 && most.all <= 5, `${most.all} at once`);
+    assert.equal(await restarted(), TEAMS * some.length);
+  });
+
+  it("are not held up by a binding that is broken or suspended while its workload rolls out, also after a restart", async () => {
+    const [team, name = ""] = [await newTeam({ controller: false, rules: rolloutRules }), names[0]];
+    const shop = new Workloads(team);
+    for (const secret of ["stuck", name]) await team.secret(secret, { token: secretText("token") });
+    await shop.deploy({ stuck: { env: { stuck: ["token"] } }, [name]: { env: { [name]: ["token"] } } });
+    // No node takes its pods once it restarts.
+    await team.api.merge(shop.path("stuck"), { spec: { paused: true } });
+    await team.api.merge(shop.path("stuck"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
+    for (const each of ["stuck", name]) {
+      await team.bind(each, { sources: [{ secret: { name: each } }], rollout: { consumersOf: [each] } });
+      await shop.rolledOut(each, 0);
+    }
+    await reconfigure("{ maxConcurrentPerNamespace: 1 }");
+    await team.api.merge(shop.path("stuck"), { spec: { paused: false } });
+    await team.secret("stuck", { token: secretText("token") });
+    await shop.until("stuck", "RollingOut");
+    await team.secret(name, { token: secretText("token") });
+    const { status } = await shop.until(name, "MaxConcurrent");
+    assert.match(status.conditions[1].message, /as many are rolling out as the installation allows/);
+    await team.rebind("stuck", { rollout: { consumersOf: ["misspelled"] } });
+    await shop.rolledOut(name, 1);
+    await team.rebind("stuck", { rollout: { consumersOf: ["stuck"] } });
+    await shop.until("stuck", "RollingOut");
+    await team.secret(name, { token: secretText("token") });
+    await shop.until(name, "MaxConcurrent");
+    await team.rebind("stuck", { suspend: true });
+    await shop.rolledOut(name, 2);
+    await controller.stop();
+    await controller.start();
+    await team.secret(name, { token: secretText("token") });
+    await shop.rolledOut(name, 3);
+    assert.equal((await team.binding("stuck")).status.rollout.pending.workloads[0].state, "Rolling");
+    await team.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings"));
+  });
+});
