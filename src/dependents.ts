@@ -11,6 +11,7 @@ import { ALL_KEYS, type Dependent, digestId, type RolloutSpec } from "./model/ro
 import type { Workload } from "./model/workload.ts";
 import type { Lookup, RolloutReferences } from "./resolve/workloads.ts";
 import { compileTemplate } from "./transform/template.ts";
+import type { Owners } from "./view.ts";
 import { type Dependency, isCollection } from "./watch/interest.ts";
 import type { Streams } from "./watch/streams.ts";
 
@@ -54,14 +55,14 @@ function membersOf(streams: Streams, key: string, watched: Dependency) {
   return { ...state, members: version === undefined ? [] : [{ name: watched.ref.name, version }] };
 }
 
-/** `targets` are the uids of the objects that the binding writes. */
+/** `owners` are the objects that the binding writes. Whose can't be known is not taken for nobody's. */
 export function dependentsOf(
   streams: Streams,
   key: string,
   identity: Identity,
   binding: SecretBinding,
   { lookups, problem }: RolloutReferences,
-  targets: ReadonlySet<string>,
+  owners: Owners,
 ): Dependents {
   const found = new Map<string, Dependent & { uses: Set<string> }>();
   const fieldUses = usedByFields(binding);
@@ -73,10 +74,12 @@ export function dependentsOf(
     const ref = isCollection(watched) ? watched : watched.ref;
     if (seen.phase === "failed")
       out.problem ??= streamRefusal(seen.error, { identity, ref, verbs: WRITE_VERBS }, "list");
+    if (find.by === "owner") out.problem ??= owners.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
       const { workload } = version;
-      if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => targets.has(uid)))) continue;
+      if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => owners.uids.has(uid))))
+        continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
       const known = found.get(idOf(ref)) ?? { ref, version, workload, template, step, uses: new Set<string>() };

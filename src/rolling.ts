@@ -99,10 +99,10 @@ export class Rolling {
     identity: Identity,
     references: RolloutReferences,
     refs: RollingRun["refs"],
-    { sourceState, targetUids, members }: View,
+    { sourceState, owners, members }: View,
   ): RollingRun {
     const { streams } = this.#parts;
-    const dependents = dependentsOf(streams, bindingKey(binding), identity, binding, references, targetUids);
+    const dependents = dependentsOf(streams, bindingKey(binding), identity, binding, references, owners);
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memoryOf(binding);
     if (memory.seen?.inputs !== sourceState) {

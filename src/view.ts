@@ -12,6 +12,13 @@ import { type Dependency, isCollection } from "./watch/interest.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
 import type { Streams } from "./watch/streams.ts";
 
+/** Objects that workloads may belong to. */
+export interface Owners {
+  uids: ReadonlySet<string>;
+  /** Why some of them can't be known. */
+  problem: Problem | undefined;
+}
+
 export interface View extends Pick<Members, "members" | "unknown" | "closed" | "notes"> {
   /** Some stream has not brought its first list yet; the binding is called again when it has. */
   pending: boolean;
@@ -27,8 +34,8 @@ export interface View extends Pick<Members, "members" | "unknown" | "closed" | "
   sourceUids: string[];
   /** Changes with every source. */
   sourceState: string;
-  /** The uids of the objects that are targets. */
-  targetUids: ReadonlySet<string>;
+  /** The objects that are targets. */
+  owners: Owners;
   /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
   stateOf(
     target: Target,
@@ -113,7 +120,12 @@ export function viewOf(
     consent,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
     sourceState,
-    targetUids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
+    owners: {
+      uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
+      problem: [...unknown.map(({ problem }) => problem), ...members.map(({ ref }) => problemOf(ref))].find(
+        (each) => each !== undefined,
+      ),
+    },
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,
     unchanged: (target, ref, known) => {

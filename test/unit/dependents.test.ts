@@ -1,0 +1,38 @@
+/** Which workloads restart for a binding, by what streams show. */
+import assert from "node:assert/strict";
+import { type Dependents, dependentsOf } from "../../src/dependents.ts";
+import type { SecretBinding } from "../../src/model/binding.ts";
+import { FieldPath } from "../../src/model/field-path.ts";
+import { Problem } from "../../src/model/problem.ts";
+import type { Lookup } from "../../src/resolve/workloads.ts";
+import type { Owners } from "../../src/view.ts";
+import type { Streams } from "../../src/watch/streams.ts";
+import { CONFIGMAPS } from "./resources.ts";
+
+const IDENTITY = "system:serviceaccount:registry:inlay";
+const BINDING = { spec: { sources: [{ secret: { name: "bucket" } }], targets: [] } } as unknown as SecretBinding;
+const LOOKUP = { step: 0, resource: CONFIGMAPS, template: FieldPath.parse("spec.template"), namespace: "registry" };
+
+/** Streams that show one workload, which belongs to the object of uid `harbor`. */
+function found(find: Lookup["find"], owners: Owners): Dependents {
+  const workload = { references: [], owners: ["harbor"] };
+  const members = [{ name: "core", version: { uid: "core", resourceVersion: "1", generation: 1, workload } }];
+  const streams = { members: () => ({ phase: "synced", members }) } as unknown as Streams;
+  const lookups = [{ ...LOOKUP, find }];
+  return dependentsOf(streams, "registry/b", IDENTITY, BINDING, { steps: [], lookups, problem: undefined }, owners);
+}
+const namesOf = ({ all }: Dependents) => all.map(({ ref }) => ref.name);
+
+describe("the workloads of a binding", () => {
+  it("are those that belong to a target; where one can't be known, it is not taken for gone", () => {
+    const known = { uids: new Set(["harbor"]), problem: undefined };
+    assert.deepEqual(namesOf(found({ by: "owner" }, known)), ["core"]);
+    assert.deepEqual(namesOf(found({ by: "owner" }, { ...known, uids: new Set() })), []);
+    const problem = new Problem("Forbidden", "it may not be watched", "event");
+    assert.equal(found({ by: "owner" }, { uids: new Set(), problem }).problem, problem);
+    assert.equal(
+      found({ by: "choice", names: undefined, labels: "" }, { uids: new Set(), problem }).problem,
+      undefined,
+    );
+  });
+});
