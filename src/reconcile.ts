@@ -159,7 +159,7 @@ export class Reconciler {
     const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
     const rolled =
       rolling &&
-      (await this.#rolling.roll(rolling, sources, notWritten(account, all), async (status) => {
+      (await this.#rolling.roll(rolling, { sources, differ }, notWritten(account, all), async (status) => {
         noted = await this.#book.writeStatus(noted, { ...noted.status, rollout: status });
       }));
     const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view, rolled);

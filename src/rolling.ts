@@ -11,7 +11,6 @@ import type { RolloutRules } from "./model/installation.ts";
 import { idOf } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
-import type { LiveSource } from "./model/source-value.ts";
 import type { Parts } from "./parts.ts";
 import { bindingEvent } from "./report/rollouts.ts";
 import type { References } from "./resolve/references.ts";
@@ -21,7 +20,7 @@ import type { DigestKeys } from "./rollout/keys.ts";
 import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
 import { holdOf } from "./rollout/pace.ts";
 import type { Slots } from "./rollout/slots.ts";
-import { type Known, Values } from "./rollout/values.ts";
+import { type Known, type Read, Values } from "./rollout/values.ts";
 import { type Restarted, Stamping } from "./stamping.ts";
 import { notTakenIn } from "./taken-in.ts";
 import type { View } from "./view.ts";
@@ -105,12 +104,14 @@ export class Rolling {
     const dependents = dependentsOf(streams, bindingKey(binding), identity, binding, references, owners);
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memoryOf(binding);
-    if (memory.seen?.inputs !== sourceState) {
-      memory.seen = { inputs: sourceState, since: performance.now() };
+    // The spec says which source is which.
+    const inputs = `${binding.metadata.generation},${sourceState}`;
+    if (memory.seen?.inputs !== inputs) {
+      memory.seen = { inputs, since: performance.now() };
       memory.readyAt = Number.POSITIVE_INFINITY;
     }
     const targets = members.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref]));
-    return { binding, identity, spec, references, dependents, refs, targets, inputs: sourceState };
+    return { binding, identity, spec, references, dependents, refs, targets, inputs };
   }
 
   /** Whether the values of the sources have to be read for it. */
@@ -122,13 +123,13 @@ export class Rolling {
   }
 
   /**
-   * Restarts what has to be, and may be now. `blocked` says why the values are not where they belong yet; `note` writes a
-   * status before what it speaks of is done.
+   * Restarts what has to be, and may be now. `notWritten` says why the values are not where they belong yet; `note`
+   * writes a status before what it speaks of is done.
    */
   async roll(
     rolling: RollingRun,
-    sources: ReadonlyMap<string, LiveSource | Problem>,
-    blocked: Hold | undefined,
+    read: Read,
+    notWritten: Hold | undefined,
     note: (status: RolloutStatus) => Promise<void>,
   ): Promise<Rolled> {
     const { binding } = rolling;
@@ -144,8 +145,9 @@ export class Rolling {
       return { status: stored, workloads, problem, isDone: problem.healing === "event" && places.length === 0 };
     };
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
-    const known = await attempt(this.#know(rolling, sources, before));
+    const known = await attempt(this.#know(rolling, read, before));
     if (known instanceof Problem) return failed(known);
+    const blocked = notWritten ?? known.differ;
     // Where there are targets, the values are there once those hold them.
     if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
     else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
@@ -181,13 +183,9 @@ export class Rolling {
   }
 
   /** Throws Problem. */
-  async #know(
-    { binding, dependents, refs, inputs }: RollingRun,
-    sources: ReadonlyMap<string, LiveSource | Problem>,
-    before: RolloutStatus | undefined,
-  ): Promise<Known> {
+  async #know({ binding, dependents, refs, inputs }: RollingRun, read: Read, before?: RolloutStatus): Promise<Known> {
     const [key, used] = [bindingKey(binding), usedBy(dependents)];
-    return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, sources, refs, before);
+    return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, refs, read, before);
   }
 
   /** Where something is to be restarted, only now the targets are looked at. Throws Problem. */

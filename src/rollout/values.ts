@@ -9,6 +9,12 @@ import type { LiveSource } from "../model/source-value.ts";
 import { type DigestKey, digestOf } from "./digest.ts";
 import type { DigestKeys } from "./keys.ts";
 
+/** The sources of a binding as they were read, and why they don't belong together, if they don't. */
+export interface Read {
+  sources: Sources;
+  differ: Problem | undefined;
+}
+
 type Sources = ReadonlyMap<string, LiveSource | Problem>;
 type Refs = ReadonlyMap<string, ObjectRef | Problem>;
 
@@ -21,6 +27,8 @@ export interface Known {
   digests: Digests;
   /** The same by the key in status, where that is another one and still there. */
   former: Digests | undefined;
+  /** Why nothing restarts for them yet. */
+  differ: Problem | undefined;
   /** The resourceVersion of each source. */
   versions: ReadonlyMap<string, string>;
 }
@@ -44,10 +52,12 @@ export class Values {
     binding: string,
     inputs: string,
     used: ReadonlySet<string>,
-    sources: Sources,
     refs: Refs,
+    { sources, differ }: Read,
     before: RolloutStatus | undefined,
   ): Promise<Known> {
+    // Else it is over when a source changes.
+    if (differ !== undefined && differ.healing !== "event") throw differ;
     // What is under way goes on by the key that it began with.
     const underWay = before?.pending && (await this.#keys.byId(before.key));
     const key = underWay ?? (await this.#keys.primary());
@@ -58,6 +68,7 @@ export class Values {
       keyId: key.id,
       digests: digestsOf(key, binding, used, sources, refs),
       former: other && digestsOf(other, binding, used, sources, refs),
+      differ,
       versions: versionsOf(sources),
     };
     this.#known.set(binding, known);

@@ -83,4 +83,17 @@ describe("the rollout of a binding", () => {
       assert.ok(!isFull());
     }
   });
+
+  it("waits while the sources don't belong together, also when they are not read again", async () => {
+    const rollout = new MadeUp();
+    await rollout.roll("a");
+    await rollout.roll("b", new Problem("SourcesDiffer", "they differ"));
+    const { status } = await rollout.roll("b");
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "SourcesDiffer"]);
+    await rollout.roll("c");
+    assert.equal(rollout.stamped.length, 1);
+    const { problem } = await rollout.roll("d", new Problem("Unavailable", "it is tried again"));
+    assert.equal(problem?.reason, "Unavailable");
+    assert.equal(rollout.stamped.length, 1);
+  });
 });

@@ -3,7 +3,7 @@ import { FieldPath } from "../../src/model/field-path.ts";
 import type { RolloutRules } from "../../src/model/installation.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../src/model/kube-object.ts";
 import type { Problem } from "../../src/model/problem.ts";
-import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "../../src/model/rollout.ts";
+import type { Dependent, RolloutSpec, RolloutStatus } from "../../src/model/rollout.ts";
 import { SecretValue } from "../../src/model/secret-value.ts";
 import type { LiveSource } from "../../src/model/source-value.ts";
 import type { Progress } from "../../src/model/workload-progress.ts";
@@ -78,7 +78,7 @@ export class MadeUp {
   }
 
   /** The Deployment reads one key of the Secret, which holds `value`. */
-  async roll(value: string, blocked?: Hold): Promise<Rolled> {
+  async roll(value: string, differ?: Problem): Promise<Rolled> {
     const metadata = { name: this.binding, namespace: "registry", uid: `uid-${this.binding}`, resourceVersion: "1" };
     const spec = {
       stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
@@ -132,8 +132,8 @@ export class MadeUp {
         targets: this.targets,
         inputs: value,
       },
-      new Map([["bucket", source]]),
-      blocked,
+      { sources: new Map([["bucket", source]]), differ },
+      undefined,
       async (status) => {
         this.noted.push(status);
         this.#statuses.set(this.binding, status);
