@@ -117,13 +117,23 @@ function usedByTemplate(sources: SecretBinding["spec"]["sources"], template: str
   try {
     return compileTemplate(template).references.map(({ source, path }) => {
       const isObject = sources.some((each) => each.object !== undefined && sourceName(each) === source);
-      const place = isObject ? path.map((key) => `[${JSON.stringify(key)}]`).join("") : path[0];
+      const place = isObject
+        ? namedPath(path)
+            .map((key) => `[${JSON.stringify(key)}]`)
+            .join("")
+        : path[0];
       return digestId(source, place || ALL_KEYS);
     });
   } catch (error) {
     if (error instanceof Problem) return [];
     throw error;
   }
+}
+
+/** As far as it goes by names: a number is a place in a list, or a key, as what is there has it. */
+function namedPath(path: readonly string[]): readonly string[] {
+  const number = path.findIndex((key) => /^\d+$/.test(key));
+  return number < 0 ? path : path.slice(0, number);
 }
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);

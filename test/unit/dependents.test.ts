@@ -1,6 +1,6 @@
 /** Which workloads restart for a binding, by what streams show. */
 import assert from "node:assert/strict";
-import { type Dependents, dependentsOf } from "../../src/dependents.ts";
+import { type Dependents, dependentsOf, usedByFields } from "../../src/dependents.ts";
 import type { SecretBinding } from "../../src/model/binding.ts";
 import { FieldPath } from "../../src/model/field-path.ts";
 import { Problem } from "../../src/model/problem.ts";
@@ -34,5 +34,16 @@ describe("the workloads of a binding", () => {
       found({ by: "choice", names: undefined, labels: "" }, { uids: new Set(), problem }).problem,
       undefined,
     );
+  });
+
+  it("restart for the fields that templates name, and for all of a list of which they name a place", () => {
+    const object = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" };
+    const used = (template: string) => [
+      ...usedByFields({
+        spec: { sources: [{ object }], targets: [{ fields: [{ path: "spec.x", template }] }] },
+      } as unknown as SecretBinding),
+    ];
+    assert.deepEqual(used("http://{{web.spec.clusterIP}}"), ['web/["spec"]["clusterIP"]']);
+    assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ['web/["spec"]["ports"]']);
   });
 });
