@@ -2,6 +2,7 @@
  * The sources as they were read come in; a digest of each value that a workload uses goes out, of those that are there. They
  * are kept for as long as no source changes, so that nothing is read for a workload that is on its way.
  */
+import { FieldPath } from "../model/field-path.ts";
 import type { ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { ALL_KEYS, type Digests, type RolloutSpec, type RolloutStatus } from "../model/rollout.ts";
@@ -58,16 +59,18 @@ export class Values {
   ): Promise<Known> {
     // Else it is over when a source changes.
     if (differ !== undefined && differ.healing !== "event") throw differ;
-    // What is under way goes on by the key that it began with.
-    const underWay = before?.pending && (await this.#keys.byId(before.key));
-    const key = underWay ?? (await this.#keys.primary());
-    const other = before === undefined || before.key === key.id ? undefined : await this.#keys.byId(before.key);
+    const primary = await this.#keys.primary();
+    const last = before === undefined || before.key === primary.id ? undefined : await this.#keys.byId(before.key);
+    const former = last && digestsOf(last, binding, used, sources, refs);
+    // What is under way goes on by the key that it began with, and what is not there can't be known by another.
+    const isKept = former !== undefined && (before?.pending !== undefined || hasGone(before, used, former));
+    const key = isKept && last !== undefined ? last : primary;
     const known: Known = {
       inputs,
       used,
       keyId: key.id,
-      digests: digestsOf(key, binding, used, sources, refs),
-      former: other && digestsOf(other, binding, used, sources, refs),
+      digests: isKept ? former : digestsOf(key, binding, used, sources, refs),
+      former: isKept ? undefined : former,
       differ,
       versions: versionsOf(sources),
     };
@@ -79,6 +82,10 @@ export class Values {
     this.#known.delete(binding);
   }
 }
+
+/** Whether something that is used and was known is not there. */
+const hasGone = (before: RolloutStatus | undefined, used: ReadonlySet<string>, now: Digests): boolean =>
+  Object.keys(before?.digests ?? {}).some((id) => used.has(id) && now[id] === undefined);
 
 /** What a workload's annotation is to be. `causes` are the ids of what changed. */
 export function annotationOf(
@@ -118,9 +125,12 @@ function partsOf(id: string): { source: string; key: string } {
   return { source: id.slice(0, slash), key: id.slice(slash + 1) };
 }
 
+/** As where values are read: null is as good as nothing. Throws Problem("ElementNotUnique"). */
 function isThere(source: LiveSource, place: string): boolean {
   if (source.kind === "absent") return false;
-  return source.kind === "object" || place === ALL_KEYS || source.data.has(place);
+  if (place === ALL_KEYS) return true;
+  if (source.kind === "data") return source.data.has(place);
+  return (FieldPath.parse(place).get(source.object.reveal()) ?? undefined) !== undefined;
 }
 
 /** A source's version is its uid and its resourceVersion. */
