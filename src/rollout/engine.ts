@@ -60,6 +60,9 @@ export interface Decided {
 
 const PAUSED = "it is paused, and restarts when it is resumed";
 
+/** So many that failed are told of in one message. Each has its own in status. */
+const MOST_TOLD = 3;
+
 export function decideRollout(turn: Turn): Decided {
   const { before, dependents, digests, steps } = turn;
   const used = new Set(dependents.flatMap(({ uses }) => [...uses]));
@@ -154,6 +157,8 @@ function judged(turn: Turn, each: Entry): Entry {
   }
   // It restarts when somebody resumes it.
   if (dependent.workload.paused) return { ...each, entry: { ...entry, state: "Rolling", message: PAUSED } };
+  // Until then it could not roll out.
+  if (entry.message === PAUSED) return judged(turn, { ...each, entry: resumed(entry, turn.now) });
   const late = Date.parse(entry.since ?? "") + timeoutOf(turn, dependent) <= turn.now;
   const failed = seen && progress.state === "Failed";
   if (failed || late) {
@@ -162,6 +167,10 @@ function judged(turn: Turn, each: Entry): Entry {
     return { ...each, entry: { ...entry, state: "Failed", message } };
   }
   return { ...each, entry: { ...entry, state: "Rolling", message: progress.message } };
+}
+
+function resumed({ message: _, ...entry }: Entry["entry"], now: number): Entry["entry"] {
+  return { ...entry, since: timeOf(now) };
 }
 
 /** Whether a workload is shown as our last stamp left it, or later. */
@@ -244,10 +253,13 @@ function saidOf(label: string, group: Entry[], waits: Hold | undefined): Hold {
   return { reason: waits?.reason ?? "RollingOut", message };
 }
 
-const failedText = (failed: Entry[]) =>
-  failed
-    .map(({ entry: { kind, namespace, name, message = "" } }) => `${kind} ${namespace}/${name}: ${message}`)
-    .join("; ");
+function failedText(failed: Entry[]): string {
+  const told = failed
+    .slice(0, MOST_TOLD)
+    .map(({ entry: { kind, namespace, name, message = "" } }) => `${kind} ${namespace}/${name}: ${message}`);
+  const more = failed.length - told.length;
+  return `${told.join("; ")}${more > 0 ? `; and ${more} more, see status.rollout.pending.workloads` : ""}`;
+}
 
 /** One that is paused takes nobody's place. */
 const isRolling = ({ entry, dependent }: Entry) => entry.state === "Rolling" && !dependent.workload.paused;

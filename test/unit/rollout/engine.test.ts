@@ -272,6 +272,29 @@ describe("a rollout", () => {
   });
 });
 
+describe("a long rollout", () => {
+  it("gives one that is resumed its time from then on", () => {
+    const of = (paused: boolean) => [workload("core", { paused, progress: ROLLING })];
+    const before = turn(of(true), { "bucket/key": "a" }).status;
+    const began = turn(of(true), { "bucket/key": "b" }, before);
+    const paused = turn(of(true), { "bucket/key": "b" }, began.status, { now: START + 3_600_000 });
+    const resumed = turn(of(false), { "bucket/key": "b" }, paused.status, { now: START + 7_200_000 });
+    assert.deepEqual(states(resumed), ["core Rolling"]);
+    const late = turn(of(false), { "bucket/key": "b" }, resumed.status, { now: START + 7_800_000 });
+    assert.deepEqual(states(late), ["core Failed"]);
+  });
+
+  it("tells of a few that failed, and how many there are more", () => {
+    const all = Array.from({ length: 1_000 }, (_, at) => workload(`w${at}`, { progress: FAILED }));
+    const before = turn(all, { "bucket/key": "a" }).status;
+    const began = turn(all, { "bucket/key": "b" }, before);
+    const failed = turn(all, { "bucket/key": "b" }, began.status);
+    const { message = "" } = failed.status.pending ?? {};
+    assert.match(message, /^Deployment registry\/w0: .*; and 997 more/);
+    assert.ok(message.length < 500, message);
+  });
+});
+
 describe("rollouts, whatever happens,", () => {
   const ids = ["s/a", "s/b"];
   const names = ["w0", "w1", "w2", "w3"];
