@@ -59,7 +59,9 @@ export async function resolveRollout(
   );
   if (steps instanceof Problem) return { steps: [], lookups: [], problem: steps };
   const found = await Promise.all(
-    groups.map((group) => attempt(placesOf(binding, group, sources, discovery, installation))),
+    groups.map((group) =>
+      attempt(placesOf(binding, rollout.stamp.annotation, group, sources, discovery, installation)),
+    ),
   );
   const lookups = found.flatMap((places, step) =>
     places instanceof Problem ? [] : places.map((place): Lookup => ({ step, ...place })),
@@ -70,6 +72,7 @@ export async function resolveRollout(
 /** Throws Problem. */
 async function placesOf(
   binding: SecretBinding,
+  annotation: string,
   { consumersOf = [], kinds, ownedByTargets, targets = [] }: Group,
   sources: ReadonlyMap<string, ObjectRef | Problem>,
   discovery: Discovery,
@@ -91,9 +94,11 @@ async function placesOf(
         : { by: "choice", ...choiceOf(target.selector) };
     places.push({ ...(await kindOf(target, discovery)), namespace: own, find });
   }
+  // All that is written of them.
+  const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);
   for (const { resource, template, namespace } of places) {
     assertWithin(installation.scope, { resource, namespace, name: "" });
-    const refused = installation.refusal(resource, namespace, { paths: [template] });
+    const refused = installation.refusal(resource, namespace, { paths: [template.with(...stamped)] });
     if (refused !== undefined) throw refused;
   }
   return places;

@@ -1,0 +1,39 @@
+/** Where the workloads of a binding are looked for, and what an installation has to say of that. */
+import assert from "node:assert/strict";
+import type { Discovery } from "../../../src/kube/discovery.ts";
+import type { SecretBinding } from "../../../src/model/binding.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
+import { Installation, type WriteRule } from "../../../src/model/installation.ts";
+import type { RolloutSpec } from "../../../src/model/rollout.ts";
+import { resolveRollout } from "../../../src/resolve/workloads.ts";
+import { CONFIGMAPS } from "../resources.ts";
+
+const DISCOVERY = {
+  byKind: async (_: string, kind: string) => ({ ...CONFIGMAPS, group: "apps", kind }),
+} as unknown as Discovery;
+const BINDING = { metadata: { namespace: "registry" }, spec: { sources: [] } } as unknown as SecretBinding;
+const ROLLOUT = {
+  targets: [{ kind: "Deployment", name: "core" }],
+  stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
+  timeout: "10m",
+} as unknown as RolloutSpec;
+
+async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }) {
+  const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
+  return (await resolveRollout(BINDING, ROLLOUT, new Map(), DISCOVERY, installation)).problem?.reason;
+}
+const rule = (path: string) => [{ kinds: ["Deployment"], paths: [FieldPath.parse(path)] }];
+
+describe("where workloads are looked for", () => {
+  it("is held against the installation by the one annotation that is written", async () => {
+    assert.equal(await problemWith({}), undefined);
+    assert.equal(await problemWith({ deny: rule("spec.template") }), "ForbiddenPath");
+    assert.equal(
+      await problemWith({ deny: rule('spec.template.metadata.annotations["inlay.dev/rollout"]') }),
+      "ForbiddenPath",
+    );
+    assert.equal(await problemWith({ deny: rule("spec.template.spec.containers") }), undefined);
+    assert.equal(await problemWith({ allow: rule("spec.template.metadata.annotations") }), undefined);
+    assert.equal(await problemWith({ allow: rule("spec.replicas") }), "ForbiddenPath");
+  });
+});
