@@ -19,6 +19,7 @@ import { type Decided, decideRollout } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
 import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
 import { holdOf } from "./rollout/pace.ts";
+import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
 import { type Known, type Read, Values } from "./rollout/values.ts";
 import { type Restarted, Stamping } from "./stamping.ts";
@@ -229,10 +230,7 @@ export class Rolling {
       maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
       hold: (pending, last) =>
         blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? holdOf(spec, pending, last, now),
-      refusal: ({ workload: { unprobed } }) =>
-        spec.requireReadiness && unprobed.length > 0
-          ? `spec.rollout.requireReadiness: no readiness probe in ${unprobed.join(", ")}`
-          : undefined,
+      refusal: (dependent) => refusalOf(spec, dependent),
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
       stampedAt: ({ version }) => stamped.get(version.uid),
     });

@@ -1,7 +1,7 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
 import type { FieldPath } from "./field-path.ts";
 import { isObject } from "./json.ts";
-import type { KubeObject } from "./kube-object.ts";
+import { type KubeObject, parseApiVersion } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
 import { Problem } from "./problem.ts";
 import { isStamp } from "./rollout-stamp.ts";
@@ -14,6 +14,8 @@ export interface Workload {
   readonly progress: Progress;
   /** A change of its template changes no pod until someone resumes it. */
   readonly paused: boolean;
+  /** Its pods are those of another object, whose template it takes. One of its own beside that is a mistake to its controller. */
+  readonly templateElsewhere?: true;
   /** New pods come only when somebody deletes the old ones. */
   readonly onDelete: boolean;
   /** The names of containers without a readiness probe. */
@@ -59,6 +61,7 @@ export function workloadOf(object: KubeObject, template: FieldPath): Workload {
     references: orNone(podReferences(podSpec)),
     progress: progressOf(object),
     paused: isObject(spec) && spec["paused"] === true,
+    ...(pods === undefined && isObject(spec) && isArgo(object) && { templateElsewhere: true as const }),
     onDelete: isOnDelete(spec),
     unprobed: orNone(unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
@@ -66,6 +69,9 @@ export function workloadOf(object: KubeObject, template: FieldPath): Workload {
     labels: textsOf(pods, "labels"),
   };
 }
+
+const isArgo = ({ apiVersion, kind }: KubeObject) =>
+  kind === "Rollout" && parseApiVersion(apiVersion).group === "argoproj.io";
 
 /** Conditions in a path may fit more than one element: then it is not known which is meant. */
 function templateIn(object: KubeObject, template: FieldPath): unknown {

@@ -96,4 +96,13 @@ describe("the rollout of a binding", () => {
     assert.equal(problem?.reason, "Unavailable");
     assert.equal(rollout.stamped.length, 1);
   });
+
+  it("leaves alone a workload whose template is another's", async () => {
+    const rollout = new MadeUp();
+    rollout.workload = { templateElsewhere: true };
+    await rollout.roll("a");
+    const { status } = await rollout.roll("b");
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "NotRestarted"]);
+    assert.match(status?.pending?.message ?? "", /core has its pod template in another object/);
+  });
 });

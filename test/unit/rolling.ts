@@ -7,6 +7,7 @@ import type { Dependent, RolloutSpec, RolloutStatus } from "../../src/model/roll
 import { SecretValue } from "../../src/model/secret-value.ts";
 import type { LiveSource } from "../../src/model/source-value.ts";
 import type { Progress } from "../../src/model/workload-progress.ts";
+import type { Workload } from "../../src/model/workload.ts";
 import type { Parts } from "../../src/parts.ts";
 import { type Rolled, Rolling } from "../../src/rolling.ts";
 import type { DigestKeys } from "../../src/rollout/keys.ts";
@@ -29,6 +30,7 @@ export class MadeUp {
   binding = "harbor";
   readonly #statuses = new Map<string, RolloutStatus | undefined>();
   spec: Partial<RolloutSpec> = {};
+  workload: Partial<Workload> = {};
   rules: RolloutRules = { suspend: false };
   targets: ObjectRef[] = [];
   /** How far the Deployment is. */
@@ -100,6 +102,7 @@ export class MadeUp {
         owners: [],
         stamps: [],
         labels: {},
+        ...this.workload,
       },
       template: FieldPath.parse("spec.template"),
       step: 0,

@@ -75,6 +75,15 @@ describe("a workload", () => {
     assert.equal(workloadOf(deployment({ template, paused: "true" }), TEMPLATE).paused, false);
   });
 
+  it("may have its template in another object", () => {
+    const of = (spec: object, kind = "Rollout") =>
+      workloadOf({ ...deployment(spec as never, { kind }), apiVersion: "argoproj.io/v1alpha1" }, TEMPLATE);
+    const referring = { workloadRef: { apiVersion: "apps/v1", kind: "Deployment", name: "core" } };
+    assert.equal(of(referring).templateElsewhere, true);
+    assert.equal(of({ template }).templateElsewhere, undefined);
+    assert.equal(of(referring, "Workflow").templateElsewhere, undefined);
+  });
+
   it("of each kind that is known has a path of its own to the template", () => {
     for (const [kind, { template: path }] of Object.entries(WORKLOAD_KINDS)) {
       const spec = kind === "CronJob" ? { jobTemplate: { spec: { template } } } : { template };
