@@ -20,10 +20,11 @@ import { Planning } from "./planning.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import { Turns } from "./queue/turns.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
+import { readSources } from "./reading.ts";
 import { newlyReadable } from "./report/readable.ts";
 import { notWritten, rolloutOf } from "./report/rollouts.ts";
 import { heldStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./report/status.ts";
-import { type References, resolveReferences } from "./resolve/references.ts";
+import { resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
 import type { Rolled, Rolling } from "./rolling.ts";
@@ -40,8 +41,6 @@ const DONE: WorkResult = { retry: "never" };
 const SOON: WorkResult = { retry: "backoff" };
 /** Of what targets hold between being read and being written, as `weightOf` has it. */
 const MOST_HELD = 16 * 1024 * 1024;
-/** Stands in for sources that no target can be written from. Each target has a problem of its own that is told first. */
-const NOT_READ = new Problem("Unavailable", "the source was not read");
 
 export class Reconciler {
   readonly #parts: Parts;
@@ -104,10 +103,11 @@ export class Reconciler {
     const { account, seen, sourceUids } = view;
     const targets = targetsOf(binding, view);
     const endings = this.#settled.endingsOf(key, view, targets.named);
+    const isForRollout = rolling !== undefined && this.#rolling.needsValues(rolling);
     const sources =
-      endings.size === targets.named.length && !(rolling && this.#rolling.needsValues(rolling))
+      endings.size === targets.named.length && !isForRollout
         ? new Map<string, LiveSource | Problem>()
-        : await readSources(references, view, (ref, name) => {
+        : await readSources(references, view, isForRollout, (ref, name) => {
             const policy = missingPolicyOf(binding, name);
             const read = () => readSource(client, identity, ref, policy, seen(ref));
             return readGranted(client, view.consent, ref, policy, read);
@@ -243,18 +243,4 @@ function acquires(prepared: readonly Step[]): boolean {
 /** The objects that a binding's targets are, with what it names there. */
 function claimsIn({ members }: View): Claimed[] {
   return members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }]));
-}
-
-/** Each source is read once, so that all targets take their values from the same state of it. */
-async function readSources(
-  { sources }: References,
-  view: View,
-  read: (ref: ObjectRef, name: string) => Promise<LiveSource | Problem>,
-): Promise<Map<string, LiveSource | Problem>> {
-  const blocked = view.members.length > 0 && view.members.every(({ ref }) => view.problemOf(ref) !== undefined);
-  const entries = [...sources].map(async ([name, ref]) => {
-    const problem = view.account ?? view.problemOf(ref) ?? (blocked ? NOT_READ : undefined);
-    return [name, problem ?? (await read(ref as ObjectRef, name))] as const;
-  });
-  return new Map(await Promise.all(entries));
 }
