@@ -18,7 +18,7 @@ import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
 import { type Decided, decideRollout } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
 import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
-import { holdOf } from "./rollout/pace.ts";
+import { holdOf, wrongPace } from "./rollout/pace.ts";
 import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
 import { type Known, type Read, Values } from "./rollout/values.ts";
@@ -148,7 +148,8 @@ export class Rolling {
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
     const known = await attempt(this.#know(rolling, read, before));
     if (known instanceof Problem) return failed(known);
-    const blocked = notWritten ?? known.differ;
+    const wrong = wrongPace(rolling.spec, Date.now());
+    const blocked = notWritten ?? known.differ ?? wrong;
     // Where there are targets, the values are there once those hold them.
     if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
     else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
@@ -161,7 +162,7 @@ export class Rolling {
     const done = problems.size === 0 ? decided : without(problems, decided);
     this.#slots.restore(key, done.rolling.map(placeOf));
     this.#tell(binding, done);
-    const [problem] = problems.values();
+    const [problem = wrong] = problems.values();
     return this.#said(memory, noted ?? stored, done, workloads, problem);
   }
 

@@ -1,5 +1,6 @@
 /** What a binding says of its pace comes in; why a rollout has to wait, and until when, goes out. Pure. */
 import { parseDuration } from "../model/duration.ts";
+import { Problem } from "../model/problem.ts";
 import type { Hold, Pending, RolloutSpec } from "../model/rollout.ts";
 import { windowAt } from "./windows.ts";
 
@@ -25,6 +26,18 @@ export function holdOf(spec: RolloutSpec, pending: Pending, last: string | undef
   const window = windowAt(spec.windows ?? [], now);
   if (window.open) return undefined;
   return until("Window", "it is outside of spec.rollout.windows", window.opensAt, now);
+}
+
+/** What is wrong with it, told before it matters. */
+export function wrongPace({ debounce, maxDebounce, minInterval, windows = [] }: RolloutSpec, now: number) {
+  try {
+    for (const [field, text] of Object.entries({ debounce, maxDebounce, minInterval })) duration(text, field);
+    windowAt(windows, now);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
 }
 
 function until(reason: string, why: string, at: number, now: number): Hold {

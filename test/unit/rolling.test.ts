@@ -105,4 +105,17 @@ describe("the rollout of a binding", () => {
     assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "NotRestarted"]);
     assert.match(status?.pending?.message ?? "", /core has its pod template in another object/);
   });
+
+  it("tells of a window that is none before anything changes, and still takes note of what the values were", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { windows: [{ schedule: "at 2 at night", duration: "2h", timeZone: "UTC" }] };
+    const { problem, isDone } = await rollout.roll("a");
+    assert.deepEqual([problem?.reason, isDone], ["InvalidBinding", false]);
+    const changed = await rollout.roll("b");
+    assert.deepEqual([changed.problem?.reason, changed.status?.pending?.reason], ["InvalidBinding", "InvalidBinding"]);
+    assert.deepEqual(rollout.stamped, []);
+    rollout.spec = {};
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
 });
