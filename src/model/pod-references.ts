@@ -18,7 +18,7 @@ export interface PodReference {
 /** All kinds of containers that a pod has: a template of somebody's own kind may have those for debugging too. */
 const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
 /** Volumes of other systems, whose Secret is named by the field secretRef. */
-const WITH_SECRET_REF = ["cephfs", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
+const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
 
 /** One for each object, in the order of kind and name. What is not as it should be names nothing. */
 export function podReferences(podSpec: unknown): PodReference[] {

@@ -92,7 +92,7 @@ describe("the references of a pod's spec", () => {
     it(`have ${what}`, () => assert.deepEqual(podReferences(podSpec), references));
   }
 
-  for (const type of ["cephfs", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"]) {
+  for (const type of ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"]) {
     it(`have the Secret of a volume of the type ${type}`, () => {
       assert.deepEqual(podReferences(inVolume({ [type]: { secretRef: { name: "bucket" } } })), secret("volume"));
     });
