@@ -24,6 +24,16 @@ export interface Dependents {
   problem: Problem | undefined;
 }
 
+/** The record of all has to fit into the binding's status, beside that of the targets. */
+const MOST_CHARACTERS = 1_000_000;
+/** As long as what stands there of a workload beside its name. */
+const AROUND = 300;
+
+function tooMany(count: number): Problem {
+  const what = `spec.rollout concerns ${count} workloads, and the binding's status has no room for so many`;
+  return new Problem("InvalidBinding", `${what}; split it into several bindings`, "event");
+}
+
 /** A rollout of one reconcile. */
 export interface RollingRun {
   binding: SecretBinding;
@@ -88,6 +98,8 @@ export function dependentsOf(
     }
   }
   out.all = [...found.values()].sort((a, b) => a.step - b.step);
+  const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
+  if (characters > MOST_CHARACTERS) out.problem ??= tooMany(out.all.length);
   return out;
 }
 

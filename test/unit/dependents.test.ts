@@ -13,10 +13,13 @@ const IDENTITY = "system:serviceaccount:registry:inlay";
 const BINDING = { spec: { sources: [{ secret: { name: "bucket" } }], targets: [] } } as unknown as SecretBinding;
 const LOOKUP = { step: 0, resource: CONFIGMAPS, template: FieldPath.parse("spec.template"), namespace: "registry" };
 
-/** Streams that show one workload, which belongs to the object of uid `harbor`. */
-function found(find: Lookup["find"], owners: Owners): Dependents {
+/** Streams that show workloads of these names, which belong to the object of uid `harbor`. */
+function found(find: Lookup["find"], owners: Owners, names = ["core"]): Dependents {
   const workload = { references: [], owners: ["harbor"] };
-  const members = [{ name: "core", version: { uid: "core", resourceVersion: "1", generation: 1, workload } }];
+  const members = names.map((name) => ({
+    name,
+    version: { uid: name, resourceVersion: "1", generation: 1, workload },
+  }));
   const streams = { members: () => ({ phase: "synced", members }) } as unknown as Streams;
   const lookups = [{ ...LOOKUP, find }];
   return dependentsOf(streams, "registry/b", IDENTITY, BINDING, { steps: [], lookups, problem: undefined }, owners);
@@ -34,6 +37,15 @@ describe("the workloads of a binding", () => {
       found({ by: "choice", names: undefined, labels: "" }, { uids: new Set(), problem }).problem,
       undefined,
     );
+  });
+
+  it("are so many as status has room for, else it is told", () => {
+    const all = { uids: new Set<string>(), problem: undefined };
+    const names = (count: number, length: number) =>
+      Array.from({ length: count }, (_, at) => `${at}`.padEnd(length, "x"));
+    const problemOf = (given: string[]) => found({ by: "choice", names: undefined, labels: "" }, all, given).problem;
+    assert.equal(problemOf(names(3_000, 20)), undefined);
+    assert.match(problemOf(names(3_000, 200))?.message ?? "", /concerns 3000 workloads.*split it/);
   });
 
   it("restart for the fields that templates name, and for all of a list of which they name a place", () => {
