@@ -27,6 +27,8 @@ export interface Course {
   patch(value: string): object;
   /** Waits until nobody but the controller works on the last changes. */
   settled?(): Promise<void>;
+  /** Holds up whoever else would work on a burst, and lets him go on: what falls on whose turn is chance. */
+  hush?(on: boolean): Promise<void>;
 }
 
 /** Waits for dependents to be others than they were. */
@@ -102,8 +104,10 @@ export async function compareBurst(rig: Rig, course: Course): Promise<void> {
       // What is still done for the last round would be put on the next.
       await course.settled?.();
       await rig.controller.process.quiet();
+      await course.hush?.(true);
       const before = await processorSeconds(rig);
       const rate = count / (await burst(rig, course, namespace, `burst-${i}`));
+      await course.hush?.(false);
       const after = await processorSeconds(rig);
       const used = Object.entries(after).map(([name, sum]) => [name, (1_000 * (sum - (before[name] ?? 0))) / count]);
       rounds.push({ namespace, rate, used: Object.fromEntries(used) });

@@ -157,9 +157,11 @@ export class Reconciler {
       planning.forget();
     } while (outcomes.length < targets.named.length);
     const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
+    // What a former target does not give back is no reason to keep the others from the values that they have.
+    const blocked = notWritten(account, [...outcomes, ...view.unknown]);
     const rolled =
       rolling &&
-      (await this.#rolling.roll(rolling, { sources, differ }, notWritten(account, all), async (status) => {
+      (await this.#rolling.roll(rolling, { sources, differ }, blocked, async (status) => {
         noted = await this.#book.writeStatus(noted, { ...noted.status, rollout: status });
       }));
     const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view, rolled);

@@ -267,11 +267,11 @@ export class Rolling {
     } else memory.waits = pending.reason;
     const later = againMs === undefined ? {} : { againMs: Math.min(againMs, LONGEST_WAIT_MS) };
     const rest = { workloads, ...(problem !== undefined && { problem }) };
-    const since = memory.unsaid?.since ?? Date.now();
+    const since = memory.unsaid?.since ?? performance.now();
     delete memory.unsaid;
     const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
     const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
-    const waitMs = since + SAID_WITHIN_MS - Date.now();
+    const waitMs = since + SAID_WITHIN_MS - performance.now();
     if ((isUnderWay || isNoNews) && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
       memory.unsaid = { status, since };
       return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };

@@ -31,7 +31,9 @@ export async function notTakenIn(
     const why = found === undefined ? "is not there" : found instanceof Problem ? undefined : whyNot(found, waitFor);
     if (why !== undefined) hold ??= told(`${describeObject(ref.resource.kind, ref.namespace, ref.name)} ${why}`);
   };
-  await sideBySide(targets, look, () => hold === undefined);
+  // A kind without a status has no controller that could say anything.
+  const telling = targets.filter(({ resource }) => resource.hasStatus);
+  await sideBySide(telling, look, () => hold === undefined);
   return hold;
 }
 

@@ -887,7 +887,7 @@ export interface SecretBinding {
        */
       timeout: string;
       /**
-       * Nothing restarts before the controllers of the targets have taken the new values in: each target's status.observedGeneration is that of the object, where it has one, and the condition holds.
+       * Nothing restarts before the controllers of the targets have taken the new values in: the status.observedGeneration of each is that of the object, where it has one, and the condition holds. Targets of kinds without a status, such as Secrets, are not waited for.
        */
       waitForTargets?: {
         /**

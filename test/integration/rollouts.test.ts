@@ -4,7 +4,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { harborTarget, newTeam, pause, type Team, usualRules } from "../controller/team.ts";
+import { harborTarget, newTeam, pause, type Rule, type Team, usualRules } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 /** A kind whose controller says what it has taken in. */
@@ -207,6 +207,26 @@ describe("a rollout of a binding with targets", function () {
     await eventually(async () => assert.match(await messageOf(), /it is not True$/));
     assert.deepEqual(await shop.restarts(), { core: 0 });
     await says("True");
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
+  });
+
+  it("does not wait for a former target that can't be released", async () => {
+    const [secrets, workloads] = [usualRules[0] as Rule, rolloutRules.at(-1) as Rule];
+    const { team, shop } = await newShop([secrets, workloads]);
+    const one = (name: string) => ({ ...(usualRules[1] as Rule), resourceNames: [name] });
+    for (const name of ["harbor", "former"]) await team.grant([one(name)], { role: name });
+    await team.secret("bucket", pair());
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    for (const name of ["harbor", "former"]) await team.harbor(name);
+    const fields = { accesskey: { from: { source: "bucket", key: "access" } } };
+    const targets = ["harbor", "former"].map((name) => harborTarget(fields, { name, onRelease: "Remove" }));
+    await team.bind("rolls", { sources, targets, rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await team.revoke("former");
+    await team.rebind("rolls", { targets: targets.slice(0, 1) });
+    await team.until("rolls", "Forbidden");
+    await team.secret("bucket", pair());
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { core: 1 });
   });

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DIGEST_KEY_NAME } from "../../src/rollout/keys.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -85,8 +86,10 @@ describe("Secrets of which the platform lets the controller watch all", function
       assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
     }
     const own = (await auditLog().since(mark)).filter(({ user, as }) => user === CONTROLLER && as === undefined);
+    // Bindings of other tests may have it read its own key, by which digests are made.
+    const read = own.filter(({ verb, resource }) => resource === "secrets" && !["list", "watch"].includes(verb));
     assert.deepEqual(
-      own.filter(({ verb, resource }) => resource === "secrets" && !["list", "watch"].includes(verb)),
+      read.filter(({ name }) => name !== DIGEST_KEY_NAME),
       [],
     );
   });
