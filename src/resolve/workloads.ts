@@ -137,6 +137,9 @@ async function kindOf(
   const { group } = parseApiVersion(served);
   const parsed = FieldPath.parse(path);
   assertWritableKind(group, kind);
+  // What a workload's pods read is found in the whole of it, which is not watched of what holds values.
+  if (group === "" && (kind === "Secret" || kind === "ConfigMap"))
+    throw new Problem("ForbiddenKind", `spec.rollout.targets: a ${kind} has no pods that could restart`);
   assertWritablePath(parsed);
   if (parsed.segments.some((segment) => segment.kind !== "key"))
     throw new Problem(
