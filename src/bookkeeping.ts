@@ -10,11 +10,11 @@ import {
   type TargetStatus,
 } from "./model/binding.ts";
 import { CONTROLLER_MANAGER } from "./model/field-manager.ts";
+import { SECRET_BINDINGS } from "./model/kinds.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import { storedStatus } from "./model/status-records.ts";
 import type { Parts } from "./parts.ts";
 import { isSameStatus } from "./report/status.ts";
-import { SECRET_BINDINGS } from "./watch/bindings.ts";
 
 export class Bookkeeping {
   readonly #parts: Parts;

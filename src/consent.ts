@@ -8,13 +8,13 @@ import { type Access, findObject } from "./kube/find.ts";
 import { CONTROLLER } from "./kube/identity.ts";
 import { attempt, READ_VERBS, streamRefusal } from "./kube/refusal.ts";
 import type { SecretBinding, TargetStatus } from "./model/binding.ts";
+import { NAMESPACES, SECRET_GRANTS } from "./model/kinds.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "./model/kube-object.ts";
 import type { Plan } from "./model/plan.ts";
 import { type MissingPolicy, MissingValue, Problem } from "./model/problem.ts";
 import type { SecretGrant } from "./model/secret-grant.ts";
 import type { LiveSource } from "./model/source-value.ts";
-import { type Asker, asksWhere, goneWith, lets, mayLet, notGranted, SECRET_GRANTS } from "./resolve/grants.ts";
-import { NAMESPACES } from "./resolve/references.ts";
+import { type Asker, asksWhere, goneWith, lets, mayLet, notGranted } from "./resolve/grants.ts";
 import type { Collection } from "./watch/interest.ts";
 import type { Member, Streams } from "./watch/streams.ts";
 

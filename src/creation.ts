@@ -20,6 +20,7 @@ import {
   type TargetStatus,
 } from "./model/binding.ts";
 import type { FieldPath } from "./model/field-path.ts";
+import { NAMESPACES } from "./model/kinds.ts";
 import {
   apiVersionOf,
   describeObject,
@@ -34,7 +35,6 @@ import { NotMeant, Problem } from "./model/problem.ts";
 import { SecretValue } from "./model/secret-value.ts";
 import type { TargetShape } from "./model/target-shape.ts";
 import type { Run } from "./parts.ts";
-import { NAMESPACES } from "./resolve/references.ts";
 import { missingOf, noteOf } from "./transform/plan.ts";
 import { makerOf, withoutHoldings } from "./undo.ts";
 

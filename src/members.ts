@@ -2,14 +2,16 @@
  * What a binding's targets name and select comes in; the objects that they are, as the streams show them at the moment,
  * go out, with what has to be watched to know. Where that can't be known, it is said so: nothing is released for it.
  */
+
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
 import type { Target } from "./model/binding.ts";
 import { type Effort, isGlob } from "./model/glob.ts";
 import { whereOf } from "./model/installation.ts";
+import { NAMESPACES } from "./model/kinds.ts";
 import { idOf, isSameKind, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
-import { isSelection, NAMESPACES, type References } from "./resolve/references.ts";
+import { isSelection, type References } from "./resolve/references.ts";
 import { type Choice, type Selection, selects } from "./resolve/selection.ts";
 import type { Collection, Dependency } from "./watch/interest.ts";
 import type { Streams } from "./watch/streams.ts";

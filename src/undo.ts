@@ -18,13 +18,14 @@ import {
 } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
+import { NAMESPACES, SERVICE_ACCOUNTS } from "./model/kinds.ts";
 import { describeObject, isSameKind, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import { isWritableKind, isWritablePath } from "./model/writable.ts";
 import type { Parts, Run } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
-import { NAMESPACES, resolveRecorded, SERVICE_ACCOUNTS } from "./resolve/references.ts";
+import { resolveRecorded } from "./resolve/references.ts";
 import { selects } from "./resolve/selection.ts";
 import { shapeOf } from "./transform/target-shape.ts";
 

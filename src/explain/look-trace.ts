@@ -3,11 +3,11 @@
 import type { Scope } from "../kube/list-watch.ts";
 import { attempt } from "../kube/refusal.ts";
 import type { SecretBinding, StoredBinding } from "../model/binding.ts";
+import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRET_GRANTS, SECRETS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
 import type { KubeObject, ObjectRef, Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
 import { asRecorded } from "../model/status-records.ts";
-import { BINDINGS, CONFIG_MAPS, GRANTS, INGRESSES, SECRETS, SERVICE_ACCOUNTS } from "./kinds.ts";
 import { foundOr, type Reading } from "./reading.ts";
 import { lookAtReferrers } from "./referrers.ts";
 import { restarts } from "./restarts.ts";
@@ -43,8 +43,8 @@ export async function trace(tools: Tools & { speaksOf: SpeaksOf }, traced: Trace
   };
   const [object, bindings, grants, referrers, accounts, certificates] = await Promise.all([
     tools.reader.get(ref, ({ metadata }) => ({ version: metadata.resourceVersion, labels: metadata.labels ?? {} })),
-    everywhere(tools, BINDINGS, namespace, concerning(traced)),
-    tools.reader.list({ resource: GRANTS, namespace, form: "whole" }, grantOf),
+    everywhere(tools, SECRET_BINDINGS, namespace, concerning(traced)),
+    tools.reader.list({ resource: SECRET_GRANTS, namespace, form: "whole" }, grantOf),
     lookAtReferrers(tools, traced),
     kind === "Secret" ? pullers(tools, traced) : undefined,
     kind === "Secret" ? certificatesOf(tools, traced) : [],

@@ -1,11 +1,11 @@
 /** The name of a binding comes in, an Explanation of it goes out: everything that it names is looked at, side by side. */
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 import type { SecretBinding, StoredBinding } from "../model/binding.ts";
+import { CORE_EVENTS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
 import type { KubeObject } from "../model/kube-object.ts";
 import { asRecorded } from "../model/status-records.ts";
 import { adviceFor } from "./advice.ts";
 import type { EventSeen, Explanation, Seen } from "./explanation.ts";
-import { BINDINGS, EVENTS, SERVICE_ACCOUNTS } from "./kinds.ts";
 import type { Reading } from "./reading.ts";
 import { rolloutSeen } from "./rollout.ts";
 import { type LetsRead, lookAtSources } from "./sources.ts";
@@ -51,7 +51,7 @@ export async function explain(
 }
 
 async function bindingOf({ reader }: Tools, namespace: string, name: string): Promise<SecretBinding> {
-  const ref = { resource: BINDINGS, namespace, name };
+  const ref = { resource: SECRET_BINDINGS, namespace, name };
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
   if (reading.state === "Found") return reading.it;
   throw new Error(
@@ -66,8 +66,8 @@ export function seenOf(reading: Reading<unknown>): Seen {
 }
 
 async function lastEvents({ reader }: Tools, { metadata }: SecretBinding): Promise<Reading<EventSeen[]>> {
-  const fields = `involvedObject.kind=${BINDINGS.kind},involvedObject.uid=${metadata.uid}`;
-  const scope = { resource: EVENTS, namespace: metadata.namespace as string, fields, form: "whole" as const };
+  const fields = `involvedObject.kind=${SECRET_BINDINGS.kind},involvedObject.uid=${metadata.uid}`;
+  const scope = { resource: CORE_EVENTS, namespace: metadata.namespace as string, fields, form: "whole" as const };
   const events = await reader.list(scope, eventOf);
   if (events.state !== "Found") return events;
   return { state: "Found", it: events.it.sort((a, b) => (a.time < b.time ? -1 : 1)).slice(-MOST_EVENTS) };

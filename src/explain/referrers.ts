@@ -1,11 +1,11 @@
 /** A Secret or ConfigMap comes in; the workloads of its namespace whose pods refer to it go out, kind by kind. */
 import { attempt } from "../kube/refusal.ts";
 import { FieldPath } from "../model/field-path.ts";
+import { PODS } from "../model/kinds.ts";
 import { type KubeObject, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { type PodReference, podReferences } from "../model/pod-references.ts";
 import { Problem } from "../model/problem.ts";
 import { WORKLOAD_KINDS, workloadOf } from "../model/workload.ts";
-import { PODS } from "./kinds.ts";
 import type { Reading } from "./reading.ts";
 import type { Referrer } from "./restarts.ts";
 import type { Tools } from "./tools.ts";

@@ -2,11 +2,11 @@
 import { attempt } from "../kube/refusal.ts";
 import { type SecretBinding, type Source, sourceName } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
+import { CONFIG_MAPS, NAMESPACES, SECRET_GRANTS, SECRETS } from "../model/kinds.ts";
 import type { KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
 import type { SourceSeen } from "./explanation.ts";
-import { CONFIG_MAPS, GRANTS, NAMESPACES, SECRETS } from "./kinds.ts";
 import { foundOr, type Reading } from "./reading.ts";
 import { served, type Tools } from "./tools.ts";
 import { ALL, type ReadTemplate, usesBySource } from "./uses.ts";
@@ -108,7 +108,7 @@ function hasField(object: KubeObject, path: string): boolean {
 type Grant = { name: string; spec: SecretGrant["spec"] };
 
 async function grantsIn({ reader }: Tools, { namespace }: ObjectRef): Promise<Reading<Grant[]>> {
-  const scope = { resource: GRANTS, namespace: namespace as string, form: "whole" as const };
+  const scope = { resource: SECRET_GRANTS, namespace: namespace as string, form: "whole" as const };
   return reader.list(scope, (object) => ({
     name: object.metadata.name,
     spec: (object as unknown as SecretGrant).spec,

@@ -2,21 +2,13 @@
  * What happened to a binding comes in, Kubernetes events for `kubectl describe` go out, in the background: a reconcile
  * never waits for one, and an event that can't be written is dropped.
  */
+
 import { randomBytes } from "node:crypto";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { SecretBinding } from "../model/binding.ts";
 import { ByTurns } from "../model/by-turns.ts";
-import type { Resource } from "../model/kube-object.ts";
-
-const EVENTS: Resource = {
-  group: "events.k8s.io",
-  version: "v1",
-  kind: "Event",
-  plural: "events",
-  namespaced: true,
-  hasStatus: false,
-};
+import { EVENTS } from "../model/kinds.ts";
 
 /** The API server takes 1024 bytes of UTF-8 as an event's note; some are spared for a character that is cut. */
 const LONGEST_NOTE_BYTES = 1000;

@@ -2,21 +2,14 @@
  * A SecretGrant comes in, with who asks for what of its namespace; whether it lets him goes out, and what to say where no
  * grant does. Pure.
  */
+
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 import { nameMatcher } from "../model/glob.ts";
-import { apiVersionOf, describeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import { SECRET_GRANTS } from "../model/kinds.ts";
+import { apiVersionOf, describeObject, type ObjectRef } from "../model/kube-object.ts";
 import { type LabelSelector, matchesLabels } from "../model/label-selector.ts";
 import { type MissingPolicy, MissingValue } from "../model/problem.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
-
-export const SECRET_GRANTS: Resource = {
-  group: "inlay.dev",
-  version: "v1alpha1",
-  kind: "SecretGrant",
-  plural: "secretgrants",
-  namespaced: true,
-  hasStatus: false,
-};
 
 type Spec = SecretGrant["spec"];
 type Selector = LabelSelector & { names?: string[] };

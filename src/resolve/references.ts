@@ -1,4 +1,5 @@
 /** A binding comes in; the objects that it names go out, each as the API server serves its kind, or why it can't be. */
+
 import type { Discovery } from "../kube/discovery.ts";
 import { attempt, kindNotFound } from "../kube/refusal.ts";
 import {
@@ -12,7 +13,8 @@ import {
 } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
 import { type Installation, SOME_NAMESPACE, type Where, whereOf } from "../model/installation.ts";
-import { apiVersionOf, idOf, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
+import { apiVersionOf, idOf, type ObjectRef, parseApiVersion } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
 import { assertWithin } from "./scope.ts";
@@ -25,19 +27,6 @@ export interface References {
   targets: { target: Target; at: ObjectRef | Selection | Problem }[];
   serviceAccount: ObjectRef;
 }
-
-const core = (plural: string, kind: string): Resource => ({
-  group: "",
-  version: "v1",
-  kind,
-  plural,
-  namespaced: true,
-  hasStatus: false,
-});
-const SECRETS = core("secrets", "Secret");
-const CONFIG_MAPS = core("configmaps", "ConfigMap");
-export const SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount");
-export const NAMESPACES: Resource = { ...core("namespaces", "Namespace"), namespaced: false, hasStatus: true };
 
 export async function resolveReferences(
   binding: SecretBinding,

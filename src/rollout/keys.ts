@@ -3,13 +3,15 @@
  * key goes out, made once for the installation and by whichever replica is the first. deploy/ ships the Secret without
  * data, so that the controller needs no right but on that one name.
  */
+
 import { randomBytes } from "node:crypto";
 import { ApiError, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { refusal } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import { describeObject, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import { SECRETS } from "../model/kinds.ts";
+import { describeObject, type KubeObject, type ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { SecretValue } from "../model/secret-value.ts";
 import type { DigestKey } from "./digest.ts";
@@ -18,14 +20,6 @@ export const DIGEST_KEY_NAME = "inlay-digest-key";
 /** The entry that holds the id of the key in use. All others hold a key each, under its id. */
 export const PRIMARY = "primary";
 
-const SECRETS: Resource = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  plural: "secrets",
-  namespaced: true,
-  hasStatus: false,
-};
 const VERBS = ["get", "patch"];
 const KEY_BYTES = 32;
 /** Others may write the Secret too, but not for ever. */

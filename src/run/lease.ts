@@ -3,26 +3,19 @@
  * it leads goes out, and the moment when it no longer may. Other clocks are never trusted: a lease has run out when its
  * record did not change for its duration by this replica's own, monotonic clock.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import type { ObjectMeta, ObjectRef, Resource } from "../model/kube-object.ts";
+import { LEASES } from "../model/kinds.ts";
+import type { ObjectMeta, ObjectRef } from "../model/kube-object.ts";
 import type { Log } from "./log.ts";
 
 export const LEASE_NAME = "inlay-controller";
 
 /** Every request for the lease is given up after this long, so that there are several before the renewal is overdue. */
 export const LEASE_DEADLINE_MS = 2_000;
-
-const LEASES: Resource = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  kind: "Lease",
-  plural: "leases",
-  namespaced: true,
-  hasStatus: false,
-};
 
 /** For how long others leave a record alone that is not renewed. */
 const DURATION_MS = 9_000;

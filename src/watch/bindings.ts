@@ -1,22 +1,15 @@
 /** The SecretBindings of the cluster, or of a namespace, come in by one watch; what each says now goes out, writes of our own included. */
+
 import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
 import { bindingKey, type SecretBinding, type StoredBinding } from "../model/binding.ts";
+import { SECRET_BINDINGS } from "../model/kinds.ts";
 import type { ObjectRef, Resource } from "../model/kube-object.ts";
 import { asRecorded } from "../model/status-records.ts";
 import { type Claim, Claims, type Named } from "./claims.ts";
 import { Reflector, type RestartReason, type StreamState } from "./reflector.ts";
-
-export const SECRET_BINDINGS: Resource = {
-  group: "inlay.dev",
-  version: "v1alpha1",
-  kind: "SecretBinding",
-  plural: "secretbindings",
-  namespaced: true,
-  hasStatus: true,
-};
 
 interface Kept {
   resourceVersion: string;

@@ -1,8 +1,8 @@
 /** How a reflector stays in step with the server, and what it tells, whatever becomes of its streams. */
 import assert from "node:assert/strict";
 import type { ListWatch, WatchEvent } from "../../../src/kube/list-watch.ts";
+import { SECRET_BINDINGS } from "../../../src/model/kinds.ts";
 import type { KubeObject } from "../../../src/model/kube-object.ts";
-import { SECRET_BINDINGS } from "../../../src/watch/bindings.ts";
 import { objectKey, Reflector, type ReflectorState } from "../../../src/watch/reflector.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { apiError, FakeListWatch, secret } from "./list-watch.ts";
