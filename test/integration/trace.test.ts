@@ -29,6 +29,8 @@ async function workloads({ api, ...team }: Team): Promise<void> {
   const path = (apiVersion: string, plural: string) =>
     `/${apiVersion === "v1" ? "api" : "apis"}/${apiVersion}/namespaces/${team.namespace}/${plural}`;
   const once = { template: { spec: { ...withAll, restartPolicy: "Never" } } };
+  const puller = { metadata: { name: "puller" }, imagePullSecrets: [{ name: "bucket" }] };
+  await api.create(path("v1", "serviceaccounts"), puller); // before the pod: admission asks for it
   await Promise.all([
     api.create(path("apps/v1", "deployments"), workload("core", withEnv)),
     api.create(path("apps/v1", "deployments"), workload("web", withAll)),
@@ -46,7 +48,6 @@ async function workloads({ api, ...team }: Team): Promise<void> {
         defaultBackend: { service: { name: "x", port: { number: 80 } } },
       },
     }),
-    api.create(path("v1", "serviceaccounts"), { metadata: { name: "puller" }, imagePullSecrets: [{ name: "bucket" }] }),
     api.create(path("v1", "pods"), {
       metadata: { name: "lonely" },
       spec: { ...withEnv, serviceAccountName: "puller" },
