@@ -7,7 +7,8 @@ import { streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
 import { type SecretBinding, sourceName } from "./model/binding.ts";
 import { idOf, type ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
-import { ALL_KEYS, type Dependent, digestId, type RolloutSpec } from "./model/rollout.ts";
+import { type Dependent, digestId, type RolloutSpec } from "./model/rollout.ts";
+import { ALL_KEYS, usesOf } from "./model/uses.ts";
 import type { Workload } from "./model/workload.ts";
 import type { Lookup, RolloutReferences } from "./resolve/workloads.ts";
 import { compileTemplate } from "./transform/template.ts";
@@ -113,39 +114,13 @@ function usedByPods(
     .flatMap(({ keys = [ALL_KEYS] }) => keys.map((key) => digestId(source, key)));
 }
 
-/** What the fields of a binding use; all of its sources, if it has no fields. A template that is none uses nothing. */
-export function usedByFields({ spec }: SecretBinding): ReadonlySet<string> {
+/** What the fields of a binding use; all of its sources, if it has no fields. */
+export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
+  const { spec } = binding;
   const fields = spec.targets.flatMap((target) => target.fields);
   if (fields.length === 0) return new Set(spec.sources.map((source) => digestId(sourceName(source), ALL_KEYS)));
-  const used = new Set<string>();
-  for (const { from, template } of fields) {
-    if (from !== undefined) used.add(digestId(from.source, from.key ?? from.fieldPath ?? ALL_KEYS));
-    else for (const use of usedByTemplate(spec.sources, template)) used.add(use);
-  }
-  return used;
-}
-
-function usedByTemplate(sources: SecretBinding["spec"]["sources"], template: string): string[] {
-  try {
-    return compileTemplate(template).references.map(({ source, path }) => {
-      const isObject = sources.some((each) => each.object !== undefined && sourceName(each) === source);
-      const place = isObject
-        ? namedPath(path)
-            .map((key) => `[${JSON.stringify(key)}]`)
-            .join("")
-        : path[0];
-      return digestId(source, place || ALL_KEYS);
-    });
-  } catch (error) {
-    if (error instanceof Problem) return [];
-    throw error;
-  }
-}
-
-/** As far as it goes by names: a number is a place in a list, or a key, as what is there has it. */
-function namedPath(path: readonly string[]): readonly string[] {
-  const number = path.findIndex((key) => /^\d+$/.test(key));
-  return number < 0 ? path : path.slice(0, number);
+  const uses = fields.flatMap((field) => usesOf(binding, field, (text) => compileTemplate(text).references));
+  return new Set(uses.map(({ source, of }) => digestId(source, of)));
 }
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);

@@ -3,10 +3,11 @@ import type { SecretBinding } from "../model/binding.ts";
 import { nameMatcher } from "../model/glob.ts";
 import { parseApiVersion } from "../model/kube-object.ts";
 import { matchesLabels } from "../model/label-selector.ts";
+import { groupsOf } from "../model/rollout.ts";
+import { type ReadTemplate, usesBySource } from "../model/uses.ts";
 import { WORKLOAD_KINDS } from "../model/workload.ts";
-import { type Chosen, groupsOf } from "./rollout.ts";
+import type { Chosen } from "./rollout.ts";
 import { sourcesAt, type Traced } from "./trace.ts";
-import { type ReadTemplate, usesBySource } from "./uses.ts";
 
 export interface Referrer {
   apiVersion: string;

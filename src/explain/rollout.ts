@@ -1,16 +1,12 @@
 /** A binding comes in; which workloads it restarts, for which values, and how far it is with that go out. Pure. */
 import type { SecretBinding } from "../model/binding.ts";
+import { type Group, groupsOf, type RolloutSpec } from "../model/rollout.ts";
 import type { RolloutSeen } from "./explanation.ts";
 
-type Rollout = NonNullable<SecretBinding["spec"]["rollout"]>;
-export type Group = Pick<Rollout, "consumersOf" | "kinds" | "ownedByTargets" | "targets">;
-export type Chosen = NonNullable<Rollout["targets"]>[number];
-
-/** Its steps, or itself where it has none. */
-export const groupsOf = ({ steps, ...rollout }: Rollout): readonly (Group & { name?: string })[] => steps ?? [rollout];
+export type Chosen = NonNullable<RolloutSpec["targets"]>[number];
 
 export function rolloutSeen({ spec, status }: SecretBinding): RolloutSeen {
-  const rollout = spec.rollout as Rollout;
+  const rollout = spec.rollout as RolloutSpec;
   const { revision, digests = {}, last, pending } = status?.rollout ?? {};
   return {
     suspended: rollout.suspend ?? false,
@@ -31,7 +27,7 @@ export function rolloutSeen({ spec, status }: SecretBinding): RolloutSeen {
 }
 
 /** Which workloads restart. */
-export function inWords(rollout: Rollout): string[] {
+export function inWords(rollout: RolloutSpec): string[] {
   return groupsOf(rollout).flatMap((group) =>
     groupInWords(group).map((words) => (group.name === undefined ? words : `step ${group.name}: ${words}`)),
   );

@@ -6,10 +6,10 @@ import { CONFIG_MAPS, NAMESPACES, SECRET_GRANTS, SECRETS } from "../model/kinds.
 import type { KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
+import { ALL_KEYS, type ReadTemplate, usesBySource } from "../model/uses.ts";
 import type { SourceSeen } from "./explanation.ts";
 import { foundOr, type Reading } from "./reading.ts";
 import { served, type Tools } from "./tools.ts";
-import { ALL, type ReadTemplate, usesBySource } from "./uses.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -92,12 +92,12 @@ function keeping(uses: readonly string[], source: Source): (object: KubeObject) 
 
 function hasKey(object: KubeObject, key: string): boolean {
   const keys = [object["data"], object["binaryData"]].flatMap((data) => Object.keys(data ?? {}));
-  return key === ALL ? keys.length > 0 : keys.includes(key);
+  return key === ALL_KEYS ? keys.length > 0 : keys.includes(key);
 }
 
 function hasField(object: KubeObject, path: string): boolean {
   try {
-    const value = path === ALL ? undefined : FieldPath.parse(path).get(object);
+    const value = path === ALL_KEYS ? undefined : FieldPath.parse(path).get(object);
     return value !== undefined && value !== null;
   } catch (error) {
     if (error instanceof Problem) return false;

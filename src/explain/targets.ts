@@ -5,11 +5,11 @@ import { nameMatcher } from "../model/glob.ts";
 import { type ManagedFieldsEntry, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { matchesLabels } from "../model/label-selector.ts";
 import { Problem } from "../model/problem.ts";
+import { ALL_KEYS, type ReadTemplate, usesOf } from "../model/uses.ts";
 import type { ObjectSeen, TargetSeen } from "./explanation.ts";
 import { holdersOf } from "./holders.ts";
 import type { Reading } from "./reading.ts";
 import { served, type Tools } from "./tools.ts";
-import { ALL, type ReadTemplate, usesOf } from "./uses.ts";
 
 /** So many objects of a target that selects are looked at, those first that something is the matter with. */
 const MOST_OBJECTS = 20;
@@ -42,7 +42,7 @@ export async function lookAtTargets(
   const left = records.filter((record) => !known.has(record));
   const seen = targets.map(({ target, resource, records }) => {
     const textOf = (field: Field) =>
-      usesOf(binding, field, readTemplate).map(({ source, of }) => (of === ALL ? source : `${source}/${of}`));
+      usesOf(binding, field, readTemplate).map(({ source, of }) => (of === ALL_KEYS ? source : `${source}/${of}`));
     const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));
     return lookAt(tools, binding, target, fields, resource, records);
   });

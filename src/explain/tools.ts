@@ -4,8 +4,8 @@ import { attempt, kindNotFound } from "../kube/refusal.ts";
 import type { SecretBinding } from "../model/binding.ts";
 import type { Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
+import type { ReadTemplate } from "../model/uses.ts";
 import type { Reader } from "./reading.ts";
-import type { ReadTemplate } from "./uses.ts";
 
 export interface Tools {
   readonly reader: Reader;

@@ -5,9 +5,9 @@
 import { type SecretBinding, sourceName, type TargetStatus } from "../model/binding.ts";
 import { type KubeObject, parseApiVersion } from "../model/kube-object.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
+import { ALL_KEYS, type ReadTemplate, usesOf } from "../model/uses.ts";
 import type { Seen } from "./explanation.ts";
 import { inWords } from "./rollout.ts";
-import { ALL, type ReadTemplate, usesOf } from "./uses.ts";
 
 export interface Traced {
   kind: "Secret" | "ConfigMap";
@@ -80,7 +80,9 @@ export function bindingTraces(binding: SecretBinding, traced: Traced, readTempla
     targets: spec.targets.flatMap((target) => {
       const fields = target.fields.flatMap((field) => {
         const of = usesOf(binding, field, readTemplate).flatMap((use) => (use.source === source ? [use.of] : []));
-        return of.length === 0 ? [] : [{ path: field.path, of: of.map((each) => (each === ALL ? "all of it" : each)) }];
+        return of.length === 0
+          ? []
+          : [{ path: field.path, of: of.map((each) => (each === ALL_KEYS ? "all of it" : each)) }];
       });
       const where = target.namespaceSelector ? "" : `${target.namespace ?? metadata.namespace}/`;
       const { apiVersion, kind, name } = target;

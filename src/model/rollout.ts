@@ -15,9 +15,18 @@ export const ROLLOUT_MANAGER = "inlay-rollout";
 /** Digests by what they are of: `bucket/accessKeyID`, or `bucket/*` for all keys of a source. */
 export type Digests = Readonly<Record<string, string>>;
 
-/** All keys of a source, in place of one. */
-export const ALL_KEYS = "*";
 export const digestId = (source: string, key: string): string => `${source}/${key}`;
+
+/** Which workloads restart together: of a step, or of a rollout without any. */
+export interface Group extends Pick<RolloutSpec, "consumersOf" | "kinds" | "ownedByTargets" | "targets"> {
+  name?: string;
+  timeout?: string;
+  onFailure: "Halt" | "Continue";
+}
+
+/** The steps of a rollout; of one without, itself: there a workload that fails holds no other back. */
+export const groupsOf = (rollout: RolloutSpec): readonly Group[] =>
+  rollout.steps ?? [{ ...rollout, onFailure: "Continue" }];
 
 /** A group of workloads that waits for those before it. */
 export interface Step {

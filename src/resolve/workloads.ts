@@ -7,7 +7,7 @@ import { FieldPath } from "../model/field-path.ts";
 import type { Installation } from "../model/installation.ts";
 import { type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import type { RolloutSpec, Step } from "../model/rollout.ts";
+import { type Group, groupsOf, type RolloutSpec, type Step } from "../model/rollout.ts";
 import { WORKLOAD_KINDS } from "../model/workload.ts";
 import { assertWritableKind, assertWritablePath } from "../model/writable.ts";
 import { assertWithin } from "./scope.ts";
@@ -34,7 +34,6 @@ export interface RolloutReferences {
   problem: Problem | undefined;
 }
 
-type Group = Pick<RolloutSpec, "consumersOf" | "kinds" | "ownedByTargets" | "targets">;
 type WorkloadTarget = NonNullable<Group["targets"]>[number];
 type Place = Omit<Lookup, "step">;
 
@@ -45,7 +44,7 @@ export async function resolveRollout(
   discovery: Discovery,
   installation: Installation,
 ): Promise<RolloutReferences> {
-  const groups = rollout.steps ?? [{ ...rollout, name: undefined, onFailure: "Continue" as const, timeout: undefined }];
+  const groups = groupsOf(rollout);
   const steps = await attempt(
     Promise.resolve().then(() =>
       groups.map(

@@ -6,9 +6,9 @@ import { createHmac } from "node:crypto";
 import { FieldPath } from "../model/field-path.ts";
 import { stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, ObjectRef } from "../model/kube-object.ts";
-import { ALL_KEYS } from "../model/rollout.ts";
 import type { SecretValue } from "../model/secret-value.ts";
 import type { LiveSource } from "../model/source-value.ts";
+import { ALL_KEYS } from "../model/uses.ts";
 
 /** What digests are made with. */
 export interface DigestKey {

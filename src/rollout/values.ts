@@ -5,8 +5,9 @@
 import { FieldPath } from "../model/field-path.ts";
 import type { ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import { ALL_KEYS, type Digests, type RolloutSpec, type RolloutStatus } from "../model/rollout.ts";
+import type { Digests, RolloutSpec, RolloutStatus } from "../model/rollout.ts";
 import type { LiveSource } from "../model/source-value.ts";
+import { ALL_KEYS } from "../model/uses.ts";
 import { type DigestKey, digestOf } from "./digest.ts";
 import type { DigestKeys } from "./keys.ts";
 

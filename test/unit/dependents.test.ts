@@ -55,7 +55,7 @@ describe("the workloads of a binding", () => {
         spec: { sources: [{ object }], targets: [{ fields: [{ path: "spec.x", template }] }] },
       } as unknown as SecretBinding),
     ];
-    assert.deepEqual(used("http://{{web.spec.clusterIP}}"), ['web/["spec"]["clusterIP"]']);
-    assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ['web/["spec"]["ports"]']);
+    assert.deepEqual(used("http://{{web.spec.clusterIP}}"), ["web/spec.clusterIP"]);
+    assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ["web/spec.ports"]);
   });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type Referrer, restarts } from "../../../src/explain/restarts.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
-import { bindingOf, harbor, KINDS } from "./bindings.ts";
+import { bindingOf, harbor, KINDS } from "../bindings.ts";
 
 const bucket = { kind: "Secret", namespace: "registry", name: "bucket" } as const;
 const core: Referrer = {

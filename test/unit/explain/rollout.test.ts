@@ -1,7 +1,7 @@
 /** What explain tells of a rollout, and never the digests. */
 import assert from "node:assert/strict";
 import { rolloutSeen } from "../../../src/explain/rollout.ts";
-import { bindingOf, KINDS } from "./bindings.ts";
+import { bindingOf, KINDS } from "../bindings.ts";
 
 describe("the rollout of an explanation", () => {
   it("tells in words what restarts, step by step", () => {

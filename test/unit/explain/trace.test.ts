@@ -12,7 +12,7 @@ import {
 import { traceText } from "../../../src/explain/trace-text.ts";
 import type { KubeObject } from "../../../src/model/kube-object.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
-import { bindingOf, harbor, KINDS } from "./bindings.ts";
+import { bindingOf, harbor, KINDS } from "../bindings.ts";
 
 const bucket = { kind: "Secret", namespace: "registry", name: "bucket" } as const;
 const read = (text: string) => compileTemplate(text).references;

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject, ObjectRef } from "../../../src/model/kube-object.ts";
 import { MissingValue } from "../../../src/model/problem.ts";
-import { ALL_KEYS } from "../../../src/model/rollout.ts";
 import { SecretValue } from "../../../src/model/secret-value.ts";
 import type { LiveSource } from "../../../src/model/source-value.ts";
+import { ALL_KEYS } from "../../../src/model/uses.ts";
 import { type DigestKey, digestOf, type Place } from "../../../src/rollout/digest.ts";
 
 const policy = { onMissing: "Wait", optional: false } as const;

@@ -1,5 +1,5 @@
-/** Bindings for the tests of this folder: what a test is about comes in, a whole binding goes out. */
-import type { SecretBinding } from "../../../src/model/binding.ts";
+/** Bindings for unit tests: what a test is about comes in, a whole binding goes out. */
+import type { SecretBinding } from "../../src/model/binding.ts";
 
 /** Of the namespace registry, with the source bucket; as the API server fills in what is left out. */
 export function bindingOf(spec: object = {}, status?: object): SecretBinding {

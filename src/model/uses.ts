@@ -1,7 +1,7 @@
 /** A binding comes in; what its fields take of each source goes out. Pure, but for who reads templates. */
-import { type Field, type SecretBinding, sourceName } from "../model/binding.ts";
-import { FieldPath } from "../model/field-path.ts";
-import { Problem } from "../model/problem.ts";
+import { type Field, type SecretBinding, sourceName } from "./binding.ts";
+import { FieldPath } from "./field-path.ts";
+import { Problem } from "./problem.ts";
 
 /** The values that a template names; throws Problem for one that is none. */
 export type ReadTemplate = (text: string) => readonly { readonly source: string; readonly path: readonly string[] }[];
@@ -12,17 +12,18 @@ export interface Use {
   readonly of: string;
 }
 
-export const ALL = "*";
+/** All of a source, in place of one key. No key is called so. */
+export const ALL_KEYS = "*";
 
 /** What a field takes, each once. Nothing for a template that can't be read: the binding's condition says what is wrong with it. */
 export function usesOf(binding: SecretBinding, field: Field, readTemplate: ReadTemplate): Use[] {
   const isObject = (name: string) => binding.spec.sources.some((each) => sourceName(each) === name && each.object);
   const { from, template } = field;
-  if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? ALL }];
+  if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? ALL_KEYS }];
   try {
     const uses = readTemplate(template).map(({ source, path }) => ({
       source,
-      of: path.length === 0 ? ALL : isObject(source) ? String(pathOf(path)) : path.join("."),
+      of: (isObject(source) ? String(pathOf(path)) : path.join(".")) || ALL_KEYS,
     }));
     return [...new Map(uses.map((use) => [`${use.source} ${use.of}`, use])).values()];
   } catch (error) {
@@ -45,4 +46,8 @@ export function usesBySource(binding: SecretBinding, readTemplate: ReadTemplate)
   );
 }
 
-const pathOf = (keys: readonly string[]) => new FieldPath(keys.map((key) => ({ kind: "key", key })));
+/** As far as it goes by names: a number is a place in a list, or a key, as what is there has it. */
+function pathOf(keys: readonly string[]): FieldPath {
+  const number = keys.findIndex((key) => /^\d+$/.test(key));
+  return new FieldPath(keys.slice(0, number < 0 ? undefined : number).map((key) => ({ kind: "key", key })));
+}

@@ -1,8 +1,8 @@
 /** Which keys of its sources a binding uses. */
 import assert from "node:assert/strict";
-import { usesBySource } from "../../../src/explain/uses.ts";
+import { usesBySource } from "../../../src/model/uses.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
-import { bindingOf, harbor } from "./bindings.ts";
+import { bindingOf, harbor } from "../bindings.ts";
 
 const read = (text: string) => compileTemplate(text).references;
 
@@ -25,6 +25,14 @@ describe("what a binding uses of its sources", () => {
       minio: ['metadata.annotations["a/b"]', "spec.clusterIP"],
       idle: [],
     });
+  });
+
+  it("goes as far into an object as by names: a number may be a place in a list", () => {
+    const sources = [{ name: "web", object: { apiVersion: "v1", resource: "services", name: "web" } }];
+    const used = (template: string) =>
+      usesBySource(bindingOf({ sources, targets: [harbor([{ path: "a", template }])] }), read).get("web");
+    assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ["spec.ports"]);
+    assert.deepEqual(used("{{web.[0].port}}"), ["*"]);
   });
 
   it("is nothing of a template that can't be read", () => {
