@@ -5,14 +5,14 @@
 
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
-import type { Target } from "./model/binding.ts";
+import { selects, type Target } from "./model/binding.ts";
 import { type Effort, isGlob } from "./model/glob.ts";
 import { whereOf } from "./model/installation.ts";
 import { NAMESPACES } from "./model/kinds.ts";
 import { idOf, isSameKind, type ObjectRef, objectId, parseApiVersion, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import { isSelection, type References } from "./resolve/references.ts";
-import { type Choice, type Selection, selects } from "./resolve/selection.ts";
+import type { Choice, Selection } from "./resolve/selection.ts";
 import type { Collection, Dependency } from "./watch/interest.ts";
 import type { Streams } from "./watch/streams.ts";
 

@@ -13,6 +13,7 @@ import {
   onReleaseOf,
   recordId,
   type SecretBinding,
+  selects,
   type Target,
   type TargetStatus,
 } from "./model/binding.ts";
@@ -26,7 +27,6 @@ import { isWritableKind, isWritablePath } from "./model/writable.ts";
 import type { Parts, Run } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import { resolveRecorded } from "./resolve/references.ts";
-import { selects } from "./resolve/selection.ts";
 import { shapeOf } from "./transform/target-shape.ts";
 
 /** How long a deleted binding is held for targets that can't be released. */

@@ -3,7 +3,7 @@
  * which takes the values out again or only our name off them. Never by an empty apply: that turns parents that others
  * own into null, or fails.
  */
-import { isStatus } from "../kube/api-error.ts";
+import { isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
@@ -59,7 +59,7 @@ export async function release(client: Client, identity: Identity, ref: ObjectRef
     }
     throw new Problem("Unavailable", "the target changes faster than it can be released; it is tried again");
   } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") return done ?? nothing();
+    if (isNotFound(error)) return done ?? nothing();
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
 }

@@ -3,7 +3,7 @@
 import type { Scope } from "../kube/list-watch.ts";
 import { attempt } from "../kube/refusal.ts";
 import type { SecretBinding, StoredBinding } from "../model/binding.ts";
-import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRET_GRANTS, SECRETS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
+import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
 import type { KubeObject, ObjectRef, Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
@@ -11,6 +11,7 @@ import { asRecorded } from "../model/status-records.ts";
 import { foundOr, type Reading } from "./reading.ts";
 import { lookAtReferrers } from "./referrers.ts";
 import { restarts } from "./restarts.ts";
+import { grantsIn } from "./sources.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
 import {
   bindingTraces,
@@ -44,7 +45,7 @@ export async function trace(tools: Tools & { speaksOf: SpeaksOf }, traced: Trace
   const [object, bindings, grants, referrers, accounts, certificates] = await Promise.all([
     tools.reader.get(ref, ({ metadata }) => ({ version: metadata.resourceVersion, labels: metadata.labels ?? {} })),
     everywhere(tools, SECRET_BINDINGS, namespace, concerning(traced)),
-    tools.reader.list({ resource: SECRET_GRANTS, namespace, form: "whole" }, grantOf),
+    grantsIn(tools, namespace),
     lookAtReferrers(tools, traced),
     kind === "Secret" ? pullers(tools, traced) : undefined,
     kind === "Secret" ? certificatesOf(tools, traced) : [],
@@ -86,11 +87,6 @@ function concerning(traced: Traced): (object: KubeObject) => SecretBinding | und
     return isOf ? binding : undefined;
   };
 }
-
-const grantOf = (object: KubeObject) => ({
-  name: object.metadata.name,
-  spec: (object as unknown as SecretGrant).spec,
-});
 
 /** Of all namespaces; where that is not allowed, of its own, and it is said so. */
 async function everywhere<T>(

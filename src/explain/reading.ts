@@ -2,8 +2,8 @@
  * An object or a list to look at comes in, and goes out as the user at hand sees it: what is there, that there is nothing,
  * or why he can't know. What he may not see is an answer like any other, so that it hides nothing else.
  */
-import { ApiError } from "../kube/api-error.ts";
-import { pathOf } from "../kube/client.ts";
+import { ApiError, isNotFound } from "../kube/api-error.ts";
+import { METADATA_ONLY, pathOf } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
@@ -16,7 +16,6 @@ export type Reading<T> =
 
 /** As the user himself: nobody is impersonated. */
 const SELF = CONTROLLER;
-const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 export class Reader {
   readonly #transport: Transport;
@@ -33,8 +32,7 @@ export class Reader {
       const object = await this.#transport.request<KubeObject>({ method: "GET", path, identity: SELF, accept });
       return { state: "Found", it: take(object) };
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404 && error.reason === "NotFound")
-        return { state: "NotFound" };
+      if (isNotFound(error)) return { state: "NotFound" };
       return { state: "Unreadable", message: why(error, "get", ref) };
     }
   }

@@ -1,5 +1,6 @@
 /** A binding comes in; which workloads it restarts, for which values, and how far it is with that go out. Pure. */
 import type { SecretBinding } from "../model/binding.ts";
+import type { LabelSelector } from "../model/label-selector.ts";
 import { type Group, groupsOf, type RolloutSpec } from "../model/rollout.ts";
 import type { RolloutSeen } from "./explanation.ts";
 
@@ -44,8 +45,16 @@ function groupInWords({ consumersOf = [], kinds, ownedByTargets, targets = [] }:
 
 function chosenInWords({ kind, name, selector }: Chosen): string {
   if (name !== undefined) return `${kind} ${name}`;
-  const { names = [], matchLabels = {}, matchExpressions = [] } = selector ?? {};
+  return `every ${kind} that matches ${selectorInWords(selector ?? {})}`;
+}
+
+/** What has to hold. */
+export function selectorInWords({
+  names = [],
+  matchLabels = {},
+  matchExpressions = [],
+}: LabelSelector & { names?: string[] }): string {
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
   const others = matchExpressions.map(({ key, operator, values = [] }) => [key, operator, ...values].join(" "));
-  return `every ${kind} that matches ${[...names, ...labels, ...others].join(", ")}`;
+  return [...names, ...labels, ...others].join(", ");
 }

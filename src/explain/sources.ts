@@ -58,7 +58,7 @@ async function lookAt(
   const isElsewhere = !source.object && ref.namespace !== own;
   const [reading, grants] = await Promise.all([
     tools.reader.get(ref, keeping(uses, source), "whole"),
-    isElsewhere ? grantsIn(tools, ref) : undefined,
+    isElsewhere ? grantsIn(tools, ref.namespace as string) : undefined,
   ]);
   const kept = reading.state === "Found" ? reading.it : undefined;
   return {
@@ -107,9 +107,9 @@ function hasField(object: KubeObject, path: string): boolean {
 
 type Grant = { name: string; spec: SecretGrant["spec"] };
 
-async function grantsIn({ reader }: Tools, { namespace }: ObjectRef): Promise<Reading<Grant[]>> {
-  const scope = { resource: SECRET_GRANTS, namespace: namespace as string, form: "whole" as const };
-  return reader.list(scope, (object) => ({
+/** The SecretGrants of a namespace. */
+export function grantsIn({ reader }: Tools, namespace: string): Promise<Reading<Grant[]>> {
+  return reader.list({ resource: SECRET_GRANTS, namespace, form: "whole" }, (object) => ({
     name: object.metadata.name,
     spec: (object as unknown as SecretGrant).spec,
   }));

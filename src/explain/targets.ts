@@ -1,5 +1,5 @@
 /** A binding comes in; the objects that it writes go out, with what status says of each and who holds its fields. */
-import type { Field, SecretBinding, Target, TargetStatus } from "../model/binding.ts";
+import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
 import { nameMatcher } from "../model/glob.ts";
 import { type ManagedFieldsEntry, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
@@ -48,8 +48,6 @@ export async function lookAtTargets(
   });
   return [...(await Promise.all(seen)), ...left.map(leftover)];
 }
-
-const selects = (target: Target) => target.selector !== undefined || target.namespaceSelector !== undefined;
 
 /** Whether a record may be of that target: what labels select is told only by the object. */
 function ownedBy({ metadata }: SecretBinding, target: Target, resource: Resource | Problem) {

@@ -7,7 +7,7 @@ import { type KubeObject, parseApiVersion } from "../model/kube-object.ts";
 import type { SecretGrant } from "../model/secret-grant.ts";
 import { ALL_KEYS, type ReadTemplate, usesOf } from "../model/uses.ts";
 import type { Seen } from "./explanation.ts";
-import { inWords } from "./rollout.ts";
+import { inWords, selectorInWords } from "./rollout.ts";
 
 export interface Traced {
   kind: "Secret" | "ConfigMap";
@@ -122,10 +122,7 @@ export function granteesOf({ from }: SecretGrant["spec"]): string[] {
   return from.map(({ namespace, namespaceSelector, serviceAccountName }) => {
     const account = serviceAccountName === undefined ? "any account" : `account ${serviceAccountName}`;
     if (namespaceSelector === undefined) return `${account} of namespace ${namespace}`;
-    const { names = [], matchLabels = {}, matchExpressions = [] } = namespaceSelector;
-    const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
-    const others = matchExpressions.map(({ key, operator, values = [] }) => [key, operator, ...values].join(" "));
-    return `${account} of namespaces that match ${[...names, ...labels, ...others].join(", ")}`;
+    return `${account} of namespaces that match ${selectorInWords(namespaceSelector)}`;
   });
 }
 

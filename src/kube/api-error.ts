@@ -107,6 +107,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether `error` says that the very object is not there; a kind that is not served has no such reason. */
+export function isNotFound(error: unknown): error is ApiError {
+  return isStatus(error, 404) && error.reason === "NotFound";
+}
+
 /** Whether `error` is the API server's answer with that status code. */
 export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;

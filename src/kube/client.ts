@@ -6,7 +6,7 @@ import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
 
 /** Answers of this form hold `metadata` alone, so that a write does not bring the whole object back. */
-const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /** The API server compares the value of a `test` with the object byte by byte, as Go's JSON spells it. */
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;

@@ -1,6 +1,6 @@
 /** An object to look for comes in, with what it is for; the object goes out, if there is one. */
 import type { KubeObject, ObjectRef } from "../model/kube-object.ts";
-import { isStatus } from "./api-error.ts";
+import { isNotFound } from "./api-error.ts";
 import type { Client } from "./client.ts";
 import type { Identity } from "./identity.ts";
 import { refusal } from "./refusal.ts";
@@ -21,7 +21,7 @@ export async function findObject<T extends KubeObject = KubeObject>(
   try {
     return await client.get<T>(identity, ref, seen);
   } catch (error) {
-    if (isStatus(error, 404) && error.reason === "NotFound") return undefined;
+    if (isNotFound(error)) return undefined;
     throw refusal(error, { identity, ref, verbs }, "get");
   }
 }

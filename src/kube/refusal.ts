@@ -1,7 +1,7 @@
 /** A failed request comes in, with what it was for; a Problem that says what to do goes out. */
 import { apiVersionOf, describeObject, type ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
-import { ApiError } from "./api-error.ts";
+import { ApiError, isNotFound } from "./api-error.ts";
 import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
 
 /** What a request was for: as whom, on what, and all the verbs that this use of the object needs. */
@@ -35,8 +35,7 @@ export function refusal(error: unknown, use: Use, verb: string): Problem {
   const { ref } = use;
   if (error.status === 403 && !error.isDenied)
     return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
-  if (error.status === 404 && error.reason !== "NotFound")
-    return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
+  if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.isMisread) {
     return new Problem(
       "TypeMismatch",

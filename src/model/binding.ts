@@ -43,9 +43,18 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
 export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
 
 /** Of the object that a record speaks of; the version of its kind may have changed since. */
-export function recordId({ apiVersion, kind, namespace, name }: Omit<TargetStatus, "reason">): string {
+export function recordId({
+  apiVersion,
+  kind,
+  namespace,
+  name,
+}: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">): string {
   return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);
 }
+
+/** Whether a target is not one object that it names. */
+export const selects = (target: Target): boolean =>
+  target.selector !== undefined || target.namespaceSelector !== undefined;
 
 export const onConflictOf = (binding: SecretBinding, target: Target) =>
   target.onConflict ?? binding.spec.defaults.onConflict;

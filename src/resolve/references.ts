@@ -7,6 +7,7 @@ import {
   onReleaseOf,
   type SecretBinding,
   type Source,
+  selects,
   sourceName,
   type Target,
   type TargetStatus,
@@ -18,7 +19,7 @@ import { apiVersionOf, idOf, type ObjectRef, parseApiVersion } from "../model/ku
 import { Problem } from "../model/problem.ts";
 import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
 import { assertWithin } from "./scope.ts";
-import { type Selection, selectionOf, selects } from "./selection.ts";
+import { type Selection, selectionOf } from "./selection.ts";
 
 export interface References {
   /** By the name that fields and templates use. */

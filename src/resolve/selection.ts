@@ -26,10 +26,6 @@ export interface Selection {
 
 type Selector = NonNullable<Target["selector"]>;
 
-/** Whether a target is not one object that it names. */
-export const selects = (target: Target): boolean =>
-  target.selector !== undefined || target.namespaceSelector !== undefined;
-
 /** Throws Problem("InvalidBinding") when namespaces are selected for a kind that has none. */
 export function selectionOf(target: Target, resource: Resource, own: string): Omit<Selection, "refusedIn"> {
   const { namespaceSelector } = target;

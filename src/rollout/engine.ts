@@ -2,6 +2,7 @@
  * What status says of a rollout, the values' digests and the workloads as they are come in; what is to be stamped now, what
  * status says from then on, and when to look again goes out. Pure: the same comes out of the same, whoever was killed before.
  */
+import { sameJson } from "../model/json.ts";
 import type { Dependent, Digests, Hold, Pending, RolloutEvent, RolloutStatus, Step } from "../model/rollout.ts";
 import {
   affectedBy,
@@ -131,7 +132,7 @@ function ended(base: RolloutStatus, former: Pending | undefined, changed: Digest
 /** The rollout as it is known from here on: another value begins its quiet time anew. */
 function notedOf({ now }: Turn, former: Pending | undefined, changed: Digests): Pending {
   const time = timeOf(now);
-  const isSame = former !== undefined && sameDigests(former.digests ?? {}, changed);
+  const isSame = former !== undefined && sameJson(former.digests ?? {}, changed);
   const { since = time, began, restarted } = former ?? {};
   return {
     since,
@@ -278,11 +279,6 @@ function untilTimeout(turn: Turn, each: Entry): number | undefined {
 function soonest(times: readonly (number | undefined)[]): number | undefined {
   const given = times.filter((each) => each !== undefined);
   return given.length === 0 ? undefined : Math.min(...given);
-}
-
-function sameDigests(a: Digests, b: Digests): boolean {
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
 
 /** To the millisecond: two changes in a second are two. */

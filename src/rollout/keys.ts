@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { ApiError, isStatus } from "../kube/api-error.ts";
+import { ApiError, isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { refusal } from "../kube/refusal.ts";
@@ -138,7 +138,7 @@ export class DigestKeys {
 
   #explained(error: unknown, verb: string): Problem {
     const { namespace, name } = this.#ref;
-    if (isStatus(error, 404) && error.reason === "NotFound") {
+    if (isNotFound(error)) {
       const why = `there is no ${this.#what}, which keeps the key by which a change of a value is seen`;
       return new Problem(
         "NoDigestKey",

@@ -1,5 +1,6 @@
 /** What is decided of a rollout comes in; what status says of it before its stamps are written, or where they can't be, goes out. Pure. */
-import { idOf, objectId, parseApiVersion } from "../model/kube-object.ts";
+import { recordId } from "../model/binding.ts";
+import { idOf } from "../model/kube-object.ts";
 import type { Problem } from "../model/problem.ts";
 import type { Dependent, RolloutStatus, WorkloadStatus } from "../model/rollout.ts";
 import type { Decided } from "./engine.ts";
@@ -14,10 +15,7 @@ export function aboutToBe({ status, stamps }: Decided): RolloutStatus {
 export function recordedPlaces(status: RolloutStatus | undefined): { id: string; namespace: string }[] {
   return (status?.pending?.workloads ?? [])
     .filter(({ state, since }) => state === "Rolling" || (state === "Waiting" && since !== undefined))
-    .map(({ apiVersion, kind, namespace, name }) => ({
-      id: objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name),
-      namespace,
-    }));
+    .map((each) => ({ id: recordId(each), namespace: each.namespace }));
 }
 
 /** Where nothing can be decided, a workload has its place for as long as it is seen to roll out: others wait for it. */
