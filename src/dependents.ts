@@ -51,8 +51,7 @@ export interface RollingRun {
 }
 
 /** What has to be watched for a lookup. */
-export function watchedFor(identity: Identity, { resource, template, namespace, find }: Lookup): Dependency {
-  const workload = String(template);
+export function watchedFor(identity: Identity, { resource, paths: workload, namespace, find }: Lookup): Dependency {
   if (find.by === "name") return { identity, ref: { resource, namespace, name: find.name }, workload };
   const { names, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
   const consumersOf = find.by === "reference" ? { consumersOf: { kind: find.kind, name: find.name } } : {};
@@ -79,7 +78,7 @@ export function dependentsOf(
   const fieldUses = usedByFields(binding);
   const out: Dependents = { all: [], pending: false, problem };
   for (const lookup of lookups) {
-    const { resource, namespace, template, step, find } = lookup;
+    const { resource, namespace, paths, stampAt, step, find } = lookup;
     const watched = watchedFor(identity, lookup);
     const seen = membersOf(streams, key, watched);
     const ref = isCollection(watched) ? watched : watched.ref;
@@ -93,7 +92,16 @@ export function dependentsOf(
         continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
-      const known = found.get(idOf(ref)) ?? { ref, version, workload, template, step, uses: new Set<string>() };
+      const isRestartField = paths.restart !== undefined;
+      const known = found.get(idOf(ref)) ?? {
+        ref,
+        version,
+        workload,
+        stampAt,
+        isRestartField,
+        step,
+        uses: new Set<string>(),
+      };
       for (const use of uses) known.uses.add(use);
       found.set(idOf(ref), known);
     }

@@ -27,7 +27,8 @@ import { heldStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } f
 import { resolveReferences } from "./resolve/references.ts";
 import { inputsOf, readSource } from "./resolve/sources.ts";
 import { olderClaims, yieldToOlder } from "./rivals.ts";
-import type { Rolled, Rolling } from "./rolling.ts";
+import type { Rolled } from "./rolled.ts";
+import type { Rolling } from "./rolling.ts";
 import { type Ending, Settled } from "./settled.ts";
 import { type Named, type Prepared, prepareTarget, syncTarget } from "./target.ts";
 import { targetsOf } from "./targets.ts";

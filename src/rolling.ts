@@ -2,7 +2,6 @@
  * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
  * what status says of that goes out. What can't be told from the cluster after a crash is noted before it is done.
  */
-import { isDeepStrictEqual } from "node:util";
 import { type Dependents, dependentsOf, type RollingRun } from "./dependents.ts";
 import type { Identity } from "./kube/identity.ts";
 import { attempt } from "./kube/refusal.ts";
@@ -10,47 +9,32 @@ import { bindingKey, type SecretBinding } from "./model/binding.ts";
 import type { RolloutRules } from "./model/installation.ts";
 import { idOf } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
+import { givenText } from "./model/restart-field.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
 import { bindingEvent } from "./report/rollouts.ts";
 import type { References } from "./resolve/references.ts";
 import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
-import { type Decided, decideRollout } from "./rollout/engine.ts";
+import { wrongRestartField } from "./restart-fields.ts";
+import { type Rolled, rolled, type Saying } from "./rolled.ts";
+import { type Decided, decideRollout, type Ordered } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
 import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
 import { holdOf, wrongPace } from "./rollout/pace.ts";
 import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
 import { type Known, type Read, Values } from "./rollout/values.ts";
-import { type Restarted, Stamping } from "./stamping.ts";
+import { isSeenSince, type Restarted, Stamping } from "./stamping.ts";
 import { notTakenIn } from "./taken-in.ts";
 import type { View } from "./view.ts";
 
-/** What came of it. */
-export interface Rolled {
-  /** As it is to stand in status; that of before, while what has changed can wait to be said. */
-  status: RolloutStatus | undefined;
-  workloads: number;
-  problem?: Problem;
-  againMs?: number;
-  /** Nothing is under way, and nothing waits to be said. */
-  isDone: boolean;
-}
-
-interface Memory extends Restarted {
+interface Memory extends Restarted, Saying {
   uid: string;
+  /** The generation of the binding whose fields to restart by are known to be there. */
+  checked?: number | undefined;
   /** The sources, and since when they are seen to be as they are. */
   seen?: { inputs: string; since: number };
-  /** What was decided and is not in status yet, and since when that is the case. */
-  unsaid?: { status: RolloutStatus; since: number };
-  /** What a rollout that is under way waits for. */
-  waits?: string;
 }
-
-/** How long what can be told from the cluster may wait to be told in status: the workloads of others go first. */
-const SAID_WITHIN_MS = 1_000;
-/** Node takes no longer ones. */
-const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 const STOPPED: Hold = {
   reason: "Suspended",
@@ -146,6 +130,10 @@ export class Rolling {
       return { status: stored, workloads, problem, isDone: problem.healing === "event" && places.length === 0 };
     };
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
+    const { generation } = binding.metadata;
+    const wrongField = memory.checked === generation ? undefined : await this.#wrongField(rolling);
+    if (wrongField) return failed(wrongField);
+    memory.checked = generation;
     const known = await attempt(this.#know(rolling, read, before));
     if (known instanceof Problem) return failed(known);
     const wrong = wrongPace(rolling.spec, Date.now());
@@ -156,14 +144,15 @@ export class Rolling {
     else if (rolling.spec.waitForTargets === undefined) memory.readyAt = Math.min(memory.readyAt, performance.now());
     const decided = await attempt(this.#decideOnce(rolling, known, before, blocked));
     if (decided instanceof Problem) return failed(decided);
-    const noted = decided.stamps.length > 0 && this.#mustBeNoted(rolling.spec) ? aboutToBe(decided) : undefined;
+    const noted = this.#mustBeNoted(rolling.spec, decided) ? aboutToBe(decided) : undefined;
     if (noted !== undefined) await note(noted);
     const problems = await this.#stamping.stamp(rolling, decided, known, memory);
     const done = problems.size === 0 ? decided : without(problems, decided);
     this.#slots.restore(key, done.rolling.map(placeOf));
     this.#tell(binding, done);
     const [problem = wrong] = problems.values();
-    return this.#said(memory, noted ?? stored, done, workloads, problem);
+    if (done.status.pending === undefined) memory.stamped.clear();
+    return rolled(memory, noted ?? stored, done, workloads, problem);
   }
 
   /** Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start. */
@@ -182,6 +171,10 @@ export class Rolling {
     const memory: Memory = { uid, readyAt: Number.POSITIVE_INFINITY, stamped: new Map(), warned: new Set() };
     this.#memory.set(key, memory);
     return memory;
+  }
+
+  #wrongField({ references, spec }: RollingRun): Promise<Problem | undefined> {
+    return wrongRestartField(this.#parts.schemas, references.lookups, spec);
   }
 
   /** Throws Problem. */
@@ -233,13 +226,14 @@ export class Rolling {
         blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? holdOf(spec, pending, last, now),
       refusal: (dependent) => refusalOf(spec, dependent),
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
-      stampedAt: ({ version }) => stamped.get(version.uid),
+      isSeen: (dependent) => isSeenSince(dependent, stamped.get(dependent.version.uid)),
     });
   }
 
   /** Whether a crash could have a workload restarted twice, or more of them at once than may be. */
-  #mustBeNoted({ stamp: { value } }: RolloutSpec): boolean {
-    return value !== "Revision" || isLimited(this.#parts.installation.rollouts);
+  #mustBeNoted({ stamp: { value } }: RolloutSpec, { stamps }: Decided): boolean {
+    const isTold = ({ dependent }: Ordered) => value === "Revision" && givenText(dependent) === undefined;
+    return stamps.length > 0 && (isLimited(this.#parts.installation.rollouts) || !stamps.every(isTold));
   }
 
   #tell(binding: SecretBinding, { happened }: Decided): void {
@@ -250,33 +244,6 @@ export class Rolling {
       if (each.what === "failed") rollouts.failed();
       if (each.what === "ended") rollouts.ended(each.seconds);
     }
-  }
-
-  /** What is only on its way is told a little later, when more may be known of it. */
-  #said(
-    memory: Memory,
-    stored: RolloutStatus | undefined,
-    { status, againMs }: Decided,
-    workloads: number,
-    problem: Problem | undefined,
-  ): Rolled {
-    const { pending } = status;
-    if (pending === undefined) {
-      memory.stamped.clear();
-      delete memory.waits;
-    } else memory.waits = pending.reason;
-    const later = againMs === undefined ? {} : { againMs: Math.min(againMs, LONGEST_WAIT_MS) };
-    const rest = { workloads, ...(problem !== undefined && { problem }) };
-    const since = memory.unsaid?.since ?? performance.now();
-    delete memory.unsaid;
-    const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
-    const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
-    const waitMs = since + SAID_WITHIN_MS - performance.now();
-    if ((isUnderWay || isNoNews) && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
-      memory.unsaid = { status, since };
-      return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };
-    }
-    return { ...rest, status, ...later, isDone: pending === undefined && problem === undefined };
   }
 
   /** At the start, what had begun before takes its places first. */

@@ -2,7 +2,8 @@
 import type { RollingRun } from "./dependents.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, type SecretBinding } from "./model/binding.ts";
-import { apiVersionOf, describeObject, type ObjectMeta } from "./model/kube-object.ts";
+import { FieldPath } from "./model/field-path.ts";
+import { apiVersionOf, describeObject, isOlder, type ObjectMeta, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { Dependent } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
@@ -11,17 +12,31 @@ import { unprobedEvent, workloadEvent } from "./report/rollouts.ts";
 import type { Decided } from "./rollout/engine.ts";
 import { stamp } from "./rollout/stamp.ts";
 import { Stamps } from "./rollout/stamps.ts";
-import { annotationOf, type Known } from "./rollout/values.ts";
+import { type Known, writtenFor } from "./rollout/values.ts";
 
 /** What is known of the restarts of a binding. */
 export interface Restarted {
   /** When the sources were as they are now, and every target held their values, by the monotonic clock. */
   readyAt: number;
-  /** The generations that stamps made, by the uid of the workload. */
-  stamped: Map<string, number>;
+  /** What stamps made of workloads, by their uids. */
+  stamped: Map<string, Stamped>;
   /** Those of which it was said that nobody knows when they are ready. */
   warned: Set<string>;
 }
+
+interface Stamped extends Version {
+  text: string;
+}
+
+/** Whether a workload is shown as our last stamp left it, or later. What is written into metadata makes no other generation. */
+export function isSeenSince({ version, workload, stampAt }: Dependent, stamped: Stamped | undefined): boolean {
+  if (stamped === undefined) return true;
+  const { generation = 0 } = stamped;
+  if (!stampAt.startsWith(METADATA)) return (version.generation ?? generation) >= generation;
+  return workload.restart === stamped.text || !isOlder(version, stamped);
+}
+
+const METADATA = FieldPath.parse("metadata");
 
 export class Stamping {
   readonly #parts: Parts;
@@ -39,22 +54,22 @@ export class Stamping {
   ): Promise<Map<Dependent, Problem>> {
     const { client, propagation } = this.#parts;
     const key = bindingKey(binding);
-    const { annotation } = spec.stamp;
-    const sharing = { by: key, annotation, readyAt: restarted.readyAt };
     const changed = status.pending?.digests ?? {};
     const problems = new Map<Dependent, Problem>();
     await sideBySide(stamps, async (ordered) => {
       const { dependent } = ordered;
       const { uid } = dependent.version;
       const causes = [...dependent.uses].filter((id) => changed[id] !== undefined).sort();
-      const value = annotationOf(spec, ordered.stamp, status, causes, known);
-      const write = () => stamp(client, identity, dependent, annotation, value);
+      const text = writtenFor(spec, ordered, status, causes, known);
+      const sharing = { by: key, place: String(dependent.stampAt), readyAt: restarted.readyAt };
+      const write = () => stamp(client, identity, dependent, text);
       const answer = await attempt(this.#stamps.write(uid, sharing, write));
       if (answer instanceof Problem) return void problems.set(dependent, answer);
-      if (answer.metadata.generation !== undefined) restarted.stamped.set(uid, answer.metadata.generation);
+      const { generation, resourceVersion } = answer.metadata;
+      restarted.stamped.set(uid, { uid, generation, resourceVersion, text });
       propagation.wrote(key);
       // It may have stood there already: what was cut off had arrived.
-      if (answer.metadata.resourceVersion !== dependent.version.resourceVersion)
+      if (resourceVersion !== dependent.version.resourceVersion)
         this.#tell(binding, dependent, answer.metadata, causes, restarted);
     });
     return problems;

@@ -5,7 +5,7 @@ import { CONTROLLER, type Identity } from "./kube/identity.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "./kube/refusal.ts";
 import { type Members, membersOf } from "./members.ts";
 import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
-import type { ObjectRef, Version } from "./model/kube-object.ts";
+import { isOlder, type ObjectRef, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { References } from "./resolve/references.ts";
 import { type Dependency, isCollection } from "./watch/interest.ts";
@@ -159,11 +159,9 @@ export function viewOf(
   };
 }
 
-/** Of one object, resourceVersions are numbers that grow, but of an API server of somebody else's they may be anything. */
 function newer(seen: Version | undefined, known: Version | undefined): Version | undefined {
   if (seen === undefined || known === undefined || seen.uid !== known.uid) return seen;
-  if (![seen, known].every(({ resourceVersion }) => /^\d+$/.test(resourceVersion))) return seen;
-  return BigInt(seen.resourceVersion) < BigInt(known.resourceVersion) ? known : seen;
+  return isOlder(seen, known) ? known : seen;
 }
 
 const rivalsText = (rivals: readonly unknown[]) => (rivals.length === 0 ? "" : JSON.stringify(rivals));

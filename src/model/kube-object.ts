@@ -36,6 +36,12 @@ export interface Version {
   generation: number | undefined;
 }
 
+/** Of one object, resourceVersions are numbers that grow, but of an API server of somebody else's they may be anything: then unknown is no. */
+export function isOlder(a: Pick<Version, "resourceVersion">, b: Pick<Version, "resourceVersion">): boolean {
+  if (![a, b].every(({ resourceVersion }) => /^\d+$/.test(resourceVersion))) return false;
+  return BigInt(a.resourceVersion) < BigInt(b.resourceVersion);
+}
+
 export interface KubeObject {
   apiVersion: string;
   kind: string;

@@ -41,8 +41,10 @@ export interface Dependent {
   ref: ObjectRef;
   version: Version;
   workload: Workload;
-  /** Where its pod template is. */
-  template: FieldPath;
+  /** The field that a restart changes. */
+  stampAt: FieldPath;
+  /** That is none of a pod template's, but one that its controller restarts it on. */
+  isRestartField: boolean;
   /** Its step's place among the steps. */
   step: number;
   /** The digests that it restarts for. */

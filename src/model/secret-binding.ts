@@ -673,7 +673,7 @@ export interface SecretBinding {
          */
         apiVersion?: string;
         /**
-         * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template.
+         * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template or a field that it restarts on.
          */
         kind: string;
         /**
@@ -723,6 +723,10 @@ export interface SecretBinding {
          * The path of the pod template, such as spec.template, whose metadata.annotations are stamped. Known of the kinds of kinds.
          */
         template?: string;
+        /**
+         * A field that the workload restarts on, which is written in place of an annotation of its pod template: spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. It holds a text. A field called restartAt is given a time, and an annotation of strimzi.io/ true, whatever stamp.value says.
+         */
+        restartPath?: string;
       }[];
       /**
        * Groups of workloads in order. Each waits until the group before has rolled out.
@@ -775,7 +779,7 @@ export interface SecretBinding {
            */
           apiVersion?: string;
           /**
-           * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template.
+           * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template or a field that it restarts on.
            */
           kind: string;
           /**
@@ -825,6 +829,10 @@ export interface SecretBinding {
            * The path of the pod template, such as spec.template, whose metadata.annotations are stamped. Known of the kinds of kinds.
            */
           template?: string;
+          /**
+           * A field that the workload restarts on, which is written in place of an annotation of its pod template: spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. It holds a text. A field called restartAt is given a time, and an annotation of strimzi.io/ true, whatever stamp.value says.
+           */
+          restartPath?: string;
         }[];
       }[];
       /**

@@ -4,6 +4,7 @@ import { isObject } from "./json.ts";
 import { type KubeObject, parseApiVersion } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
 import { Problem } from "./problem.ts";
+import { restarting, restartText } from "./restart-field.ts";
 import { isStamp } from "./rollout-stamp.ts";
 import { isOnDelete, type Progress, progressOf } from "./workload-progress.ts";
 
@@ -22,10 +23,20 @@ export interface Workload {
   readonly unprobed: readonly string[];
   /** The uids of its owners. */
   readonly owners: readonly string[];
-  /** What rollouts of bindings wrote into its pod template. */
+  /** What rollouts of bindings wrote into its pod template, or into the field that it restarts on. */
   readonly stamps: readonly string[];
+  /** What stands in that field, if there is one. */
+  readonly restart?: string;
   /** Those of its pods. */
   readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Where things stand in a workload. */
+export interface WorkloadPaths {
+  /** Its pod template, if it has one. */
+  readonly template?: string;
+  /** The field that it restarts on, where that is no annotation of its pod template. */
+  readonly restart?: string;
 }
 
 /** A kind whose objects have pods made. */
@@ -51,21 +62,25 @@ const NO_TEXTS = {};
 
 /**
  * `template`: the path of the pod template. Where there is none, such as in a Rollout that takes that of a Deployment, there
- * are no references.
+ * are no references. `restart`: the field that it restarts on, where that is another.
  */
-export function workloadOf(object: KubeObject, template: FieldPath): Workload {
-  const pods = templateIn(object, template);
+export function workloadOf(object: KubeObject, template: FieldPath | undefined, restart?: FieldPath): Workload {
+  const pods = template && templateIn(object, template);
   const podSpec = isObject(pods) ? pods["spec"] : undefined;
   const { spec, metadata } = object;
+  const progress = progressOf(object);
+  const text = restart && restartText(object, restart);
+  const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
   return {
     references: orNone(podReferences(podSpec)),
-    progress: progressOf(object),
+    progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,
     paused: isObject(spec) && spec["paused"] === true,
     ...(pods === undefined && isObject(spec) && isArgo(object) && { templateElsewhere: true as const }),
+    ...(text !== undefined && { restart: text }),
     onDelete: isOnDelete(spec),
     unprobed: orNone(unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
-    stamps: orNone(Object.values(textsOf(pods, "annotations")).filter(isStamp)),
+    stamps: orNone(texts.filter(isStamp)),
     labels: textsOf(pods, "labels"),
   };
 }

@@ -8,7 +8,7 @@ import type { Installation } from "../model/installation.ts";
 import { type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { type Group, groupsOf, type RolloutSpec, type Step } from "../model/rollout.ts";
-import { WORKLOAD_KINDS } from "../model/workload.ts";
+import { WORKLOAD_KINDS, type WorkloadPaths } from "../model/workload.ts";
 import { assertWritableKind, assertWritablePath } from "../model/writable.ts";
 import { assertWithin } from "./scope.ts";
 import { type Choice, choiceOf } from "./selection.ts";
@@ -18,7 +18,9 @@ export interface Lookup {
   /** The place of its step. */
   step: number;
   resource: Resource;
-  template: FieldPath;
+  paths: WorkloadPaths;
+  /** The field that a restart changes. */
+  stampAt: FieldPath;
   namespace: string;
   find:
     | { by: "reference"; source: string; kind: "Secret" | "ConfigMap"; name: string }
@@ -79,7 +81,7 @@ async function placesOf(
 ): Promise<Place[]> {
   const own = binding.metadata.namespace as string;
   const looksByKind = consumersOf.length > 0 || ownedByTargets === true;
-  const known = looksByKind ? await Promise.all(kinds.map((kind) => kindOf({ kind }, discovery))) : [];
+  const known = looksByKind ? await Promise.all(kinds.map((kind) => kindOf({ kind }, annotation, discovery))) : [];
   const places = consumersOf.flatMap((source) => {
     const { kind, name, namespace } = consumed(binding, source, sources);
     return known.map((each): Place => ({ ...each, namespace, find: { by: "reference", source, kind, name } }));
@@ -91,13 +93,12 @@ async function placesOf(
       target.selector === undefined
         ? { by: "name", name: target.name as string }
         : { by: "choice", ...choiceOf(target.selector) };
-    places.push({ ...(await kindOf(target, discovery)), namespace: own, find });
+    places.push({ ...(await kindOf(target, annotation, discovery)), namespace: own, find });
   }
-  // All that is written of them.
-  const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);
-  for (const { resource, template, namespace } of places) {
+  for (const { resource, stampAt, namespace } of places) {
     assertWithin(installation.scope, { resource, namespace, name: "" });
-    const refused = installation.refusal(resource, namespace, { paths: [template.with(...stamped)] });
+    // All that is written of them.
+    const refused = installation.refusal(resource, namespace, { paths: [stampAt] });
     if (refused !== undefined) throw refused;
   }
   return places;
@@ -120,14 +121,16 @@ function consumed(binding: SecretBinding, name: string, sources: ReadonlyMap<str
 
 /** Throws Problem. */
 async function kindOf(
-  { apiVersion, kind, template }: Pick<WorkloadTarget, "kind"> & Partial<WorkloadTarget>,
+  { apiVersion, kind, template, restartPath }: Pick<WorkloadTarget, "kind"> & Partial<WorkloadTarget>,
+  annotation: string,
   discovery: Discovery,
-): Promise<Pick<Place, "resource" | "template">> {
+): Promise<Pick<Place, "resource" | "paths" | "stampAt">> {
   const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
   const served = apiVersion ?? known?.apiVersion;
-  const path = template ?? known?.template;
+  const pods = template ?? known?.template;
+  const path = restartPath ?? pods;
   if (served === undefined || path === undefined) {
-    const lacks = served === undefined ? "apiVersion" : "template, the path of its pod template";
+    const lacks = served === undefined ? "apiVersion" : "template, the path of its pod template, or restartPath";
     throw new Problem(
       "InvalidBinding",
       `spec.rollout.targets: the kind ${kind} is not known by itself; write ${lacks}`,
@@ -140,7 +143,7 @@ async function kindOf(
   if (group === "" && (kind === "Secret" || kind === "ConfigMap"))
     throw new Problem("ForbiddenKind", `spec.rollout.targets: a ${kind} has no pods that could restart`);
   assertWritablePath(parsed);
-  if (parsed.segments.some((segment) => segment.kind !== "key"))
+  if (!parsed.isPlain)
     throw new Problem(
       "InvalidPath",
       `spec.rollout.targets: ${path} goes through a list; no stamp can be written there`,
@@ -152,5 +155,7 @@ async function kindOf(
       "InvalidBinding",
       `spec.rollout.targets: ${kind} belongs to the cluster; a workload stands in a namespace`,
     );
-  return { resource, template: parsed };
+  const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);
+  const paths = { ...(pods !== undefined && { template: pods }), ...(restartPath !== undefined && { restart: path }) };
+  return { resource, paths, stampAt: restartPath === undefined ? parsed.with(...stamped) : parsed };
 }

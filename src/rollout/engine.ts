@@ -39,8 +39,8 @@ export interface Turn {
   refusal(dependent: Dependent): string | undefined;
   /** Whether there is a place for it among all that roll in the installation; if so, it is taken. */
   take(dependent: Dependent): boolean;
-  /** The generation that our stamp made of it, where this process made it. */
-  stampedAt(dependent: Dependent): number | undefined;
+  /** Whether it is shown as our last stamp left it, or later. */
+  isSeen(dependent: Dependent): boolean;
 }
 
 export interface Ordered {
@@ -80,9 +80,9 @@ export function decideRollout(turn: Turn): Decided {
     digests: baseline.digests,
     ...(before?.last !== undefined && { last: before.last }),
   };
-  const entries = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), (dependent) =>
-    isSeen(turn, dependent),
-  ).map((each) => judged(turn, each));
+  const entries = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), turn.isSeen).map(
+    (each) => judged(turn, each),
+  );
   for (const { dependent, entry } of entries) {
     const was = former?.workloads?.find(({ uid }) => uid === entry.uid);
     const { state, message } = entry;
@@ -149,7 +149,7 @@ function judged(turn: Turn, each: Entry): Entry {
   const { dependent, entry, isDue } = each;
   if (entry.state === "Waiting" || entry.state === "Done") return each;
   const { progress } = dependent.workload;
-  const seen = isSeen(turn, dependent);
+  const seen = turn.isSeen(dependent);
   if (seen && progress.state === "Done") {
     const { message: _, ...rest } = entry;
     const left = dependent.workload.onDelete ? { message: progress.message } : {};
@@ -172,12 +172,6 @@ function judged(turn: Turn, each: Entry): Entry {
 
 function resumed({ message: _, ...entry }: Entry["entry"], now: number): Entry["entry"] {
   return { ...entry, since: timeOf(now) };
-}
-
-/** Whether a workload is shown as our last stamp left it, or later. */
-function isSeen(turn: Turn, dependent: Dependent): boolean {
-  const generation = turn.stampedAt(dependent);
-  return generation === undefined || (dependent.version.generation ?? generation) >= generation;
 }
 
 interface Started {

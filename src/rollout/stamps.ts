@@ -7,7 +7,8 @@ import type { KubeObject } from "../model/kube-object.ts";
 
 interface Written {
   by: string;
-  annotation: string;
+  /** The field that was written. */
+  place: string;
   /** By the monotonic clock. */
   sentAt: number;
   answer: Promise<KubeObject | undefined>;
@@ -26,18 +27,18 @@ export class Stamps {
    */
   async write(
     uid: string,
-    { by, annotation, readyAt }: { by: string; annotation: string; readyAt: number },
+    { by, place, readyAt }: { by: string; place: string; readyAt: number },
     write: () => Promise<KubeObject>,
   ): Promise<KubeObject> {
     const last = this.#written.get(uid);
-    if (last !== undefined && last.by !== by && last.annotation === annotation && last.sentAt >= readyAt) {
+    if (last !== undefined && last.by !== by && last.place === place && last.sentAt >= readyAt) {
       const shared = await last.answer;
       if (shared !== undefined) return shared;
     }
     const sentAt = performance.now();
     const answer = write();
     this.#written.delete(uid);
-    this.#written.set(uid, { by, annotation, sentAt, answer: answer.catch(() => undefined) });
+    this.#written.set(uid, { by, place, sentAt, answer: answer.catch(() => undefined) });
     for (const oldest of this.#written.keys()) {
       if (this.#written.size <= MOST) break;
       this.#written.delete(oldest);

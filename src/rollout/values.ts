@@ -5,10 +5,12 @@
 import { FieldPath } from "../model/field-path.ts";
 import type { ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
+import { givenText, restartTime } from "../model/restart-field.ts";
 import type { Digests, RolloutSpec, RolloutStatus } from "../model/rollout.ts";
 import type { LiveSource } from "../model/source-value.ts";
 import { ALL_KEYS } from "../model/uses.ts";
 import { type DigestKey, digestOf } from "./digest.ts";
+import type { Ordered } from "./engine.ts";
 import type { DigestKeys } from "./keys.ts";
 
 /** The sources of a binding as they were read, and why they don't belong together, if they don't. */
@@ -88,14 +90,17 @@ export class Values {
 const hasGone = (before: RolloutStatus | undefined, used: ReadonlySet<string>, now: Digests): boolean =>
   Object.keys(before?.digests ?? {}).some((id) => used.has(id) && now[id] === undefined);
 
-/** What a workload's annotation is to be. `causes` are the ids of what changed. */
-export function annotationOf(
+/** What is to be written for a restart. `causes` are the ids of what changed. */
+export function writtenFor(
   { stamp: { value } }: RolloutSpec,
-  stamp: string,
+  { dependent, stamp }: Ordered,
   { pending }: RolloutStatus,
   causes: readonly string[],
   { versions }: Known,
 ): string {
+  const text = givenText(dependent);
+  if (text === "true") return text;
+  if (text === "time") return restartTime(pending?.changed ?? "");
   if (value === "Time") return pending?.changed ?? "";
   if (value === "ResourceVersion") return versions.get(partsOf(causes[0] ?? "").source) ?? "";
   return stamp;

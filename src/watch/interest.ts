@@ -2,6 +2,7 @@
 import type { Identity } from "../kube/identity.ts";
 import { apiVersionOf, type ObjectRef, type Resource } from "../model/kube-object.ts";
 import type { PodReference } from "../model/pod-references.ts";
+import type { WorkloadPaths } from "../model/workload.ts";
 import { objectKey } from "./reflector.ts";
 
 /** An object that a binding depends on, and as whom it is read. */
@@ -10,8 +11,8 @@ export interface Interest {
   ref: ObjectRef;
   /** It is one of many namespaces: they share a stream of the whole cluster, where the identity may have one. */
   wide?: boolean;
-  /** The path of its pod template. What rollouts have to know of it is kept too, and told to those who may list the kind. */
-  workload?: string;
+  /** It is a workload. What rollouts have to know of it is kept too, and told to those who may list the kind. */
+  workload?: WorkloadPaths;
 }
 
 /** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
@@ -26,8 +27,8 @@ export interface Collection {
   wide?: boolean;
   /** What their spec says is kept too. Only for kinds whose spec is no secret, seen by the controller itself. */
   whole?: true;
-  /** The path of their pod template. What rollouts have to know of each is kept too. */
-  workload?: string;
+  /** They are workloads. What rollouts have to know of each is kept too. */
+  workload?: WorkloadPaths;
   /** Of workloads, those whose pods read this. */
   consumersOf?: Consumed;
 }
@@ -62,13 +63,17 @@ export function subjectKey(dependency: Dependency): string {
 /** Of the consumers of something among the objects whose keys begin so. No object has such a key: none has an empty name. */
 export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
+/** What is kept of a workload goes by where things stand in it. */
+export const workloadKey = ({ workload: { template = "", restart = "" } = {} }: Dependency): string =>
+  [template, restart].join("|");
+
 export const dependencyKey = (dependency: Dependency): string =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),
     subjectKey(dependency),
     dependency.wide ? "wide" : "",
-    dependency.workload ?? "",
+    workloadKey(dependency),
     ...(isCollection(dependency)
       ? [dependency.whole ? "whole" : "", dependency.labels, ...(dependency.names ?? ["*"])]
       : []),

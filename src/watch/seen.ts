@@ -16,14 +16,15 @@ export interface Seen extends Version {
 
 export type Keep = (object: KubeObject) => Seen;
 
-/** Throws Problem("InvalidPath") for a path of a pod template that is none. */
+/** Throws Problem("InvalidPath") for a path in a workload that is none. */
 export function keepFor(dependency: Dependency): Keep {
   if (dependency.workload !== undefined) {
-    const template = FieldPath.parse(dependency.workload);
+    const { template, restart } = dependency.workload;
+    const [pods, field] = [template, restart].map((path) => (path === undefined ? undefined : FieldPath.parse(path)));
     const resource = resourceOf(dependency);
     // Of the kinds that Kubernetes has built in, a list says once what all in it are.
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-    return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, template) });
+    return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field) });
   }
   return isCollection(dependency) && dependency.whole ? wholeOf : versionOf;
 }
@@ -46,8 +47,9 @@ export function isNews(after: Seen | undefined, before: Seen | undefined): boole
 /** Whether a change of a workload says no more than that it restarts and how far it is, which nobody waits for as for a value. */
 export function isProgress(after: Seen | undefined, before: Seen | undefined): boolean {
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return false;
-  const { progress, stamps } = after.workload;
-  return isDeepStrictEqual(after.workload, { ...before.workload, progress, stamps });
+  const { progress, stamps, restart } = after.workload;
+  const expected = { ...before.workload, progress, stamps, ...(restart !== undefined && { restart }) };
+  return isDeepStrictEqual(after.workload, expected);
 }
 
 /** The name in an object's key. */

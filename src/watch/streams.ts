@@ -19,6 +19,7 @@ import {
   isTelling,
   resourceKey,
   subjectKey,
+  workloadKey,
 } from "./interest.ts";
 import { MemberIndex } from "./member-index.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
@@ -147,8 +148,8 @@ export class Streams {
     const identity = rung.startsWith("shared") ? CONTROLLER : dependency.identity;
     const scope = scopeOf(rung, dependency);
     const { namespace = "", name = "", labels = "" } = scope;
-    const { workload = "" } = dependency;
-    const streamKey = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form, workload].join("|");
+    const place = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form];
+    const streamKey = [...place, workloadKey(dependency)].join("|");
     if (subscription.streamKey === streamKey) return;
     this.#unsubscribe(subscription);
     subscription.streamKey = streamKey;

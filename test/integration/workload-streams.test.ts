@@ -62,7 +62,7 @@ describe("workloads", function () {
     namespace: team.namespace,
     labels: "",
     names: undefined,
-    workload: WORKLOAD_KINDS[kind].template,
+    workload: { template: WORKLOAD_KINDS[kind].template },
     consumersOf: { kind: "Secret", name: secret },
   });
   const consumers = (kind: Known, secret = "bucket"): Member[] =>

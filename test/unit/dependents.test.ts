@@ -11,7 +11,13 @@ import { CONFIGMAPS } from "./resources.ts";
 
 const IDENTITY = "system:serviceaccount:registry:inlay";
 const BINDING = { spec: { sources: [{ secret: { name: "bucket" } }], targets: [] } } as unknown as SecretBinding;
-const LOOKUP = { step: 0, resource: CONFIGMAPS, template: FieldPath.parse("spec.template"), namespace: "registry" };
+const LOOKUP = {
+  step: 0,
+  resource: CONFIGMAPS,
+  paths: { template: "spec.template" },
+  stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
+  namespace: "registry",
+};
 
 /** Streams that show workloads of these names, which belong to the object of uid `harbor`. */
 function found(find: Lookup["find"], owners: Owners, names = ["core"]): Dependents {

@@ -9,7 +9,8 @@ import type { LiveSource } from "../../src/model/source-value.ts";
 import type { Workload } from "../../src/model/workload.ts";
 import type { Progress } from "../../src/model/workload-progress.ts";
 import type { Parts } from "../../src/parts.ts";
-import { type Rolled, Rolling } from "../../src/rolling.ts";
+import type { Rolled } from "../../src/rolled.ts";
+import { Rolling } from "../../src/rolling.ts";
 import type { DigestKeys } from "../../src/rollout/keys.ts";
 import { Slots } from "../../src/rollout/slots.ts";
 import type { Seen } from "../../src/watch/seen.ts";
@@ -104,7 +105,8 @@ export class MadeUp {
         labels: {},
         ...this.workload,
       },
-      template: FieldPath.parse("spec.template"),
+      stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
+      isRestartField: false,
       step: 0,
       uses: new Set(["bucket/key"]),
     };

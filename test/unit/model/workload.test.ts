@@ -84,6 +84,16 @@ describe("a workload", () => {
     assert.equal(of(referring, "Workflow").templateElsewhere, undefined);
   });
 
+  it("without a pod template has no references, and what stands in the field that it restarts on", () => {
+    const path = FieldPath.parse("spec.restartAt");
+    const stamp = "12-3fa9c1-09ab34de12";
+    const { references, restart, stamps } = workloadOf(deployment({ restartAt: stamp }), undefined, path);
+    assert.deepEqual([references, restart, stamps], [[], stamp, [stamp]]);
+    const both = workloadOf(deployment({ template, restartAt: "2026-11-21T10:00:01Z" }), TEMPLATE, path);
+    assert.deepEqual([both.references.length, both.restart, both.stamps], [1, "2026-11-21T10:00:01Z", []]);
+    assert.equal(workloadOf(deployment({ restartAt: 7 }), undefined, path).restart, undefined);
+  });
+
   it("of each kind that is known has a path of its own to the template", () => {
     for (const [kind, { template: path }] of Object.entries(WORKLOAD_KINDS)) {
       const spec = kind === "CronJob" ? { jobTemplate: { spec: { template } } } : { template };

@@ -18,9 +18,14 @@ const ROLLOUT = {
   timeout: "10m",
 } as unknown as RolloutSpec;
 
-async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }) {
+const restarting = (restartPath: string) => ({
+  ...ROLLOUT,
+  targets: [{ apiVersion: "example.com/v1", kind: "Cluster", name: "main", restartPath }],
+});
+
+async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }, rollout: RolloutSpec = ROLLOUT) {
   const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
-  return (await resolveRollout(BINDING, ROLLOUT, new Map(), DISCOVERY, installation)).problem?.reason;
+  return (await resolveRollout(BINDING, rollout, new Map(), DISCOVERY, installation)).problem?.reason;
 }
 const rule = (path: string) => [{ kinds: ["Deployment"], paths: [FieldPath.parse(path)] }];
 
@@ -35,5 +40,15 @@ describe("where workloads are looked for", () => {
     assert.equal(await problemWith({ deny: rule("spec.template.spec.containers") }), undefined);
     assert.equal(await problemWith({ allow: rule("spec.template.metadata.annotations") }), undefined);
     assert.equal(await problemWith({ allow: rule("spec.replicas") }), "ForbiddenPath");
+  });
+
+  it("may be a kind without a pod template, which restarts on a field that a binding may write", async () => {
+    const deny = [{ kinds: ["Cluster"], paths: [FieldPath.parse("spec")] }];
+    assert.equal(await problemWith({}, restarting("spec.restartAt")), undefined);
+    assert.equal(await problemWith({ deny }, restarting("spec.restartAt")), "ForbiddenPath");
+    assert.equal(await problemWith({ deny }, restarting('metadata.annotations["restartedAt"]')), undefined);
+    assert.equal(await problemWith({}, restarting("metadata.finalizers")), "ForbiddenPath");
+    assert.equal(await problemWith({}, restarting("status.restartAt")), "ForbiddenPath");
+    assert.equal(await problemWith({}, restarting("spec.nodes[0].restartAt")), "InvalidPath");
   });
 });

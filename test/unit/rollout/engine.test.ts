@@ -46,7 +46,8 @@ function workload(
       labels: {},
       ...more,
     },
-    template: FieldPath.parse("spec.template"),
+    stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
+    isRestartField: false,
     step,
     uses: new Set(uses),
   };
@@ -66,7 +67,7 @@ function turn(dependents: Dependent[], digests: Digests, before?: RolloutStatus,
     hold: () => undefined,
     refusal: () => undefined,
     take: () => true,
-    stampedAt: () => undefined,
+    isSeen: () => true,
     ...more,
   });
 }

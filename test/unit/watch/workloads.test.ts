@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import type { KubeObject, Resource } from "../../../src/model/kube-object.ts";
-import type { Collection, Dependency, Interest } from "../../../src/watch/interest.ts";
+import {
+  type Collection,
+  type Dependency,
+  dependencyKey,
+  type Interest,
+  workloadKey,
+} from "../../../src/watch/interest.ts";
+import { keepFor } from "../../../src/watch/seen.ts";
 import { Streams } from "../../../src/watch/streams.ts";
 import type { AnyObject } from "../../controller/api.ts";
 import { fakeClock, settled } from "../clock.ts";
@@ -40,7 +47,7 @@ const all = (more: Partial<Collection> = {}): Collection => ({
   namespace: "registry",
   labels: "",
   names: undefined,
-  workload: TEMPLATE,
+  workload: { template: TEMPLATE },
   ...more,
 });
 const consumersOf = (name: string, more: Partial<Collection> = {}) =>
@@ -48,7 +55,7 @@ const consumersOf = (name: string, more: Partial<Collection> = {}) =>
 const one = (name: string, identity: Identity = ACCOUNT): Interest => ({
   identity,
   ref: { resource: DEPLOYMENTS, namespace: "registry", name },
-  workload: TEMPLATE,
+  workload: { template: TEMPLATE },
 });
 
 describe("streams of workloads", () => {
@@ -205,7 +212,7 @@ describe("streams of workloads", () => {
     const { workload: _, ...plain } = all();
     await observe("c", plain);
     assert.deepEqual(api.open, [shared, `${shared}'`]);
-    const elsewhere = consumersOf("bucket", { workload: "spec.other" });
+    const elsewhere = consumersOf("bucket", { workload: { template: "spec.other" } });
     await observe("a");
     await observe("b");
     assert.deepEqual(api.open, [`${shared}'`]);
@@ -219,10 +226,27 @@ describe("streams of workloads", () => {
     assert.deepEqual(namesOf("a", elsewhere), []);
   });
 
+  it("are one for each place where things stand in a workload, and what is kept goes by that", () => {
+    const field = all({ workload: { restart: "spec.restartAt" } });
+    const both = all({ workload: { template: TEMPLATE, restart: "spec.restartAt" } });
+    const { workload: _, ...plain } = all();
+    for (const keyOf of [workloadKey, dependencyKey])
+      assert.equal(new Set([all(), field, both, plain].map(keyOf)).size, 4);
+    const kept = (dependency: Collection) => {
+      const object = deployment("web", 1, ["bucket"]);
+      return keepFor(dependency)({ ...object, spec: { ...(object["spec"] as object), restartAt: "now" } }).workload;
+    };
+    assert.deepEqual([kept(all())?.references.length, kept(all())?.restart], [1, undefined]);
+    assert.deepEqual([kept(field)?.references.length, kept(field)?.restart], [0, "now"]);
+    assert.deepEqual([kept(both)?.references.length, kept(both)?.restart], [1, "now"]);
+  });
+
   it("take no path that is none, and leave what was observed as it is", async () => {
     api.rights.add(NAMESPACE);
     await observe("a", all());
-    assert.throws(() => streams.observe("a", [all({ workload: "spec..template" })]), { reason: "InvalidPath" });
+    assert.throws(() => streams.observe("a", [all({ workload: { template: "spec..template" } })]), {
+      reason: "InvalidPath",
+    });
     assert.equal(streams.members("a", all()).phase, "synced");
   });
 

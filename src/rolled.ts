@@ -1,0 +1,54 @@
+/** What was decided of a rollout comes in; what is said of it in status by now goes out, and when to look again. */
+import { isDeepStrictEqual } from "node:util";
+import type { Problem } from "./model/problem.ts";
+import type { RolloutStatus } from "./model/rollout.ts";
+import type { Decided } from "./rollout/engine.ts";
+
+/** What came of it. */
+export interface Rolled {
+  /** As it is to stand in status; that of before, while what has changed can wait to be said. */
+  status: RolloutStatus | undefined;
+  workloads: number;
+  problem?: Problem;
+  againMs?: number;
+  /** Nothing is under way, and nothing waits to be said. */
+  isDone: boolean;
+}
+
+/** What is remembered for that. */
+export interface Saying {
+  /** What was decided and is not in status yet, and since when that is the case. */
+  unsaid?: { status: RolloutStatus; since: number };
+  /** What a rollout that is under way waits for. */
+  waits?: string;
+}
+
+/** How long what can be told from the cluster may wait to be told in status: the workloads of others go first. */
+const SAID_WITHIN_MS = 1_000;
+/** Node takes no longer ones. */
+const LONGEST_WAIT_MS = 24 * 3_600_000;
+
+/** What is only on its way is told a little later, when more may be known of it. */
+export function rolled(
+  saying: Saying,
+  stored: RolloutStatus | undefined,
+  { status, againMs }: Pick<Decided, "status" | "againMs">,
+  workloads: number,
+  problem: Problem | undefined,
+): Rolled {
+  const { pending } = status;
+  if (pending === undefined) delete saying.waits;
+  else saying.waits = pending.reason;
+  const later = againMs === undefined ? {} : { againMs: Math.min(againMs, LONGEST_WAIT_MS) };
+  const rest = { workloads, ...(problem !== undefined && { problem }) };
+  const since = saying.unsaid?.since ?? performance.now();
+  delete saying.unsaid;
+  const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
+  const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
+  const waitMs = since + SAID_WITHIN_MS - performance.now();
+  if ((isUnderWay || isNoNews) && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
+    saying.unsaid = { status, since };
+    return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };
+  }
+  return { ...rest, status, ...later, isDone: pending === undefined && problem === undefined };
+}
