@@ -17,6 +17,7 @@ import type { References } from "./resolve/references.ts";
 import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
 import { wrongRestartField } from "./restart-fields.ts";
 import { type Rolled, rolled, type Saying } from "./rolled.ts";
+import { unbudgeted } from "./rollout/budgets.ts";
 import { type Decided, decideRollout, type Ordered } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
 import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
@@ -35,6 +36,10 @@ interface Memory extends Restarted, Saying {
   /** The sources, and since when they are seen to be as they are. */
   seen?: { inputs: string; since: number };
 }
+
+/** When it is looked again whether there is a PodDisruptionBudget. */
+const BUDGETS_AGAIN_MS = 30_000;
+const NONE: ReadonlySet<never> = new Set();
 
 const STOPPED: Hold = {
   reason: "Suspended",
@@ -168,7 +173,13 @@ export class Rolling {
     const [key, { uid }] = [bindingKey(binding), binding.metadata];
     const known = this.#memory.get(key);
     if (known?.uid === uid) return known;
-    const memory: Memory = { uid, readyAt: Number.POSITIVE_INFINITY, stamped: new Map(), warned: new Set() };
+    const memory: Memory = {
+      uid,
+      readyAt: Number.POSITIVE_INFINITY,
+      stamped: new Map(),
+      warned: new Set(),
+      asked: new Set(),
+    };
     this.#memory.set(key, memory);
     return memory;
   }
@@ -183,7 +194,7 @@ export class Rolling {
     return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, refs, read, before);
   }
 
-  /** Where something is to be restarted, only now the targets are looked at. Throws Problem. */
+  /** Where something is to be restarted, only now it is looked at what that needs. Throws Problem. */
   async #decideOnce(
     rolling: RollingRun,
     known: Known,
@@ -191,13 +202,22 @@ export class Rolling {
     blocked: Hold | undefined,
   ): Promise<Decided> {
     const decided = this.#decide(rolling, known, before, blocked);
-    const { identity, targets } = rolling;
-    const { waitForTargets } = rolling.spec;
-    if (decided.stamps.length === 0 || waitForTargets === undefined) return decided;
-    const hold = await notTakenIn(this.#parts.client, identity, targets, waitForTargets);
-    const memory = this.#memoryOf(rolling.binding);
-    memory.readyAt = hold === undefined ? Math.min(memory.readyAt, performance.now()) : Number.POSITIVE_INFINITY;
-    return hold === undefined ? decided : this.#decide(rolling, known, before, hold);
+    const { binding, dependents, identity, targets } = rolling;
+    const { client } = this.#parts;
+    const { waitForTargets, requireDisruptionBudget } = rolling.spec;
+    if (decided.stamps.length === 0) return decided;
+    if (waitForTargets !== undefined) {
+      const hold = await notTakenIn(client, identity, targets, waitForTargets);
+      const memory = this.#memoryOf(binding);
+      memory.readyAt = hold === undefined ? Math.min(memory.readyAt, performance.now()) : Number.POSITIVE_INFINITY;
+      if (hold !== undefined) return this.#decide(rolling, known, before, hold);
+    }
+    if (!requireDisruptionBudget) return decided;
+    const without = new Set(await unbudgeted(client, identity, dependents.all));
+    if (without.size === 0) return decided;
+    const checked = this.#decide(rolling, known, before, undefined, without);
+    // Nobody tells when there is one.
+    return { ...checked, againMs: Math.min(checked.againMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
   }
 
   /** Throws Problem. */
@@ -206,6 +226,7 @@ export class Rolling {
     { keyId, digests, former }: Known,
     before: RolloutStatus | undefined,
     blocked: Hold | undefined,
+    without: ReadonlySet<Dependent> = NONE,
   ): Decided {
     const key = bindingKey(binding);
     const { stamped } = this.#memoryOf(binding);
@@ -224,7 +245,7 @@ export class Rolling {
       maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
       hold: (pending, last) =>
         blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? holdOf(spec, pending, last, now),
-      refusal: (dependent) => refusalOf(spec, dependent),
+      refusal: (dependent) => refusalOf(spec, dependent, without.has(dependent)),
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
       isSeen: (dependent) => isSeenSince(dependent, stamped.get(dependent.version.uid)),
     });

@@ -1,5 +1,6 @@
 /** The restarts that were decided come in; each is written, or shared with another binding's, and told of. What could not be comes back. */
 import type { RollingRun } from "./dependents.ts";
+import type { Identity } from "./kube/identity.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, type SecretBinding } from "./model/binding.ts";
 import { FieldPath } from "./model/field-path.ts";
@@ -8,7 +9,8 @@ import { Problem } from "./model/problem.ts";
 import type { Dependent } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
-import { unprobedEvent, workloadEvent } from "./report/rollouts.ts";
+import { unbudgetedEvent, unprobedEvent, workloadEvent } from "./report/rollouts.ts";
+import { unbudgeted } from "./rollout/budgets.ts";
 import type { Decided } from "./rollout/engine.ts";
 import { stamp } from "./rollout/stamp.ts";
 import { Stamps } from "./rollout/stamps.ts";
@@ -22,6 +24,8 @@ export interface Restarted {
   stamped: Map<string, Stamped>;
   /** Those of which it was said that nobody knows when they are ready. */
   warned: Set<string>;
+  /** Those of which it was asked whether a PodDisruptionBudget selects their pods. */
+  asked: Set<string>;
 }
 
 interface Stamped extends Version {
@@ -56,6 +60,7 @@ export class Stamping {
     const key = bindingKey(binding);
     const changed = status.pending?.digests ?? {};
     const problems = new Map<Dependent, Problem>();
+    const made = new Map<Dependent, ObjectMeta>();
     await sideBySide(stamps, async (ordered) => {
       const { dependent } = ordered;
       const { uid } = dependent.version;
@@ -71,25 +76,47 @@ export class Stamping {
       // It may have stood there already: what was cut off had arrived.
       if (resourceVersion !== dependent.version.resourceVersion)
         this.#tell(binding, dependent, answer.metadata, causes, restarted);
+      made.set(dependent, answer.metadata);
     });
+    if (!spec.requireDisruptionBudget) await this.#tellUnbudgeted(identity, made, restarted.asked);
     return problems;
+  }
+
+  /** Of each workload only once. Where it can't be known, there is no reason for a warning. */
+  async #tellUnbudgeted(
+    identity: Identity,
+    made: ReadonlyMap<Dependent, ObjectMeta>,
+    asked: Set<string>,
+  ): Promise<void> {
+    const { client, events } = this.#parts;
+    const due = [...made.keys()].filter(({ workload, version }) => workload.isMany && !asked.has(version.uid));
+    for (const { version } of due) asked.add(version.uid);
+    const found = await attempt(unbudgeted(client, identity, due));
+    for (const dependent of found instanceof Problem ? [] : found)
+      events.recordOn(regarding(dependent, made.get(dependent) as ObjectMeta), unbudgetedEvent());
   }
 
   #tell(
     binding: SecretBinding,
-    { ref, workload }: Dependent,
+    dependent: Dependent,
     metadata: ObjectMeta,
     causes: readonly string[],
     { warned }: Restarted,
   ): void {
     const { events, log, rollouts } = this.#parts;
+    const { ref, workload } = dependent;
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
     log.info({ binding: bindingKey(binding), workload: where, changed: causes }, "restarted");
     rollouts.restarted();
-    const regarding = { apiVersion: apiVersionOf(ref.resource), kind: ref.resource.kind, metadata };
-    events.recordOn(regarding, workloadEvent(binding, causes));
+    events.recordOn(regarding(dependent, metadata), workloadEvent(binding, causes));
     if (workload.unprobed.length === 0 || warned.has(metadata.uid)) return;
     warned.add(metadata.uid);
-    events.recordOn(regarding, unprobedEvent(workload.unprobed));
+    events.recordOn(regarding(dependent, metadata), unprobedEvent(workload.unprobed));
   }
 }
+
+const regarding = ({ ref: { resource } }: Dependent, metadata: ObjectMeta) => ({
+  apiVersion: apiVersionOf(resource),
+  kind: resource.kind,
+  metadata,
+});

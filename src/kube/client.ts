@@ -15,6 +15,13 @@ const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(1
 /** How a server answers that does not know a version: one that lags behind others, or that serves an API in its own way. */
 const NOT_SEEN = [400, 410, 504];
 
+const PAGE_SIZE = "500";
+
+interface List {
+  items?: KubeObject[];
+  metadata?: { continue?: string };
+}
+
 export interface JsonPatchOperation {
   op: "test" | "add" | "replace" | "remove";
   path: string;
@@ -65,6 +72,25 @@ export class Client {
       if (!(error instanceof ApiError) || !NOT_SEEN.includes(error.status)) throw error;
       return this.get<T>(identity, ref);
     }
+  }
+
+  /** The objects of a kind in a namespace, those with such labels, page by page. */
+  async *list(
+    identity: Identity,
+    resource: Resource,
+    namespace: string,
+    labels = "",
+  ): AsyncGenerator<readonly KubeObject[], void> {
+    let next: string | undefined;
+    do {
+      const query = new URLSearchParams({ limit: PAGE_SIZE });
+      if (labels !== "") query.set("labelSelector", labels);
+      if (next) query.set("continue", next);
+      const path = `${pathOf(resource, namespace)}?${query}`;
+      const page = await this.#transport.request<List>({ method: "GET", path, identity });
+      yield page.items ?? [];
+      next = page.metadata?.continue;
+    } while (next);
   }
 
   /** Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. */

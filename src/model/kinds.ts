@@ -19,6 +19,10 @@ export const NAMESPACES: Resource = {
   hasStatus: true,
 };
 export const PODS: Resource = { ...kind("", "v1", "Pod", "pods"), hasStatus: true };
+export const DISRUPTION_BUDGETS: Resource = {
+  ...kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+  hasStatus: true,
+};
 /** As they are written. */
 export const EVENTS = kind("events.k8s.io", "v1", "Event", "events");
 /** The same events as kubectl reads them, which can be selected by what they are about. */

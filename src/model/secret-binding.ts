@@ -908,6 +908,10 @@ export interface SecretBinding {
        */
       requireReadiness?: boolean;
       /**
+       * Workloads of more than one replica are not restarted unless a PodDisruptionBudget selects their pods, and it is said so. Otherwise a warning is given once. The account needs list on poddisruptionbudgets.
+       */
+      requireDisruptionBudget?: boolean;
+      /**
        * While true, no workload is restarted. Afterwards what has changed meanwhile is caught up with, in one rollout.
        */
       suspend?: boolean;

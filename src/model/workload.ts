@@ -19,6 +19,8 @@ export interface Workload {
   readonly templateElsewhere?: true;
   /** New pods come only when somebody deletes the old ones. */
   readonly onDelete: boolean;
+  /** It has more than one replica. */
+  readonly isMany?: true;
   /** The names of containers without a readiness probe. */
   readonly unprobed: readonly string[];
   /** The uids of its owners. */
@@ -77,6 +79,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
     paused: isObject(spec) && spec["paused"] === true,
     ...(pods === undefined && isObject(spec) && isArgo(object) && { templateElsewhere: true as const }),
     ...(text !== undefined && { restart: text }),
+    ...(isObject(pods) && isObject(spec) && Number(spec["replicas"]) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
     unprobed: orNone(unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),

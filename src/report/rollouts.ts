@@ -84,6 +84,14 @@ export function unprobedEvent(unprobed: readonly string[]): Happening {
   );
 }
 
+export function unbudgetedEvent(): Happening {
+  return rollout(
+    "Warning",
+    "NoPodDisruptionBudget",
+    "no PodDisruptionBudget selects its pods, so that nodes which are drained while it restarts may take the others; add one, or have it left alone by spec.rollout.requireDisruptionBudget",
+  );
+}
+
 const rollout = (type: Happening["type"], reason: string, note: string): Happening => ({
   type,
   reason,

@@ -17,6 +17,7 @@ const VERBS = {
   target: ["get", "list", "watch", "patch"],
   made: ["get", "list", "watch", "patch", "create", "delete"],
   workload: ["list", "watch", "patch"],
+  listed: ["list"],
 };
 
 export interface ServedKind {
@@ -99,7 +100,10 @@ export class Named {
       if (target.namespaceSelector !== undefined) note("source", NAMESPACES);
     }
     for (const group of spec.rollout?.steps ?? [spec.rollout ?? {}]) {
-      for (const place of this.#workloadsOf(group, spec.sources, namespace)) note("workload", place);
+      for (const place of this.#workloadsOf(group, spec.sources, namespace)) {
+        note("workload", place);
+        note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
+      }
     }
   }
 

@@ -208,6 +208,7 @@ describe("deploy/manifests", () => {
       }
       await allowed({ verb, group: "batch", resource: "cronjobs", namespace }, account);
     }
+    await allowed({ verb: "list", group: "policy", resource: "poddisruptionbudgets", namespace }, account);
     for (const verb of ["create", "update", "delete"]) {
       assert.equal(await may(account, { verb, ...deployments }), false);
     }
