@@ -87,7 +87,7 @@ export function dependentsOf(
     if (find.by === "owner") out.problem ??= owners.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
-      const { workload } = version;
+      const workload = binding.spec.rollout?.replacePods ? asReplaced(version.workload) : version.workload;
       if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => owners.uids.has(uid))))
         continue;
       const ref: ObjectRef = { resource, namespace, name };
@@ -110,6 +110,12 @@ export function dependentsOf(
   const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
   if (characters > MOST_CHARACTERS) out.problem ??= tooMany(out.all.length);
   return out;
+}
+
+/** One whose pods are replaced by us is as far as its pods are. */
+function asReplaced(workload: Workload | undefined): Workload | undefined {
+  if (workload?.replacing === undefined) return workload;
+  return { ...workload, progress: workload.replacing.progress, onDelete: false };
 }
 
 /** The keys of a source that the pods of a workload refer to. */

@@ -12,6 +12,7 @@ import { Problem } from "./model/problem.ts";
 import { givenText } from "./model/restart-field.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
+import { replaceDue } from "./replacing.ts";
 import { bindingEvent } from "./report/rollouts.ts";
 import type { References } from "./resolve/references.ts";
 import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
@@ -152,10 +153,11 @@ export class Rolling {
     const noted = this.#mustBeNoted(rolling.spec, decided) ? aboutToBe(decided) : undefined;
     if (noted !== undefined) await note(noted);
     const problems = await this.#stamping.stamp(rolling, decided, known, memory);
-    const done = problems.size === 0 ? decided : without(problems, decided);
+    const stamped = problems.size === 0 ? decided : without(problems, decided);
+    const { done, problem: unreplaced } = await this.#replace(rolling, stamped, memory);
     this.#slots.restore(key, done.rolling.map(placeOf));
     this.#tell(binding, done);
-    const [problem = wrong] = problems.values();
+    const [problem = unreplaced ?? wrong] = problems.values();
     if (done.status.pending === undefined) memory.stamped.clear();
     return rolled(memory, noted ?? stored, done, workloads, problem);
   }
@@ -249,6 +251,13 @@ export class Rolling {
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
       isSeen: (dependent) => isSeenSince(dependent, stamped.get(dependent.version.uid)),
     });
+  }
+
+  /** Has old pods replaced where nobody else does, unless nothing may restart. */
+  async #replace(run: RollingRun, decided: Decided, memory: Memory): Promise<{ done: Decided; problem?: Problem }> {
+    const { client, installation } = this.#parts;
+    if (!run.spec.replacePods || run.spec.suspend || installation.rollouts.suspend) return { done: decided };
+    return replaceDue(client, run, decided, (each) => isSeenSince(each, memory.stamped.get(each.version.uid)));
   }
 
   /** Whether a crash could have a workload restarted twice, or more of them at once than may be. */

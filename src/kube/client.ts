@@ -205,6 +205,22 @@ export class Client {
     });
   }
 
+  /** Has a pod deleted, if PodDisruptionBudgets let it go: that very pod. They answer with 429 where they don't. */
+  async evict(identity: Identity, { resource, namespace, name }: ObjectRef, uid: string): Promise<void> {
+    await this.#write("create", {
+      method: "POST",
+      path: pathOf(resource, namespace, name, "eviction"),
+      identity,
+      isOnce: true,
+      body: stringifyJson({
+        apiVersion: "policy/v1",
+        kind: "Eviction",
+        metadata: { name, ...(namespace && { namespace }) },
+        deleteOptions: { preconditions: { uid } },
+      }),
+    });
+  }
+
   /**
    * Whether `identity` may do `verb` on a kind, by a SelfSubjectAccessReview: in every namespace unless one is given,
    * on every name unless one is given.

@@ -144,7 +144,7 @@ export function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   const [, , accountNamespace, account] = identity.split(":");
   const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
   const allow = (uses: string, what: string) => {
-    const roleName = shellWord(`${accountNamespace}-${account}-${uses}`);
+    const roleName = shellWord(`${accountNamespace}-${account}-${uses}`.replaceAll("/", "-"));
     return (
       `kubectl create ${role} ${roleName}${scope} ${what}` +
       ` && kubectl create ${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`

@@ -22,6 +22,8 @@ export interface Request {
   contentType?: string;
   accept?: string;
   deadlineMs?: number;
+  /** That there are too many requests is an answer like any other, and not to be waited for. */
+  isOnce?: boolean;
   /** Asked right before each attempt; false keeps it from being sent. */
   mayBeSent?: () => boolean;
 }
@@ -218,7 +220,9 @@ export class Transport {
 function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): number | undefined {
   const backoff = 100 * 2 ** attempt * (0.5 + Math.random());
   if (error instanceof ApiError) {
-    return error.status === 429 ? Math.max((error.retryAfterSeconds ?? 0) * 1000, backoff) : undefined;
+    return error.status === 429 && !request.isOnce
+      ? Math.max((error.retryAfterSeconds ?? 0) * 1000, backoff)
+      : undefined;
   }
   const code = (error as { code?: string }).code ?? "";
   return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;

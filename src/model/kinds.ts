@@ -19,6 +19,8 @@ export const NAMESPACES: Resource = {
   hasStatus: true,
 };
 export const PODS: Resource = { ...kind("", "v1", "Pod", "pods"), hasStatus: true };
+/** What is made to have a pod deleted. */
+export const EVICTIONS = kind("", "v1", "Eviction", "pods/eviction");
 export const DISRUPTION_BUDGETS: Resource = {
   ...kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
   hasStatus: true,

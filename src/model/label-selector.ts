@@ -1,4 +1,4 @@
-/** A label selector and labels come in, whether they match goes out, as the API server would have it. No I/O. */
+/** A label selector and labels come in, whether they match goes out, as the API server would have it; and the selector as a text. No I/O. */
 
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
@@ -21,4 +21,18 @@ export function matchesLabels(
     Object.entries(matchLabels).every(([key, value]) => labelOf(key) === value) &&
     matchExpressions.every(({ key, operator, values = [] }) => holds[operator](labelOf(key), values))
   );
+}
+
+const OPERATORS = {
+  In: (key: string, values: readonly string[]) => `${key} in (${values.join(",")})`,
+  NotIn: (key: string, values: readonly string[]) => `${key} notin (${values.join(",")})`,
+  Exists: (key: string) => key,
+  DoesNotExist: (key: string) => `!${key}`,
+};
+
+/** As the API server takes it; in an order of its own, so that those who mean the same share a stream. */
+export function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
+  const equal = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+  const others = matchExpressions.map(({ key, operator, values = [] }) => OPERATORS[operator](key, values));
+  return [...equal, ...others].sort().join(",");
 }

@@ -904,6 +904,10 @@ export interface SecretBinding {
         condition?: string;
       };
       /**
+       * The pods of StatefulSets and DaemonSets with updateStrategy OnDelete are replaced, one at a time, each when all others are ready, by eviction, which PodDisruptionBudgets can refuse. Otherwise they are left until somebody deletes them. The account needs list on pods and create on pods/eviction.
+       */
+      replacePods?: boolean;
+      /**
        * Workloads with a container that has no readiness probe are not restarted, and it is said so. Otherwise a warning is given once.
        */
       requireReadiness?: boolean;

@@ -3,6 +3,7 @@ import type { FieldPath } from "./field-path.ts";
 import { isObject } from "./json.ts";
 import { type KubeObject, parseApiVersion } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
+import { type Replacing, replacingOf } from "./pod-replacing.ts";
 import { Problem } from "./problem.ts";
 import { restarting, restartText } from "./restart-field.ts";
 import { isStamp } from "./rollout-stamp.ts";
@@ -19,6 +20,8 @@ export interface Workload {
   readonly templateElsewhere?: true;
   /** New pods come only when somebody deletes the old ones. */
   readonly onDelete: boolean;
+  /** Of such a one, what it takes to have its pods replaced. */
+  readonly replacing?: Replacing;
   /** It has more than one replica. */
   readonly isMany?: true;
   /** The names of containers without a readiness probe. */
@@ -71,6 +74,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   const podSpec = isObject(pods) ? pods["spec"] : undefined;
   const { spec, metadata } = object;
   const progress = progressOf(object);
+  const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
   const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
   return {
@@ -81,6 +85,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
     ...(text !== undefined && { restart: text }),
     ...(isObject(pods) && isObject(spec) && Number(spec["replicas"]) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
+    ...(replacing && { replacing }),
     unprobed: orNone(unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),

@@ -6,6 +6,7 @@ import type { Target } from "../model/binding.ts";
 import { isGlob } from "../model/glob.ts";
 import type { Where } from "../model/installation.ts";
 import type { Resource } from "../model/kube-object.ts";
+import { selectorText } from "../model/label-selector.ts";
 import { Problem } from "../model/problem.ts";
 
 /** Names are globs; undefined for any. */
@@ -44,19 +45,5 @@ export function selectionOf(target: Target, resource: Resource, own: string): Om
 }
 
 export function choiceOf({ names, ...selector }: Selector): Choice {
-  return { names, labels: labelSelector(selector) };
-}
-
-const OPERATORS = {
-  In: (key: string, values: readonly string[]) => `${key} in (${values.join(",")})`,
-  NotIn: (key: string, values: readonly string[]) => `${key} notin (${values.join(",")})`,
-  Exists: (key: string) => key,
-  DoesNotExist: (key: string) => `!${key}`,
-};
-
-/** In an order of its own, so that those who mean the same share a stream. */
-function labelSelector({ matchLabels = {}, matchExpressions = [] }: Omit<Selector, "names">): string {
-  const equal = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
-  const others = matchExpressions.map(({ key, operator, values = [] }) => OPERATORS[operator](key, values));
-  return [...equal, ...others].sort().join(",");
+  return { names, labels: selectorText(selector) };
 }

@@ -36,6 +36,15 @@ export function without(problems: ReadonlyMap<Dependent, Problem>, decided: Deci
   return { ...decided, status, rolling: decided.rolling.filter((dependent) => !problems.has(dependent)) };
 }
 
+/** What was decided, with what some workloads wait for, by their uids. */
+export function saying(messages: ReadonlyMap<string, string>, decided: Decided): Decided {
+  const status = withWorkloads(decided.status, (each) => {
+    const message = messages.get(each.uid);
+    return message === undefined ? each : { ...each, message };
+  });
+  return { ...decided, status };
+}
+
 function withWorkloads(status: RolloutStatus, change: (each: WorkloadStatus) => WorkloadStatus): RolloutStatus {
   const { pending } = status;
   if (pending === undefined) return status;

@@ -47,10 +47,10 @@ export function isNews(after: Seen | undefined, before: Seen | undefined): boole
 /** Whether a change of a workload says no more than that it restarts and how far it is, which nobody waits for as for a value. */
 export function isProgress(after: Seen | undefined, before: Seen | undefined): boolean {
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return false;
-  const { progress, stamps, restart } = after.workload;
-  const expected = { ...before.workload, progress, stamps, ...(restart !== undefined && { restart }) };
-  return isDeepStrictEqual(after.workload, expected);
+  return isDeepStrictEqual(besidesProgress(after.workload), besidesProgress(before.workload));
 }
+
+const besidesProgress = ({ progress: _, stamps: __, restart: ___, replacing: ____, ...rest }: Workload) => rest;
 
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);

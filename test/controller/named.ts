@@ -18,6 +18,7 @@ const VERBS = {
   made: ["get", "list", "watch", "patch", "create", "delete"],
   workload: ["list", "watch", "patch"],
   listed: ["list"],
+  evicted: ["create"],
 };
 
 export interface ServedKind {
@@ -103,6 +104,9 @@ export class Named {
       for (const place of this.#workloadsOf(group, spec.sources, namespace)) {
         note("workload", place);
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
+        if (!spec.rollout.replacePods) continue;
+        note("listed", { ...place, resource: "pods" });
+        note("evicted", { ...place, resource: "pods/eviction", isCalled: () => true });
       }
     }
   }

@@ -1,0 +1,61 @@
+/** A workload comes in that leaves its pods to whoever deletes them; one old pod is evicted, as the binding's account, if all others are ready. */
+import { isStatus } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+import { refusal } from "../kube/refusal.ts";
+import { EVICTIONS, PODS } from "../model/kinds.ts";
+import type { KubeObject } from "../model/kube-object.ts";
+import { nextPod, type Replacing } from "../model/pod-replacing.ts";
+import type { Dependent } from "../model/rollout.ts";
+
+/** What came of it: when to look again, if nothing tells of that, and what it waits for, if that is not told otherwise. */
+export interface Replaced {
+  againMs: number;
+  message?: string;
+}
+
+/** What its controller says of its pods may be late, and of a budget nobody tells. */
+const LOOK_AGAIN_MS = 10_000;
+const HELD = "a PodDisruptionBudget lets none of its pods go at the moment";
+
+/** Pods are read as they are, so that one that has just gone is not taken to be there. Throws Problem. */
+export async function replaceNext(
+  client: Client,
+  identity: Identity,
+  { ref, version }: Dependent,
+  replacing: Replacing,
+  now: number,
+): Promise<Replaced> {
+  const { namespace = "" } = ref;
+  const pods = await ownPods(client, identity, namespace, replacing.selector, version.uid);
+  const next = nextPod(replacing, pods, now);
+  if (next.do !== "evict")
+    return { againMs: Math.min(LOOK_AGAIN_MS, (next.do === "wait" && next.againMs) || LOOK_AGAIN_MS) };
+  const { name, uid } = next.pod.metadata;
+  try {
+    await client.evict(identity, { resource: PODS, namespace, name }, uid);
+  } catch (error) {
+    if (isStatus(error, 429)) return { againMs: LOOK_AGAIN_MS, message: HELD };
+    // It has gone by itself, or another one of its name is there.
+    if (!isStatus(error, 404) && !isStatus(error, 409))
+      throw refusal(error, { identity, ref: { resource: EVICTIONS, namespace }, verbs: ["create"] }, "create");
+  }
+  return { againMs: LOOK_AGAIN_MS };
+}
+
+async function ownPods(
+  client: Client,
+  identity: Identity,
+  namespace: string,
+  selector: string,
+  owner: string,
+): Promise<KubeObject[]> {
+  const pods: KubeObject[] = [];
+  const isOwn = ({ metadata }: KubeObject) => metadata.ownerReferences?.some(({ uid }) => uid === owner);
+  try {
+    for await (const page of client.list(identity, PODS, namespace, selector)) pods.push(...page.filter(isOwn));
+  } catch (error) {
+    throw refusal(error, { identity, ref: { resource: PODS, namespace }, verbs: ["list"] }, "list");
+  }
+  return pods;
+}
