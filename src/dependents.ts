@@ -120,12 +120,12 @@ function asReplaced(workload: Workload | undefined): Workload | undefined {
 
 /** The keys of a source that the pods of a workload refer to. */
 function usedByPods(
-  { source, kind, name }: Extract<Lookup["find"], { by: "reference" }>,
+  { source, kind, name, keys: brought }: Extract<Lookup["find"], { by: "reference" }>,
   workload: Workload,
 ): string[] {
   return workload.references
     .filter((each) => each.kind === kind && each.name === name)
-    .flatMap(({ keys = [ALL_KEYS] }) => keys.map((key) => digestId(source, key)));
+    .flatMap(({ keys = [ALL_KEYS] }) => (brought ?? keys).map((key) => digestId(source, key)));
 }
 
 /** What the fields of a binding use; all of its sources, if it has no fields. */

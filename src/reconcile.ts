@@ -84,7 +84,7 @@ export class Reconciler {
 
     const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
     const references = await resolveReferences(binding, discovery, installation);
-    const rollout = await this.#rolling.find(binding, references);
+    const rollout = await this.#rolling.find(binding, identity, references);
     const view = viewOf(
       streams,
       key,
@@ -92,7 +92,7 @@ export class Reconciler {
       identity,
       references,
       (ref) => olderClaims(this.#parts, binding, ref),
-      rollout?.lookups.map((lookup) => watchedFor(identity, lookup)),
+      rollout && [...rollout.lookups.map((lookup) => watchedFor(identity, lookup)), ...rollout.classes],
     );
     if (view.pending) return DONE;
     bindings.resolved(key, claimsIn(view));

@@ -12,6 +12,7 @@ import { Problem } from "./model/problem.ts";
 import { givenText } from "./model/restart-field.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
+import { type Followed, ProviderClasses } from "./provider-classes.ts";
 import { replaceDue } from "./replacing.ts";
 import { bindingEvent } from "./report/rollouts.ts";
 import type { References } from "./resolve/references.ts";
@@ -53,6 +54,7 @@ export class Rolling {
   readonly #values: Values;
   readonly #slots: Slots;
   readonly #stamping: Stamping;
+  readonly #classes: ProviderClasses;
   readonly #memory = new Map<string, Memory>();
   #restored = false;
 
@@ -61,6 +63,7 @@ export class Rolling {
     this.#values = new Values(keys);
     this.#slots = slots;
     this.#stamping = new Stamping(parts);
+    this.#classes = new ProviderClasses(parts.discovery, parts.streams);
   }
 
   /** How many rollouts wait, by what for. */
@@ -77,10 +80,12 @@ export class Rolling {
   }
 
   /** Where the workloads of a binding are; undefined for one without a rollout. */
-  async find(binding: SecretBinding, { sources }: References): Promise<RolloutReferences | undefined> {
+  async find(binding: SecretBinding, identity: Identity, { sources }: References): Promise<Followed | undefined> {
     const { rollout } = binding.spec;
     const { discovery, installation } = this.#parts;
-    return rollout && resolveRollout(binding, rollout, sources, discovery, installation);
+    if (rollout === undefined) return undefined;
+    const references = await resolveRollout(binding, rollout, sources, discovery, installation);
+    return this.#classes.followed(bindingKey(binding), identity, references);
   }
 
   /** What is known of them before the values of the sources are read. */

@@ -5,8 +5,9 @@ import { PODS } from "../model/kinds.ts";
 import { type KubeObject, parseApiVersion, type Resource } from "../model/kube-object.ts";
 import { type PodReference, podReferences } from "../model/pod-references.ts";
 import { Problem } from "../model/problem.ts";
+import { PROVIDER_CLASS, syncedBy } from "../model/provider-class.ts";
 import { WORKLOAD_KINDS, workloadOf } from "../model/workload.ts";
-import type { Reading } from "./reading.ts";
+import { foundOr, type Reading } from "./reading.ts";
 import type { Referrer } from "./restarts.ts";
 import type { Tools } from "./tools.ts";
 import type { Traced, WorkloadTrace } from "./trace.ts";
@@ -17,6 +18,8 @@ export type Found = Referrer & Omit<WorkloadTrace, "restarts">;
 const MAKERS = ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
 
 export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Reading<Found[]>[]> {
+  const classes = await lookAtClasses(tools, traced);
+  const wanted: Wanted = new Map([[`${traced.kind}/${traced.name}`, undefined], ...foundOr(classes, [])]);
   const kinds = Object.entries(WORKLOAD_KINDS).map(async ([kind, { apiVersion, template }]) => {
     const resource = await resourceOf(tools, apiVersion, kind);
     if (resource === undefined) return [];
@@ -27,12 +30,29 @@ export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Rea
       await tools.reader.list(scope, (object) => {
         // One of a CronJob is told of with it.
         if (kind === "Job" && ownerOf(object)?.kind === "CronJob") return undefined;
-        const reference = referenceTo(traced, workloadOf(object, path).references);
+        const reference = referenceTo(wanted, workloadOf(object, path).references);
         return reference && foundOf({ apiVersion, kind }, object, reference);
       }),
     ];
   });
-  return [...(await Promise.all(kinds)).flat(), ...(await lookAtPods(tools, traced))];
+  const unreadable = classes.state === "Unreadable" ? [classes] : [];
+  return [...(await Promise.all(kinds)).flat(), ...(await lookAtPods(tools, traced, wanted)), ...unreadable];
+}
+
+/** The SecretProviderClasses that bring it to pods, where there is such a kind. */
+async function lookAtClasses(
+  tools: Tools,
+  traced: Traced,
+): Promise<Reading<[string, readonly string[] | undefined][]>> {
+  const { apiVersion, kind } = PROVIDER_CLASS;
+  const resource = traced.kind === "Secret" ? await resourceOf(tools, apiVersion, kind) : undefined;
+  if (resource === undefined) return { state: "Found", it: [] };
+  if (resource instanceof Problem) return { state: "Unreadable", message: resource.message };
+  const scope = { resource, namespace: traced.namespace, form: "whole" as const };
+  return tools.reader.list(scope, ({ metadata, spec }) => {
+    const synced = syncedBy(spec).find(({ secret }) => secret === traced.name);
+    return synced && [`${kind}/${metadata.name}`, synced.keys];
+  });
 }
 
 /** Only what not every cluster serves is asked for; RBAC would say that the user may not list it, served or not. */
@@ -51,14 +71,13 @@ async function resourceOf({ discovery }: Tools, apiVersion: string, kind: string
 }
 
 /** There are many, and most belong to a workload: their metadata tells which, and only the others are read. */
-async function lookAtPods({ reader }: Tools, traced: Traced): Promise<Reading<Found[]>[]> {
-  const { namespace } = traced;
+async function lookAtPods({ reader }: Tools, { namespace }: Traced, wanted: Wanted): Promise<Reading<Found[]>[]> {
   const names = await reader.list({ resource: PODS, namespace, form: "metadata" }, (pod) =>
     MAKERS.includes(ownerOf(pod)?.kind ?? "") ? undefined : pod.metadata.name,
   );
   if (names.state !== "Found") return [names];
   const take = (pod: KubeObject) => {
-    const reference = referenceTo(traced, podReferences(pod["spec"]));
+    const reference = referenceTo(wanted, podReferences(pod["spec"]));
     return reference === undefined ? [] : [foundOf({ apiVersion: "v1", kind: "Pod" }, pod, reference)];
   };
   const read = names.it.map((name) => reader.get({ resource: PODS, namespace, name }, take, "whole"));
@@ -85,8 +104,24 @@ function foundOf(
   };
 }
 
-const referenceTo = ({ kind, name }: Traced, references: readonly PodReference[]) =>
-  references.find((each) => each.kind === kind && each.name === name);
+/** What pods may refer to, by kind and name, with the keys that come by it where that is not what is traced itself. */
+type Wanted = ReadonlyMap<string, readonly string[] | undefined>;
+
+/** One reference for all of them. */
+function referenceTo(wanted: Wanted, references: readonly PodReference[]): PodReference | undefined {
+  const found = references.flatMap((each): PodReference[] => {
+    const id = `${each.kind}/${each.name}`;
+    if (!wanted.has(id)) return [];
+    const keys = wanted.get(id);
+    return [keys === undefined ? each : { ...each, keys }];
+  });
+  const [first] = found;
+  if (first === undefined || found.length === 1) return first;
+  const { keys: _, ...all } = first;
+  const by = [...new Set(found.flatMap((each) => each.by))].toSorted();
+  if (found.some(({ keys }) => keys === undefined)) return { ...all, by };
+  return { ...all, by, keys: [...new Set(found.flatMap(({ keys = [] }) => keys))].toSorted() };
+}
 
 interface Owner {
   kind: string;

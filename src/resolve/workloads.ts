@@ -6,6 +6,7 @@ import { parseDuration } from "../model/duration.ts";
 import { FieldPath } from "../model/field-path.ts";
 import type { Installation } from "../model/installation.ts";
 import { type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
+import type { PodReference } from "../model/pod-references.ts";
 import { Problem } from "../model/problem.ts";
 import { type Group, groupsOf, type RolloutSpec, type Step } from "../model/rollout.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../model/workload.ts";
@@ -22,11 +23,15 @@ export interface Lookup {
   /** The field that a restart changes. */
   stampAt: FieldPath;
   namespace: string;
-  find:
-    | { by: "reference"; source: string; kind: "Secret" | "ConfigMap"; name: string }
-    | { by: "owner" }
-    | { by: "name"; name: string }
-    | ({ by: "choice" } & Choice);
+  find: Reference | { by: "owner" } | { by: "name"; name: string } | ({ by: "choice" } & Choice);
+}
+
+/** Workloads whose pods refer to something, for the sake of a source. */
+interface Reference extends Pick<PodReference, "kind" | "name"> {
+  by: "reference";
+  source: string;
+  /** Those of the source that come by it, where that is another object; else those that pods name. */
+  keys?: readonly string[];
 }
 
 export interface RolloutReferences {

@@ -25,7 +25,7 @@ export interface Collection {
   /** Globs; undefined for all. */
   names: readonly string[] | undefined;
   wide?: boolean;
-  /** What their spec says is kept too. Only for kinds whose spec is no secret, seen by the controller itself. */
+  /** What their spec says is kept too. Only for kinds whose spec is no secret. */
   whole?: true;
   /** They are workloads. What rollouts have to know of each is kept too. */
   workload?: WorkloadPaths;

@@ -18,6 +18,7 @@ const VERBS = {
   made: ["get", "list", "watch", "patch", "create", "delete"],
   workload: ["list", "watch", "patch"],
   listed: ["list"],
+  watched: ["list", "watch"],
   evicted: ["create"],
 };
 
@@ -104,6 +105,8 @@ export class Named {
       for (const place of this.#workloadsOf(group, spec.sources, namespace)) {
         note("workload", place);
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
+        if (group.consumersOf)
+          note("watched", { ...place, resource: "secrets-store.csi.x-k8s.io/secretproviderclasses" });
         if (!spec.rollout.replacePods) continue;
         note("listed", { ...place, resource: "pods" });
         note("evicted", { ...place, resource: "pods/eviction", isCalled: () => true });

@@ -127,9 +127,9 @@ describe("inlay trace", () => {
     await team.boundHarbor();
     await workloads(team);
     await team.createAccount("auditor");
-    const groups = ["", "apps", "batch", "inlay.dev", "networking.k8s.io"];
+    const groups = ["", "apps", "batch", "inlay.dev", "networking.k8s.io", "secrets-store.csi.x-k8s.io"];
     const resources = ["deployments", "statefulsets", "daemonsets", "cronjobs", "jobs", "pods", "serviceaccounts"];
-    const more = ["ingresses", "secretbindings", "secretgrants"];
+    const more = ["ingresses", "secretbindings", "secretgrants", "secretproviderclasses"];
     const rules = [{ apiGroups: groups, resources: [...resources, ...more], verbs: ["get", "list"] }];
     await team.grant(rules, { account: "auditor", role: "auditor" });
     const kubeconfig = await controlPlane().kubeconfigForServiceAccount(team.namespace, "auditor");

@@ -1,0 +1,120 @@
+/** Workloads that mount a Secret by a SecretProviderClass, whose driver writes it, are consumers of it like any other. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import { inlayJson } from "../controller/cli.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { newTeam, pause, type Rule, type Team } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const GROUP = "secrets-store.csi.x-k8s.io";
+const mayFollow: Rule = { apiGroups: [GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
+
+/** Pods that mount a class. */
+const mounting = (secretProviderClass: string) => ({
+  pods: {
+    volumes: [
+      {
+        name: "store",
+        csi: { driver: "secrets-store.csi.k8s.io", readOnly: true, volumeAttributes: { secretProviderClass } },
+      },
+    ],
+  },
+});
+
+const classes = (team: Team) => team.path(`${GROUP}/v1`, "secretproviderclasses");
+
+/** Makes a class that has those keys written into a Secret. */
+const newClass = (team: Team, name: string, secretName: string, keys: string[]) =>
+  team.api.create(classes(team), {
+    apiVersion: `${GROUP}/v1`,
+    kind: "SecretProviderClass",
+    metadata: { name },
+    spec: {
+      provider: "vault",
+      secretObjects: [{ secretName, type: "Opaque", data: keys.map((key) => ({ key, objectName: key })) }],
+    },
+  });
+
+/** A team with a Secret of two keys, and a binding that restarts its consumers. */
+async function newShop(more: Rule[] = [mayFollow]) {
+  const team = await newTeam({ rules: [...rolloutRules, ...more] });
+  const shop = new Workloads(team);
+  const rotate = (key: string) => team.secret("bucket", { [key]: secretText(key) });
+  await rotate("token");
+  await rotate("other");
+  const bind = async () => {
+    await team.bind("rolls", { sources: [{ secret: { name: "bucket" } }], rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+  };
+  return { team, shop, rotate, bind };
+}
+
+const digests = async (team: Team) => Object.keys((await team.binding("rolls")).status.rollout.digests).sort();
+
+describe("a workload that mounts a SecretProviderClass", function () {
+  this.timeout("2m");
+
+  before("its kind is installed", async () => {
+    const file = join(import.meta.dirname, "..", "demand", "crds", "secretproviderclass.yaml");
+    await controlPlane().kubectl("apply", "--server-side", "--force-conflicts", `--filename=${file}`);
+    await controlPlane().kubectl("wait", "--for=condition=Established", `--filename=${file}`);
+    // It asks for a kind that is missing once in a minute.
+    await stopSharedController();
+  });
+
+  it("restarts for the keys that its class has written into the Secret, and for no other", async () => {
+    const { team, shop, rotate, bind } = await newShop();
+    await newClass(team, "store", "bucket", ["token"]);
+    await newClass(team, "elsewhere", "another", ["token"]);
+    await shop.deploy({ web: mounting("store"), api: mounting("elsewhere"), idle: {} });
+    await bind();
+    await eventually(async () => assert.deepEqual(await digests(team), ["bucket/token"]));
+    await rotate("token");
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { web: 1, api: 0, idle: 0 });
+    await rotate("other");
+    await team.requestsDuring(() => pause(500));
+    assert.deepEqual(await shop.restarts(), { web: 1, api: 0, idle: 0 });
+    const { json } = await inlayJson(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);
+    const [web, ...others] = json.workloads;
+    assert.deepEqual([web.name, web.by, web.keys, web.restarts.length, others], ["web", ["csi"], ["token"], 1, []]);
+  });
+
+  it("is found when its class comes, which restarts nothing, and no longer when that names another Secret", async () => {
+    const { team, shop, rotate, bind } = await newShop();
+    await shop.deploy({ web: mounting("store") });
+    await bind();
+    await newClass(team, "store", "bucket", ["token"]);
+    await eventually(async () => assert.deepEqual(await digests(team), ["bucket/token"]));
+    assert.deepEqual(await shop.restarts(), { web: 0 });
+    await rotate("token");
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { web: 1 });
+    await team.api.merge(`${classes(team)}/store`, { spec: { secretObjects: [{ secretName: "another" }] } });
+    await eventually(async () => assert.deepEqual(await digests(team), []));
+    await rotate("token");
+    await team.requestsDuring(() => pause(500));
+    assert.deepEqual(await shop.restarts(), { web: 1 });
+  });
+
+  it("is not found where the account may not list the classes; others restart, and it does too once it may", async () => {
+    const { team, shop, rotate, bind } = await newShop([]);
+    await newClass(team, "store", "bucket", ["token"]);
+    await shop.deploy({ web: mounting("store"), api: { env: { bucket: ["token"] } } });
+    await bind();
+    await rotate("token");
+    await shop.rolledOut("rolls", 1);
+    assert.deepEqual(await shop.restarts(), { web: 0, api: 1 });
+    await team.grant([mayFollow], { role: "classes" });
+    await eventually(async () => {
+      const { status } = await team.binding("rolls");
+      assert.match(JSON.stringify(status.conditions), /all 2 workloads that depend on the values have them/);
+    }, 90_000);
+    await rotate("token");
+    await shop.rolledOut("rolls", 2);
+    assert.deepEqual(await shop.restarts(), { web: 1, api: 2 });
+  });
+});
