@@ -139,6 +139,21 @@ describe("a workload that restarts on a field", function () {
       await shop.rolledOut("rolls", revision);
     }
     assert.deepEqual((await workload()).metadata.annotations ?? {}, {});
+    // What changes while it restarts is told when it has: some pods may have the former value.
+    await rotate();
+    await shop.until("rolls", "RollingOut");
+    await rotate();
+    const { status } = await shop.until("rolls", "NotRestarted");
+    assert.match(
+      JSON.stringify(status.conditions),
+      /main has been told to restart by .* before; it is told again when/,
+    );
+    for (const left of [true, false]) {
+      await team.api.merge(path, { metadata: { annotations: { "strimzi.io/manual-rolling-update": null } } });
+      if (left) await shop.until("rolls", "RollingOut");
+      if (left) assert.ok((await workload()).metadata.annotations);
+    }
+    await shop.rolledOut("rolls", 3);
   });
 
   it("has that field: what is wrong with it is said before anything has to be restarted", async () => {
