@@ -1,0 +1,103 @@
+/** A workload and the sources that it restarts for come in; the bindings that do it go out, complete, as the API server keeps them. Pure. */
+import { createHash } from "node:crypto";
+import type { Source as BindingSource, SecretBinding } from "../model/binding.ts";
+import { sameJson } from "../model/json.ts";
+import { MADE_FOR, RELOADER, RELOADER_ACCOUNT } from "../model/reloader.ts";
+import type { Source } from "./sources.ts";
+
+/** The workload that a binding is made for. */
+export interface Owner {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+}
+
+/** A binding as it has to be. */
+export interface Made {
+  name: string;
+  owner: Owner;
+  spec: SecretBinding["spec"];
+}
+
+/** As many as the schema lets. */
+const MOST_SOURCES = 16;
+const MOST_PARTS = 64;
+const LONGEST_NAME = 253;
+const LONGEST_SOURCE_NAME = 63;
+
+/** None for a workload without sources, one for up to sixteen of them. */
+export function bindingsOf(owner: Owner, sources: readonly Source[], minInterval: string | undefined): Made[] {
+  return shared(sources).flatMap((own, place) =>
+    own.length === 0 ? [] : [{ name: nameOf(owner, place), owner, spec: specOf(owner, own, minInterval) }],
+  );
+}
+
+/** Whether a binding is as it has to be. What it wrote as another that it was is for that one to give up. */
+export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made): boolean {
+  return (
+    isLabelled(metadata.labels) &&
+    metadata.ownerReferences?.some(({ uid }) => uid === made.owner.uid) === true &&
+    (status?.targets ?? []).length === 0 &&
+    sameJson(spec, made.spec)
+  );
+}
+
+export const isLabelled = (labels: Readonly<Record<string, string>> | undefined): boolean =>
+  labels?.[MADE_FOR] === RELOADER;
+
+function specOf({ kind, name }: Owner, sources: readonly Source[], minInterval: string | undefined): Made["spec"] {
+  return {
+    serviceAccountName: RELOADER_ACCOUNT,
+    defaults: { onMissing: "Wait", onConflict: "Fail", mode: "Continuous" },
+    sources: sources.map(sourceOf),
+    targets: [],
+    rollout: {
+      kinds: ["Deployment", "StatefulSet", "DaemonSet"],
+      targets: [{ kind, name }],
+      onFirstSync: "None",
+      stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
+      timeout: "10m",
+      ...(minInterval !== undefined && { minInterval }),
+    },
+  };
+}
+
+/** One that is not there keeps nothing back: it may be there some day, or again. */
+function sourceOf({ kind, name }: Source): BindingSource {
+  const called = { name: calledBy(kind.toLowerCase(), name), optional: true };
+  return kind === "Secret" ? { ...called, secret: { name } } : { ...called, configMap: { name } };
+}
+
+/** A source's name has no dots and is short. No object's name has a capital, so none comes to the name of another. */
+function calledBy(prefix: string, name: string): string {
+  const plain = `${prefix}-${name}`;
+  if (!plain.includes(".") && plain.length <= LONGEST_SOURCE_NAME) return plain;
+  const end = `-X${hashOf(plain).slice(0, 16)}`;
+  return `${plain.replaceAll(".", "-").slice(0, LONGEST_SOURCE_NAME - end.length)}${end}`;
+}
+
+/** Neither a number nor `long` is a kind, so no two workloads come to one name. */
+function nameOf({ kind, name }: Owner, place: number): string {
+  const number = place === 0 ? "" : `${place + 1}-`;
+  const plain = `reloader-${number}${kind.toLowerCase()}-${name}`;
+  if (plain.length <= LONGEST_NAME) return plain;
+  return `reloader-long-${hashOf(plain).slice(0, 32)}-${name.slice(0, 64)}`.replace(/[-.]+$/, "");
+}
+
+/**
+ * Sources shared out among bindings by their names alone: a source that comes or goes moves no other one, whose baseline
+ * would begin anew, but where there have to be twice as many. Somebody could find names that all come to one.
+ */
+function shared(sources: readonly Source[]): Source[][] {
+  for (let count = 1; count <= MOST_PARTS; count *= 2) {
+    const parts = Array.from({ length: count }, (): Source[] => []);
+    for (const source of sources) parts[placeOf(source) % count]?.push(source);
+    if (parts.every((part) => part.length <= MOST_SOURCES)) return parts;
+  }
+  const count = Math.ceil(sources.length / MOST_SOURCES);
+  return Array.from({ length: count }, (_, at) => sources.slice(at * MOST_SOURCES, (at + 1) * MOST_SOURCES));
+}
+
+const placeOf = ({ kind, name }: Source) => Number.parseInt(hashOf(`${kind}/${name}`).slice(0, 8), 16);
+const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");

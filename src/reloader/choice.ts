@@ -1,0 +1,148 @@
+/**
+ * What a workload says to Reloader by annotations comes in; which Secrets and ConfigMaps it restarts for goes out, as a rule
+ * for each of the two, and what of the annotations says nothing. Pure. It reads them as Reloader does: those of the pod
+ * template count for a kind of which the workload itself says nothing.
+ */
+import { parseDuration } from "../model/duration.ts";
+import { Problem } from "../model/problem.ts";
+import type { Texts, Told } from "../model/reloader.ts";
+
+export type SourceKind = "Secret" | "ConfigMap";
+export const SOURCE_KINDS = ["Secret", "ConfigMap"] as const satisfies readonly SourceKind[];
+
+/** Of one kind of sources. */
+export interface Rule {
+  /** All that the pods refer to. */
+  auto: boolean;
+  /** Of what the pods refer to, that which is marked. */
+  search: boolean;
+  /** Names and patterns, whether the pods refer to them or not. */
+  listed: readonly string[];
+  /** What is left out whatever else is said. */
+  excluded: ReadonlySet<string>;
+}
+
+export interface Choice {
+  rules: Readonly<Record<SourceKind, Rule>>;
+  /** How long it is at least between two restarts, as a binding has it. */
+  minInterval: string | undefined;
+  /** What is wrong with the annotations, for people: each says what to do. */
+  mistakes: readonly string[];
+}
+
+export const AUTO = "reloader.stakater.com/auto";
+const SEARCH = "reloader.stakater.com/search";
+const STRATEGY = "reloader.stakater.com/rollout-strategy";
+const PAUSE = "deployment.reloader.stakater.com/pause-period";
+const CLASSES = "secretproviderclass";
+
+const typed = {
+  Secret: {
+    auto: "secret.reloader.stakater.com/auto",
+    listed: "secret.reloader.stakater.com/reload",
+    excluded: "secrets.exclude.reloader.stakater.com/reload",
+  },
+  ConfigMap: {
+    auto: "configmap.reloader.stakater.com/auto",
+    listed: "configmap.reloader.stakater.com/reload",
+    excluded: "configmaps.exclude.reloader.stakater.com/reload",
+  },
+} as const satisfies Record<SourceKind, object>;
+
+const BOOLEANS = [AUTO, SEARCH, typed.Secret.auto, typed.ConfigMap.auto];
+/** What Reloader notes on workloads for itself. */
+const NOTES = ["reloader.stakater.com/last-reloaded-from", "deployment.reloader.stakater.com/paused-at"];
+const KNOWN = new Set([
+  ...BOOLEANS,
+  STRATEGY,
+  PAUSE,
+  ...NOTES,
+  ...SOURCE_KINDS.flatMap((kind) => [typed[kind].listed, typed[kind].excluded]),
+]);
+
+/** As Go reads a truth. */
+const TRUE = ["1", "t", "T", "TRUE", "true", "True"];
+const FALSE = ["0", "f", "F", "FALSE", "false", "False"];
+
+/** As bindings write it. */
+const INTERVAL = /^([0-9]+(ms|s|m|h))+$/;
+const LONGEST_INTERVAL = 32;
+
+/**
+ * Undefined for a workload that restarts for nothing and says nothing wrong. `autoReloadAll`: who says nothing means
+ * `auto`.
+ */
+export function choiceOf(kind: string, told: Told | undefined, autoReloadAll: boolean): Choice | undefined {
+  const { own, pods } = told ?? { own: {}, pods: {} };
+  const rules = {
+    Secret: ruleOf("Secret", own, pods, autoReloadAll),
+    ConfigMap: ruleOf("ConfigMap", own, pods, autoReloadAll),
+  };
+  const mistakes: string[] = [];
+  const minInterval = intervalOf(kind, own, mistakes);
+  checkAll({ ...pods, ...own }, mistakes);
+  const isNothing = SOURCE_KINDS.every((each) => isIdle(rules[each]));
+  return isNothing && mistakes.length === 0 ? undefined : { rules, minInterval, mistakes };
+}
+
+function ruleOf(kind: SourceKind, own: Texts, pods: Texts, autoReloadAll: boolean): Rule {
+  const { auto, listed, excluded } = typed[kind];
+  const texts = [listed, SEARCH, AUTO, auto].some((key) => own[key] !== undefined) ? own : pods;
+  const autos = [texts[AUTO] ?? "", texts[auto] ?? ""];
+  return {
+    auto: autos.some((text) => TRUE.includes(text)) || (autoReloadAll && autos.every((text) => text === "")),
+    search: texts[SEARCH] === "true",
+    listed: listOf(texts[listed]),
+    excluded: new Set([...listOf(own[excluded]), ...listOf(texts[excluded])]),
+  };
+}
+
+const isIdle = ({ auto, search, listed }: Rule) => !auto && !search && listed.length === 0;
+
+const listOf = (text = "") =>
+  text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+
+function intervalOf(kind: string, own: Texts, mistakes: string[]): string | undefined {
+  const text = own[PAUSE];
+  if (text === undefined) return undefined;
+  if (kind !== "Deployment") {
+    mistakes.push(
+      `${PAUSE} is for Deployments; take it out of this ${kind}, or name its Secrets in a SecretBinding with minInterval`,
+    );
+    return undefined;
+  }
+  try {
+    const ms = parseDuration(text, PAUSE);
+    return INTERVAL.test(text) && text.length <= LONGEST_INTERVAL ? text : `${ms}ms`;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    mistakes.push(error.message);
+    return undefined;
+  }
+}
+
+function checkAll(texts: Texts, mistakes: string[]): void {
+  for (const [key, text] of Object.entries(texts).sort()) {
+    if (key.startsWith(CLASSES))
+      mistakes.push(`${key} is not understood; name the Secrets that the class is synced to by ${typed.Secret.listed}`);
+    else if (!KNOWN.has(key)) mistakes.push(`${key} is not known; see docs/rollouts.md for those that are`);
+    // Only the very word is taken for a search.
+    else if (key === SEARCH ? !["true", "false"].includes(text) : BOOLEANS.includes(key) && !isTruth(text))
+      mistakes.push(`${key}: ${shown(text)} is neither true nor false; write "true"`);
+    else if (key === STRATEGY && !["rollout", "restart"].includes(text))
+      mistakes.push(`${key}: ${shown(text)} is no strategy; write "rollout", or take it out`);
+  }
+}
+
+const isTruth = (text: string) => TRUE.includes(text) || FALSE.includes(text);
+
+const LONGEST_SHOWN = 80;
+/** What somebody wrote, for people. */
+export const shown = (text: string): string =>
+  JSON.stringify(text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text);
+
+/** The key of the annotation that lists sources of a kind. */
+export const listedBy = (kind: SourceKind): string => typed[kind].listed;
