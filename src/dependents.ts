@@ -2,7 +2,6 @@
  * What a binding's rollout looks for comes in; the workloads that there are, as the streams show them at the moment, and what
  * each of them restarts for goes out. Where that can't be known, it is said so: nothing is restarted then.
  */
-import type { Identity } from "./kube/identity.ts";
 import { streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
 import { type SecretBinding, sourceName } from "./model/binding.ts";
 import { idOf, type ObjectRef } from "./model/kube-object.ts";
@@ -13,7 +12,7 @@ import type { Workload } from "./model/workload.ts";
 import type { Lookup, RolloutReferences } from "./resolve/workloads.ts";
 import { compileTemplate } from "./transform/template.ts";
 import type { Owners } from "./view.ts";
-import { type Dependency, isCollection } from "./watch/interest.ts";
+import { type As, type Dependency, isCollection } from "./watch/interest.ts";
 import type { Streams } from "./watch/streams.ts";
 
 export interface Dependents {
@@ -38,7 +37,7 @@ function tooMany(count: number): Problem {
 /** A rollout of one reconcile. */
 export interface RollingRun {
   binding: SecretBinding;
-  identity: Identity;
+  identity: As["identity"];
   spec: RolloutSpec;
   references: RolloutReferences;
   dependents: Dependents;
@@ -51,11 +50,11 @@ export interface RollingRun {
 }
 
 /** What has to be watched for a lookup. */
-export function watchedFor(identity: Identity, { resource, paths: workload, namespace, find }: Lookup): Dependency {
-  if (find.by === "name") return { identity, ref: { resource, namespace, name: find.name }, workload };
+export function watchedFor(as: As, { resource, paths: workload, namespace, find }: Lookup): Dependency {
+  if (find.by === "name") return { ...as, ref: { resource, namespace, name: find.name }, workload };
   const { names, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
   const consumersOf = find.by === "reference" ? { consumersOf: { kind: find.kind, name: find.name } } : {};
-  return { identity, resource, namespace, names, labels, workload, ...consumersOf };
+  return { ...as, resource, namespace, names, labels, workload, ...consumersOf };
 }
 
 /** What the stream of a lookup shows. */
@@ -69,7 +68,7 @@ function membersOf(streams: Streams, key: string, watched: Dependency) {
 export function dependentsOf(
   streams: Streams,
   key: string,
-  identity: Identity,
+  as: As,
   binding: SecretBinding,
   { lookups, problem }: RolloutReferences,
   owners: Owners,
@@ -79,11 +78,11 @@ export function dependentsOf(
   const out: Dependents = { all: [], pending: false, problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
-    const watched = watchedFor(identity, lookup);
+    const watched = watchedFor(as, lookup);
     const seen = membersOf(streams, key, watched);
     const ref = isCollection(watched) ? watched : watched.ref;
     if (seen.phase === "failed")
-      out.problem ??= streamRefusal(seen.error, { identity, ref, verbs: WRITE_VERBS }, "list");
+      out.problem ??= streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
     if (find.by === "owner") out.problem ??= owners.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {

@@ -15,6 +15,7 @@ import type { Parts } from "./parts.ts";
 import { WorkQueue } from "./queue/work-queue.ts";
 import { notAlive, notReady } from "./readiness.ts";
 import { Reconciler } from "./reconcile.ts";
+import { Reloading } from "./reloading.ts";
 import { EventRecorder } from "./report/events.ts";
 import { Metrics } from "./report/metrics.ts";
 import { Propagation } from "./report/propagation.ts";
@@ -100,10 +101,15 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const bindings = new BindingStore(
     transport,
     {
-      changed: (key, cause) => queue.add(key, cause),
+      changed: (key, cause) => {
+        queue.add(key, cause);
+        const binding = bindings.get(key);
+        if (binding !== undefined) reloading.bindingChanged(binding);
+      },
       gone: (key, binding) => {
         reconciler.gone(binding);
         queue.add(key);
+        reloading.bindingChanged(binding, true);
       },
       failed: (error) =>
         log.error({ error: describeError(error) }, `can't watch SecretBindings: ${whatLacks(error, scope)}`),
@@ -116,6 +122,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     client,
     {
       changed: (key, cause) => {
+        if (Reloading.owns(key)) return reloading.changed(key);
         if (cause === "change") propagation.changed(key);
         queue.add(key, cause);
       },
@@ -136,8 +143,10 @@ export async function startController(options: ControllerOptions): Promise<Contr
     propagation,
     rollouts: metrics,
     log,
+    actorOf: (binding) => reloading.actorOf(binding),
     again: (key) => queue.add(key),
   };
+  const reloading = new Reloading(parts);
   const slots = new Slots(
     () => installation.rollouts,
     (key) => queue.add(key),
@@ -157,14 +166,18 @@ export async function startController(options: ControllerOptions): Promise<Contr
           metrics,
         });
   if (health !== undefined) metrics.collectProcess();
-  if (election === undefined) bindings.start();
-  else election.start({ leading: () => bindings.start(), lost: options.onLost });
+  const begin = () => {
+    bindings.start();
+    reloading.start();
+  };
+  if (election === undefined) begin();
+  else election.start({ leading: begin, lost: options.onLost });
   const where = { server: credentials.server.href, ...(scope !== undefined && { namespace: scope }) };
   log.info(where, "controller started");
 
   return {
     async stop() {
-      await queue.stop();
+      await Promise.all([queue.stop(), reloading.stop()]);
       await events.stop(election && EVENTS_WITHIN_MS);
       await election?.stop();
       await Promise.all([bindings.stop(), streams.stop()]);

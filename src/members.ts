@@ -5,7 +5,7 @@
 
 import type { Identity } from "./kube/identity.ts";
 import { READ_VERBS, streamRefusal, WRITE_VERBS } from "./kube/refusal.ts";
-import { selects, type Target } from "./model/binding.ts";
+import { namespaceIn, selects, type Target } from "./model/binding.ts";
 import { type Effort, isGlob } from "./model/glob.ts";
 import { whereOf } from "./model/installation.ts";
 import { NAMESPACES } from "./model/kinds.ts";
@@ -72,7 +72,7 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
     } else if (at instanceof Problem || !isSelection(at)) {
       members.set(position, [{ target, ref: at, selected: false }]);
       if (at instanceof Problem) {
-        for (const id of namedBy(target, references)) taken.add(id);
+        for (const id of namedBy(target, namespaceIn(key))) taken.add(id);
         continue;
       }
       taken.add(idOf(at));
@@ -120,9 +120,9 @@ export function membersOf(streams: Streams, key: string, identity: Identity, ref
 const rank = (target: Target) => (!selects(target) ? 0 : target.name !== undefined ? 1 : 2);
 
 /** What a target names that can't be resolved now: of either scope. */
-function namedBy({ apiVersion, kind, namespace, name = "" }: Target, { serviceAccount }: References): string[] {
+function namedBy({ apiVersion, kind, namespace, name = "" }: Target, own: string): string[] {
   const ofKind = { group: parseApiVersion(apiVersion).group, kind };
-  return [undefined, namespace ?? serviceAccount.namespace].map((where) => objectId(ofKind, where, name));
+  return [undefined, namespace ?? own].map((where) => objectId(ofKind, where, name));
 }
 
 /** Whether an object of a target may be that of another one, of which it is not known which objects it is. */

@@ -15,7 +15,14 @@ import type { RolloutCounts } from "./report/metrics.ts";
 import type { Propagation } from "./report/propagation.ts";
 import type { Log } from "./run/log.ts";
 import type { BindingStore } from "./watch/bindings.ts";
+import type { As } from "./watch/interest.ts";
 import type { Streams } from "./watch/streams.ts";
+
+/** As whom a binding is acted for: an account, which has to be there. */
+export interface Actor {
+  as: As;
+  account: ObjectRef;
+}
 
 export interface Parts {
   installation: Installation;
@@ -29,6 +36,8 @@ export interface Parts {
   propagation: Propagation;
   rollouts: RolloutCounts;
   log: Log;
+  /** Undefined for a binding that is not as it was made, or of which that is not known yet: it is looked at again. */
+  actorOf(binding: SecretBinding): Actor | Problem | undefined;
   /** Has a binding looked at again, though nothing of it has changed. */
   again(key: string): void;
 }

@@ -9,7 +9,6 @@ import { Bookkeeping } from "./bookkeeping.ts";
 import { readGranted } from "./consent.ts";
 import { Deletions } from "./deletions.ts";
 import { textOf, watchedFor } from "./dependents.ts";
-import { serviceAccountIdentity } from "./kube/identity.ts";
 import { FINALIZER, missingPolicyOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
@@ -82,21 +81,24 @@ export class Reconciler {
     if (closed !== undefined) return this.#hold(key, binding, refused(closed));
     if (binding.spec.suspend) return this.#hold(key, binding, SUSPENDED);
 
-    const identity = serviceAccountIdentity(binding.metadata.namespace as string, binding.spec.serviceAccountName);
+    const actor = this.#parts.actorOf(binding);
+    if (actor === undefined) return DONE;
+    if (actor instanceof Problem) return this.#hold(key, binding, refused(actor));
+    const { identity } = actor.as;
     const references = await resolveReferences(binding, discovery, installation);
     const rollout = await this.#rolling.find(binding, identity, references);
     const view = viewOf(
       streams,
       key,
       binding,
-      identity,
+      actor,
       references,
       (ref) => olderClaims(this.#parts, binding, ref),
-      rollout && [...rollout.lookups.map((lookup) => watchedFor(identity, lookup)), ...rollout.classes],
+      rollout && [...rollout.lookups.map((lookup) => watchedFor(actor.as, lookup)), ...rollout.classes],
     );
     if (view.pending) return DONE;
     bindings.resolved(key, claimsIn(view));
-    const rolling = rollout && this.#rolling.look(binding, identity, rollout, references.sources, view);
+    const rolling = rollout && this.#rolling.look(binding, actor.as, rollout, references.sources, view);
     if (rolling === undefined) this.#rolling.forget(key);
     const workloads = rolling && textOf(rolling.dependents);
     if (this.#settled.isWhole(key, view, binding, workloads)) return DONE;

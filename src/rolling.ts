@@ -3,7 +3,6 @@
  * what status says of that goes out. What can't be told from the cluster after a crash is noted before it is done.
  */
 import { type Dependents, dependentsOf, type RollingRun } from "./dependents.ts";
-import type { Identity } from "./kube/identity.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, type SecretBinding } from "./model/binding.ts";
 import type { RolloutRules } from "./model/installation.ts";
@@ -30,6 +29,7 @@ import { type Known, type Read, Values } from "./rollout/values.ts";
 import { isSeenSince, type Restarted, Stamping } from "./stamping.ts";
 import { notTakenIn } from "./taken-in.ts";
 import type { View } from "./view.ts";
+import type { As } from "./watch/interest.ts";
 
 interface Memory extends Restarted, Saying {
   uid: string;
@@ -80,7 +80,7 @@ export class Rolling {
   }
 
   /** Where the workloads of a binding are; undefined for one without a rollout. */
-  async find(binding: SecretBinding, identity: Identity, { sources }: References): Promise<Followed | undefined> {
+  async find(binding: SecretBinding, identity: As["identity"], { sources }: References): Promise<Followed | undefined> {
     const { rollout } = binding.spec;
     const { discovery, installation } = this.#parts;
     if (rollout === undefined) return undefined;
@@ -91,13 +91,13 @@ export class Rolling {
   /** What is known of them before the values of the sources are read. */
   look(
     binding: SecretBinding,
-    identity: Identity,
+    as: As,
     references: RolloutReferences,
     refs: RollingRun["refs"],
     { sourceState, owners, members }: View,
   ): RollingRun {
     const { streams } = this.#parts;
-    const dependents = dependentsOf(streams, bindingKey(binding), identity, binding, references, owners);
+    const dependents = dependentsOf(streams, bindingKey(binding), as, binding, references, owners);
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memoryOf(binding);
     // The spec says which source is which.
@@ -107,7 +107,7 @@ export class Rolling {
       memory.readyAt = Number.POSITIVE_INFINITY;
     }
     const targets = members.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref]));
-    return { binding, identity, spec, references, dependents, refs, targets, inputs };
+    return { binding, identity: as.identity, spec, references, dependents, refs, targets, inputs };
   }
 
   /** Whether the values of the sources have to be read for it. */

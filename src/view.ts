@@ -1,12 +1,13 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
 import { createHash } from "node:crypto";
 import { type Consent, consentOf } from "./consent.ts";
-import { CONTROLLER, type Identity } from "./kube/identity.ts";
+import { CONTROLLER } from "./kube/identity.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "./kube/refusal.ts";
 import { type Members, membersOf } from "./members.ts";
 import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "./model/binding.ts";
 import { isOlder, type ObjectRef, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
+import type { Actor } from "./parts.ts";
 import type { References } from "./resolve/references.ts";
 import { type Dependency, isCollection } from "./watch/interest.ts";
 import type { ReflectorState } from "./watch/reflector.ts";
@@ -56,12 +57,13 @@ export function viewOf(
   streams: Streams,
   key: string,
   binding: SecretBinding,
-  identity: Identity,
+  { as, account }: Actor,
   references: References,
   rivalsAt: (ref: ObjectRef) => readonly unknown[],
   workloads: readonly Dependency[] = [],
 ): View {
-  const { serviceAccount, sources } = references;
+  const { sources } = references;
+  const { identity } = as;
   const { members, unknown, closed, notes, dependencies, versions } = membersOf(streams, key, identity, references);
   const sourceRefs = [...sources.values()].flatMap((ref) => (ref instanceof Problem ? [] : [ref]));
   const consent = consentOf(streams, key, binding, sourceRefs);
@@ -74,9 +76,9 @@ export function viewOf(
     members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
   );
   const all: Dependency[] = [
-    { identity: CONTROLLER, ref: serviceAccount },
+    { identity: CONTROLLER, ref: account },
     ...consent.dependencies,
-    ...granted.map((ref) => ({ identity, ref })),
+    ...granted.map((ref) => ({ ...as, ref })),
     ...dependencies,
     ...workloads,
   ];
@@ -95,7 +97,7 @@ export function viewOf(
     if (look?.phase !== "failed") return undefined;
     const target = targetOf.get(ref);
     const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
-    return ref === serviceAccount
+    return ref === account
       ? accountRefusal(look.error, identity, ref)
       : streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
@@ -115,7 +117,7 @@ export function viewOf(
     closed,
     notes,
     pending,
-    account: problemOf(serviceAccount) ?? (looks.get(serviceAccount)?.version ? undefined : accountNotFound(identity)),
+    account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,
     consent,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
@@ -136,7 +138,7 @@ export function viewOf(
       digest([
         binding.metadata.uid,
         inputs,
-        seenOf(serviceAccount),
+        seenOf(account),
         // What keeps a target from being written may be told by its metadata too.
         textOf(ref, version, isSynced ? target : undefined),
         rivals.get(ref) ?? "",
@@ -147,7 +149,7 @@ export function viewOf(
         now.metadata.resourceVersion,
         workloadsText,
         inputs,
-        seenOf(serviceAccount),
+        seenOf(account),
         ...members.map(({ target, ref }) =>
           ref instanceof Problem
             ? ref.message

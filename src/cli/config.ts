@@ -5,7 +5,13 @@
 import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
 import { FieldPath } from "../model/field-path.ts";
-import { type Acknowledgement, Installation, type RolloutRules, type WriteRule } from "../model/installation.ts";
+import {
+  type Acknowledgement,
+  Installation,
+  type ReloaderRules,
+  type RolloutRules,
+  type WriteRule,
+} from "../model/installation.ts";
 import { isObject } from "../model/json.ts";
 import { Problem } from "../model/problem.ts";
 import { offer } from "../transform/offer.ts";
@@ -41,12 +47,13 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     "targets",
     "requireAcknowledgement",
     "rollouts",
+    "reloader",
   ]);
   for (const [field, expected] of Object.entries({ apiVersion: API_VERSION, kind: KIND })) {
     if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
   }
   // A field of which all lines are commented out is null, and no list.
-  const { openNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {} } = config;
+  const { openNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {}, reloader } = config;
   const { deny = [], allow } = fieldsOf(targets, "targets", ["deny", "allow"]);
   const allowed = allow === undefined ? [] : listOf(allow, "targets.allow", (each, at) => ruleOf(each, at, []));
   if (allow !== undefined && allowed.length === 0) {
@@ -64,6 +71,7 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
       return known;
     }),
     rollouts: rolloutsOf(rollouts),
+    reloader: reloader === undefined ? undefined : reloaderOf(reloader),
   });
 }
 
@@ -76,6 +84,15 @@ function rolloutsOf(value: unknown): RolloutRules {
     throw new Error(`rollouts.${name}: must be a whole number from 1; leave it out for no limit`);
   }
   return { suspend, ...limits };
+}
+
+function reloaderOf(value: unknown): ReloaderRules {
+  const { namespaces, autoReloadAll = false } = fieldsOf(value, "reloader", ["namespaces", "autoReloadAll"]);
+  const names = namespaces === undefined ? [] : textsOf(namespaces, "reloader.namespaces");
+  if (names.length === 0)
+    throw new Error('reloader.namespaces: must name some; write ["*"] for all, or leave reloader out');
+  if (typeof autoReloadAll !== "boolean") throw new Error("reloader.autoReloadAll: must be true or false");
+  return { namespaces: names, autoReloadAll };
 }
 
 function read(text: string): unknown {

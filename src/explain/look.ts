@@ -3,6 +3,7 @@ import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 import type { SecretBinding, StoredBinding } from "../model/binding.ts";
 import { CORE_EVENTS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
 import type { KubeObject } from "../model/kube-object.ts";
+import { claimsToBeMade } from "../model/reloader.ts";
 import { asRecorded } from "../model/status-records.ts";
 import { adviceFor } from "./advice.ts";
 import type { EventSeen, Explanation, Seen } from "./explanation.ts";
@@ -13,6 +14,11 @@ import { lookAtTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
 
 const MOST_EVENTS = 5;
+/** Which namespace that is, the installation knows. */
+const OF_INSTALLATION = {
+  state: "Unreadable" as const,
+  message: "of Inlay's own namespace, for the annotations of Reloader on the workload",
+};
 
 /** Throws Error where there is no such binding, or the user may not see it. */
 export async function explain(
@@ -24,8 +30,9 @@ export async function explain(
   const { metadata, spec, status } = binding;
   const readTemplate = await readerOfTemplates(tools, [binding]);
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
+  const isMade = claimsToBeMade(binding);
   const [accountSeen, sources, targets, events] = await Promise.all([
-    tools.reader.get(account, () => undefined),
+    isMade ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
     lookAtSources(tools, binding, readTemplate),
     lookAtTargets(tools, binding, readTemplate),
     lastEvents(tools, binding),
@@ -39,7 +46,12 @@ export async function explain(
       suspended: spec.suspend ?? false,
       deleting: metadata.deletionTimestamp !== undefined,
     },
-    account: { name: describeIdentity(serviceAccountIdentity(namespace, account.name)), ...seenOf(accountSeen) },
+    account: {
+      name: isMade
+        ? `ServiceAccount ${account.name}`
+        : describeIdentity(serviceAccountIdentity(namespace, account.name)),
+      ...seenOf(accountSeen),
+    },
     sources,
     targets,
     ...(spec.rollout && { rollout: rolloutSeen(binding) }),

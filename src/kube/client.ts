@@ -157,10 +157,16 @@ export class Client {
   }
 
   /** Replaces an object; its resourceVersion guards it. */
-  replace<T extends object>(identity: Identity, { resource, namespace, name }: ObjectRef, object: T): Promise<T> {
+  replace<T extends object>(
+    identity: Identity,
+    { resource, namespace, name }: ObjectRef,
+    object: T,
+    fieldManager?: string,
+  ): Promise<T> {
+    const query = fieldManager === undefined ? "" : `?${new URLSearchParams({ fieldManager })}`;
     return this.#write<T>("update", {
       method: "PUT",
-      path: pathOf(resource, namespace, name),
+      path: `${pathOf(resource, namespace, name)}${query}`,
       identity,
       body: stringifyJson(object),
     });

@@ -32,6 +32,14 @@ export interface RolloutRules {
   readonly maxConcurrentPerNamespace?: number;
 }
 
+/** Where workloads are restarted by the annotations of Stakater Reloader. */
+export interface ReloaderRules {
+  /** Globs. */
+  readonly namespaces: readonly string[];
+  /** Whoever says nothing restarts for all that his pods refer to. */
+  readonly autoReloadAll: boolean;
+}
+
 export interface InstallationRules {
   /** Where the controller runs. */
   readonly ownNamespace: string;
@@ -44,6 +52,8 @@ export interface InstallationRules {
   readonly allow?: readonly WriteRule[];
   readonly requireAcknowledgement?: readonly Acknowledgement[];
   readonly rollouts?: RolloutRules;
+  /** Without it, those annotations are not looked at. */
+  readonly reloader?: ReloaderRules | undefined;
 }
 
 /** Everything that one target writes. */
@@ -67,6 +77,8 @@ export class Installation {
   readonly scope: string | undefined;
   /** Where the controller runs. */
   readonly ownNamespace: string;
+  readonly reloader: ReloaderRules | undefined;
+  readonly #isReloading: (namespace: string) => boolean;
   readonly #closed: ReadonlySet<string>;
   readonly #deny: readonly Matcher[];
   readonly #allow: readonly Matcher[];
@@ -83,9 +95,12 @@ export class Installation {
     allow = [],
     requireAcknowledgement = [],
     rollouts = { suspend: false },
+    reloader,
   }: InstallationRules) {
     this.scope = scope;
     this.ownNamespace = ownNamespace;
+    this.reloader = reloader;
+    this.#isReloading = nameMatcher(reloader?.namespaces ?? []);
     // Who installs it for the namespace in which it runs means that one.
     const closed = new Set(scope === ownNamespace ? [KUBE_SYSTEM] : [KUBE_SYSTEM, ownNamespace]);
     const mistaken = openNamespaces.find((each) => !closed.has(each));
@@ -121,6 +136,12 @@ export class Installation {
     if (namespace === undefined || !this.#closed.has(namespace)) return undefined;
     const why = `no binding acts, reads or writes in the namespace ${namespace} unless the installation opens it (openNamespaces)`;
     return new Problem("ForbiddenNamespace", `${why}; ${ASK}`);
+  }
+
+  /** Whether workloads that stand in a namespace are restarted by annotations of Reloader. */
+  isReloading(namespace: string): boolean {
+    if (!this.#isReloading(namespace) || this.#closed.has(namespace)) return false;
+    return this.scope === undefined || this.scope === namespace;
   }
 
   /** Why a target may not be written there. */

@@ -1,4 +1,5 @@
 /** The annotations of an object come in; those by which Stakater Reloader is told what restarts go out. No I/O. */
+import type { SecretBinding } from "./binding.ts";
 import { isObject } from "./json.ts";
 
 /** The account that makes bindings of those annotations, and as which they act. It stands in Inlay's own namespace. */
@@ -7,6 +8,13 @@ export const RELOADER_ACCOUNT = "inlay-reloader";
 /** The label of every binding that was made of annotations. */
 export const MADE_FOR = "inlay.dev/made-for";
 export const RELOADER = "reloader";
+
+export const isLabelled = (labels: Readonly<Record<string, string>> | undefined): boolean =>
+  labels?.[MADE_FOR] === RELOADER;
+
+/** Whether a binding says that it was made of annotations. It need not be true. */
+export const claimsToBeMade = ({ metadata, spec }: Pick<SecretBinding, "metadata" | "spec">): boolean =>
+  isLabelled(metadata.labels) && spec.serviceAccountName === RELOADER_ACCOUNT;
 
 const DOMAIN = "reloader.stakater.com";
 

@@ -5,6 +5,7 @@ import { type KubeObject, parseApiVersion } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
 import { type Replacing, replacingOf } from "./pod-replacing.ts";
 import { Problem } from "./problem.ts";
+import { type Told, toldBy } from "./reloader.ts";
 import { restarting, restartText } from "./restart-field.ts";
 import { isStamp } from "./rollout-stamp.ts";
 import { isOnDelete, type Progress, progressOf } from "./workload-progress.ts";
@@ -34,6 +35,8 @@ export interface Workload {
   readonly restart?: string;
   /** Those of its pods. */
   readonly labels: Readonly<Record<string, string>>;
+  /** What it says to Reloader, if anything. */
+  readonly told?: Told;
 }
 
 /** Where things stand in a workload. */
@@ -77,6 +80,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
   const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
+  const told = toldBy(metadata.annotations, textsOf(pods, "annotations"));
   return {
     references: orNone(podReferences(podSpec)),
     progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,
@@ -90,6 +94,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),
     labels: textsOf(pods, "labels"),
+    ...(told !== undefined && { told }),
   };
 }
 

@@ -2,8 +2,12 @@
 import { createHash } from "node:crypto";
 import type { Source as BindingSource, SecretBinding } from "../model/binding.ts";
 import { sameJson } from "../model/json.ts";
-import { MADE_FOR, RELOADER, RELOADER_ACCOUNT } from "../model/reloader.ts";
+import { isLabelled, RELOADER_ACCOUNT } from "../model/reloader.ts";
+import type { Choice } from "./choice.ts";
 import type { Source } from "./sources.ts";
+
+/** How it restarts. */
+type Way = Pick<Choice, "minInterval" | "restartAt">;
 
 /** The workload that a binding is made for. */
 export interface Owner {
@@ -23,13 +27,15 @@ export interface Made {
 /** As many as the schema lets. */
 const MOST_SOURCES = 16;
 const MOST_PARTS = 64;
+/** Of the names of all of them. */
+export const PREFIX = "reloader-";
 const LONGEST_NAME = 253;
 const LONGEST_SOURCE_NAME = 63;
 
 /** None for a workload without sources, one for up to sixteen of them. */
-export function bindingsOf(owner: Owner, sources: readonly Source[], minInterval: string | undefined): Made[] {
+export function bindingsOf(owner: Owner, sources: readonly Source[], way: Way): Made[] {
   return shared(sources).flatMap((own, place) =>
-    own.length === 0 ? [] : [{ name: nameOf(owner, place), owner, spec: specOf(owner, own, minInterval) }],
+    own.length === 0 ? [] : [{ name: nameOf(owner, place), owner, spec: specOf(owner, own, way) }],
   );
 }
 
@@ -43,10 +49,7 @@ export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made):
   );
 }
 
-export const isLabelled = (labels: Readonly<Record<string, string>> | undefined): boolean =>
-  labels?.[MADE_FOR] === RELOADER;
-
-function specOf({ kind, name }: Owner, sources: readonly Source[], minInterval: string | undefined): Made["spec"] {
+function specOf({ kind, name }: Owner, sources: readonly Source[], { minInterval, restartAt }: Way): Made["spec"] {
   return {
     serviceAccountName: RELOADER_ACCOUNT,
     defaults: { onMissing: "Wait", onConflict: "Fail", mode: "Continuous" },
@@ -54,7 +57,7 @@ function specOf({ kind, name }: Owner, sources: readonly Source[], minInterval: 
     targets: [],
     rollout: {
       kinds: ["Deployment", "StatefulSet", "DaemonSet"],
-      targets: [{ kind, name }],
+      targets: [{ kind, name, ...(restartAt && { restartPath: "spec.restartAt" }) }],
       onFirstSync: "None",
       stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
       timeout: "10m",
@@ -80,9 +83,9 @@ function calledBy(prefix: string, name: string): string {
 /** Neither a number nor `long` is a kind, so no two workloads come to one name. */
 function nameOf({ kind, name }: Owner, place: number): string {
   const number = place === 0 ? "" : `${place + 1}-`;
-  const plain = `reloader-${number}${kind.toLowerCase()}-${name}`;
+  const plain = `${PREFIX}${number}${kind.toLowerCase()}-${name}`;
   if (plain.length <= LONGEST_NAME) return plain;
-  return `reloader-long-${hashOf(plain).slice(0, 32)}-${name.slice(0, 64)}`.replace(/[-.]+$/, "");
+  return `${PREFIX}long-${hashOf(plain).slice(0, 32)}-${name.slice(0, 64)}`.replace(/[-.]+$/, "");
 }
 
 /**

@@ -26,6 +26,8 @@ export interface Choice {
   rules: Readonly<Record<SourceKind, Rule>>;
   /** How long it is at least between two restarts, as a binding has it. */
   minInterval: string | undefined;
+  /** It restarts by a field of its own, without another template. */
+  restartAt: boolean;
   /** What is wrong with the annotations, for people: each says what to do. */
   mistakes: readonly string[];
 }
@@ -82,7 +84,9 @@ export function choiceOf(kind: string, told: Told | undefined, autoReloadAll: bo
   const minInterval = intervalOf(kind, own, mistakes);
   checkAll({ ...pods, ...own }, mistakes);
   const isNothing = SOURCE_KINDS.every((each) => isIdle(rules[each]));
-  return isNothing && mistakes.length === 0 ? undefined : { rules, minInterval, mistakes };
+  // All others restart by their template alone.
+  const restartAt = kind === "Rollout" && own[STRATEGY] === "restart";
+  return isNothing && mistakes.length === 0 ? undefined : { rules, minInterval, restartAt, mistakes };
 }
 
 function ruleOf(kind: SourceKind, own: Texts, pods: Texts, autoReloadAll: boolean): Rule {

@@ -14,7 +14,7 @@ import {
 } from "../model/binding.ts";
 import { FieldPath } from "../model/field-path.ts";
 import { type Installation, SOME_NAMESPACE, type Where, whereOf } from "../model/installation.ts";
-import { CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS } from "../model/kinds.ts";
+import { CONFIG_MAPS, SECRETS } from "../model/kinds.ts";
 import { apiVersionOf, idOf, type ObjectRef, parseApiVersion } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { assertReadablePath, assertWritableKind } from "../model/writable.ts";
@@ -26,7 +26,6 @@ export interface References {
   sources: Map<string, ObjectRef | Problem>;
   /** In the order of the spec: one object, or what to look for. */
   targets: { target: Target; at: ObjectRef | Selection | Problem }[];
-  serviceAccount: ObjectRef;
 }
 
 export async function resolveReferences(
@@ -53,7 +52,6 @@ export async function resolveReferences(
   return {
     sources: new Map(sources),
     targets: withoutTwins(targets),
-    serviceAccount: { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName },
   };
 }
 

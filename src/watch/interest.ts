@@ -15,6 +15,9 @@ export interface Interest {
   workload?: WorkloadPaths;
 }
 
+/** As whom something is watched, and how wide. */
+export type As = Pick<Interest, "identity" | "wide">;
+
 /** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
 export interface Collection {
   identity: Identity;
@@ -31,6 +34,8 @@ export interface Collection {
   workload?: WorkloadPaths;
   /** Of workloads, those whose pods read this. */
   consumersOf?: Consumed;
+  /** It is told only which objects there are, and what of them Reloader's annotations are about. */
+  choice?: true;
 }
 
 /** What pods of the same namespace read, by whichever keys. */
@@ -75,6 +80,11 @@ export const dependencyKey = (dependency: Dependency): string =>
     dependency.wide ? "wide" : "",
     workloadKey(dependency),
     ...(isCollection(dependency)
-      ? [dependency.whole ? "whole" : "", dependency.labels, ...(dependency.names ?? ["*"])]
+      ? [
+          dependency.whole ? "whole" : "",
+          dependency.choice ? "choice" : "",
+          dependency.labels,
+          ...(dependency.names ?? ["*"]),
+        ]
       : []),
   ].join("|");

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { FieldPath } from "../model/field-path.ts";
 import { apiVersionOf, type KubeObject, type Version } from "../model/kube-object.ts";
+import { type Mark, markOf } from "../model/reloader.ts";
 import { type Workload, workloadOf } from "../model/workload.ts";
 import { consumersKey, type Dependency, isCollection, resourceOf } from "./interest.ts";
 
@@ -12,6 +13,8 @@ import { consumersKey, type Dependency, isCollection, resourceOf } from "./inter
 export interface Seen extends Version {
   spec?: unknown;
   workload?: Workload;
+  /** What a Secret or ConfigMap says to Reloader. */
+  mark?: Mark;
 }
 
 export type Keep = (object: KubeObject) => Seen;
@@ -30,9 +33,10 @@ export function keepFor(dependency: Dependency): Keep {
 }
 
 /** Enough to tell whether it changed. */
-function versionOf({ metadata }: KubeObject): Version {
-  const { uid, resourceVersion, generation } = metadata;
-  return { uid, resourceVersion, generation };
+function versionOf({ metadata }: KubeObject): Seen {
+  const { uid, resourceVersion, generation, annotations } = metadata;
+  const mark = annotations && markOf(annotations);
+  return { uid, resourceVersion, generation, ...(mark && { mark }) };
 }
 
 const wholeOf = (object: KubeObject): Seen => ({ ...versionOf(object), spec: object["spec"] });
@@ -51,6 +55,14 @@ export function isProgress(after: Seen | undefined, before: Seen | undefined): b
 }
 
 const besidesProgress = ({ progress: _, stamps: __, restart: ___, replacing: ____, ...rest }: Workload) => rest;
+
+/** Whether a change says something to those who choose by Reloader's annotations, whatever else it says. */
+export function isChoice(after: Seen | undefined, before: Seen | undefined): boolean {
+  if (after === undefined || before === undefined || after.uid !== before.uid) return true;
+  return after.mark !== before.mark || !isDeepStrictEqual(saidBy(after), saidBy(before));
+}
+
+const saidBy = ({ workload }: Seen) => workload && [workload.told, workload.references];
 
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);

@@ -24,7 +24,7 @@ import {
 import { MemberIndex } from "./member-index.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
-import { collectionsOf, isNews, isProgress, type Keep, keepFor, nameIn, type Seen } from "./seen.ts";
+import { collectionsOf, isChoice, isNews, isProgress, type Keep, keepFor, nameIn, type Seen } from "./seen.ts";
 
 /** What goes out: `cause` tells a change from the news that a stream is in step, or is not, and from what can wait a little. */
 export interface StreamsEvents {
@@ -217,8 +217,10 @@ export class Streams {
     const subjects = new Set([key, ...states.flatMap((seen) => collectionsOf(key, seen))]);
     const concerned = new Set<string>();
     for (const subject of subjects)
-      for (const { dependent, isNamed } of stream.subscriptions.get(subject) ?? [])
-        if (isNamed(name)) concerned.add(dependent);
+      for (const { dependent, dependency, isNamed } of stream.subscriptions.get(subject) ?? []) {
+        const isTold = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
+        if (isTold && isNamed(name)) concerned.add(dependent);
+      }
     const cause = isProgress(after, before) ? "resync" : "change";
     for (const dependent of concerned) this.#events.changed(dependent, cause);
   }

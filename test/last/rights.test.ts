@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject, Api } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
@@ -12,6 +13,7 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Named, type ServedKind } from "../controller/named.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
+import { RELOADER, reloaderFile } from "../controller/reloader.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { describeRight, isAdmitted, isBy, type Right, rightsIn, rightsOf } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
@@ -72,7 +74,13 @@ describe("in the whole run the controller", function () {
   let requests: AuditedRequest[];
   let own: AuditedRequest[];
   let impersonated: AuditedRequest[];
+  /** As the account for Reloader's annotations, which is nobody's but Inlay's. */
+  let reloading: AuditedRequest[];
   let rights: Right[];
+  /** Of that account, by its role. */
+  let reloaders: Right[];
+  /** The controller's own, to act as it. */
+  let opening: Right[];
   let named: Named;
   /** Rights that there were for some time, such as to watch a kind that the platform opened. */
   let lent: (Term & { right: Right })[];
@@ -102,8 +110,13 @@ describe("in the whole run the controller", function () {
     const all = [...(await log.since(0)), ...(await log.watchesSince(0))];
     requests = all.filter(({ user }) => CONTROLLERS.test(user));
     own = requests.filter(({ as, lacks }) => as === undefined && lacks !== "impersonation");
-    impersonated = requests.filter(({ as }) => as !== undefined);
+    impersonated = requests.filter(({ as }) => as !== undefined && as !== RELOADER);
+    reloading = requests.filter(({ as }) => as === RELOADER);
     rights = rightsIn(await readFile(join(deploy, "manifests", "10-controller-role.yaml"), "utf8"));
+    const shipped = parseAllDocuments(await readFile(reloaderFile, "utf8")).map((document) => document.toJS());
+    const rightsOfKind = (kind: string): Right[] =>
+      shipped.filter((each) => each.kind === kind).flatMap(({ rules }) => rules.flatMap(rightsOf));
+    [reloaders, opening] = [rightsOfKind("ClusterRole"), rightsOfKind("Role")];
     named = new Named(await log.written("SecretBinding"), await servedKinds(team.api));
     lent = (await log.written("ClusterRole"))
       .filter(({ object }) => object.metadata.labels?.[OPENED] === "true")
@@ -170,6 +183,22 @@ describe("in the whole run the controller", function () {
     assert.ok(own.length > 0);
   });
 
+  it("acted as the account for Reloader's annotations by the role that is shipped for it alone, and used every right of it", () => {
+    const isOwn = (right: Right, each: AuditedRequest) => isBy(right, { ...each, as: undefined });
+    const isMeant = (each: AuditedRequest) =>
+      each.resource === REVIEWS || each.lacks !== undefined || reloaders.some((right) => isOwn(right, each));
+    assertNone(reloading.filter((each) => !isMeant(each)));
+    // That it may act as accounts of its name is for the admission policy, which asks for it.
+    const used = reloading.filter(isAdmitted);
+    const unused = reloaders.filter(
+      (right) => right.verb !== "impersonate" && !used.some((each) => isOwn(right, each)),
+    );
+    // A part of the tests alone says nothing of it.
+    if (reloading.length > 0) assert.deepEqual(unused.map(describeRight), []);
+    for (const { resource } of reloading.filter(({ verb }) => ["create", "update", "delete"].includes(verb)))
+      assert.ok([REVIEWS, "inlay.dev/secretbindings"].includes(resource), resource);
+  });
+
   it("acted as nobody but the accounts of bindings, with the groups of an account and no others", () => {
     for (const each of impersonated) {
       const [, , namespace] = each.as?.split(":") ?? [];
@@ -218,6 +247,7 @@ describe("in the whole run the controller", function () {
     if (resource === REVIEWS) return verb === "create";
     if (user !== CONTROLLER && namespace !== CONTROLLERS.exec(user)?.[1]) return false;
     if (rights.some((right) => isBy(right, request)) || isOtherAccount(request)) return true;
+    if (namespace === "inlay-system" && opening.some((right) => isBy(right, request))) return true;
     const isTry = request.lacks !== undefined;
     return lent.some(({ right, from, until }) => isBy(right, request) && from <= at && (isTry || at <= until));
   }

@@ -9,7 +9,7 @@ import type { Owners } from "../../src/view.ts";
 import type { Streams } from "../../src/watch/streams.ts";
 import { CONFIGMAPS } from "./resources.ts";
 
-const IDENTITY = "system:serviceaccount:registry:inlay";
+const AS = { identity: "system:serviceaccount:registry:inlay" };
 const BINDING = { spec: { sources: [{ secret: { name: "bucket" } }], targets: [] } } as unknown as SecretBinding;
 const LOOKUP = {
   step: 0,
@@ -28,7 +28,7 @@ function found(find: Lookup["find"], owners: Owners, names = ["core"]): Dependen
   }));
   const streams = { members: () => ({ phase: "synced", members }) } as unknown as Streams;
   const lookups = [{ ...LOOKUP, find }];
-  return dependentsOf(streams, "registry/b", IDENTITY, BINDING, { steps: [], lookups, problem: undefined }, owners);
+  return dependentsOf(streams, "registry/b", AS, BINDING, { steps: [], lookups, problem: undefined }, owners);
 }
 const namesOf = ({ all }: Dependents) => all.map(({ ref }) => ref.name);
 

@@ -18,6 +18,7 @@ describe("the configuration of an installation", () => {
       assert.ok(installation.closedNamespace("kube-system") && installation.closedNamespace("inlay-system"));
       assert.equal(installation.requires("ReadableCopies"), false);
       assert.deepEqual(installation.rollouts, { suspend: false });
+      assert.equal(installation.reloader, undefined);
     }
   });
 
@@ -31,6 +32,7 @@ targets:
     - { namespaces: ["team-*"], paths: [spec] }
 requireAcknowledgement: [ReadableCopies]
 rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
+reloader: { namespaces: ["team-*", shop] }
 `);
     assert.equal(installation.closedNamespace("kube-system"), undefined);
     const deployment = { group: "apps", kind: "Deployment" };
@@ -39,6 +41,8 @@ rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
     assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
     assert.ok(installation.requires("ReadableCopies"));
     assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
+    assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false });
+    assert.ok(of('reloader: { namespaces: ["*"], autoReloadAll: true }').reloader?.autoReloadAll);
   });
 
   const mistakes: [text: string, says: RegExp][] = [
@@ -74,6 +78,12 @@ rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
       "rollouts: { maxConcurrentPerNamespace: 0 }",
       /^rollouts\.maxConcurrentPerNamespace: must be a whole number from 1/,
     ],
+    ["reloader:", /^reloader: must be an object$/],
+    ["reloader: {}", /^reloader\.namespaces: must name some; write \["\*"\] for all, or leave reloader out$/],
+    ["reloader: { namespaces: [] }", /^reloader\.namespaces: must name some/],
+    ["reloader: { namespaces: shop }", /^reloader\.namespaces: must be a list$/],
+    ["reloader: { namespace: [shop] }", /^reloader\.namespace: there is no such field; did you mean namespaces\?/],
+    ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
     ["openNamespaces: []\nopenNamespaces: []", /unique/],
     ["openNamespaces: [", /line 3/],
   ];
@@ -104,7 +114,18 @@ rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
     assert.ok(installation.requires("ReadableCopies"));
     const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
     assert.deepEqual(Object.keys(installation.rollouts), rollouts);
-    for (const field of ["openNamespaces", "deny", "allow", "apiGroups", "kinds", "namespaces", "paths", "message"]) {
+    assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false });
+    for (const field of [
+      "autoReloadAll",
+      "openNamespaces",
+      "deny",
+      "allow",
+      "apiGroups",
+      "kinds",
+      "namespaces",
+      "paths",
+      "message",
+    ]) {
       assert.match(example, new RegExp(`\\b${field}:`));
     }
   });

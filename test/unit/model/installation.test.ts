@@ -66,6 +66,18 @@ describe("an installation", () => {
     );
   });
 
+  it("restarts by annotations of Reloader where it says so, and never where it is closed", () => {
+    const of = (rules: object) => new Installation({ ownNamespace: "inlay-system", ...rules });
+    const reloader = { namespaces: ["*"], autoReloadAll: false };
+    const where = (installation: Installation) =>
+      ["team", "shop", "kube-system", "inlay-system"].filter((each) => installation.isReloading(each));
+    assert.deepEqual(where(of({})), []);
+    assert.deepEqual(where(of({ reloader })), ["team", "shop"]);
+    assert.deepEqual(where(of({ reloader: { ...reloader, namespaces: ["sh?p"] } })), ["shop"]);
+    assert.deepEqual(where(of({ reloader, scope: "shop" })), ["shop"]);
+    assert.deepEqual(where(of({ reloader, openNamespaces: ["kube-system"] })), ["team", "shop", "kube-system"]);
+  });
+
   it("takes a Namespace for what is in it", () => {
     assert.equal(whereOf(namespace, undefined, "kube-system"), "kube-system");
     assert.equal(whereOf(namespace, undefined, undefined), SOME_NAMESPACE);

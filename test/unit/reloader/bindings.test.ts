@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretBinding } from "../../../src/model/binding.ts";
-import { bindingsOf, isAsMade, isLabelled, type Made, type Owner } from "../../../src/reloader/bindings.ts";
+import { isLabelled } from "../../../src/model/reloader.ts";
+import { bindingsOf, isAsMade, type Made, type Owner } from "../../../src/reloader/bindings.ts";
 import type { Source } from "../../../src/reloader/sources.ts";
 
 const owner: Owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "1" };
+const plain = { minInterval: undefined, restartAt: false };
 const secret = (name: string): Source => ({ kind: "Secret", name });
 const many = (count: number) => Array.from({ length: count }, (_, n) => secret(`s-${n}`));
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,10}[a-z0-9])?$/);
@@ -16,7 +18,10 @@ const namesOf = ({ spec }: Made) =>
 
 describe("the bindings of an annotated workload", () => {
   it("restart that workload for all of its sources, as the account for that", () => {
-    const [made, ...others] = bindingsOf(owner, [secret("a"), { kind: "ConfigMap", name: "a" }], "5m");
+    const [made, ...others] = bindingsOf(owner, [secret("a"), { kind: "ConfigMap", name: "a" }], {
+      ...plain,
+      minInterval: "5m",
+    });
     assert.deepEqual(others, []);
     assert.equal(made?.name, "reloader-deployment-web");
     assert.deepEqual(made.spec.sources, [
@@ -26,13 +31,15 @@ describe("the bindings of an annotated workload", () => {
     assert.equal(made.spec.serviceAccountName, "inlay-reloader");
     assert.deepEqual(made.spec.rollout?.targets, [{ kind: "Deployment", name: "web" }]);
     assert.equal(made.spec.rollout?.minInterval, "5m");
-    assert.deepEqual(bindingsOf(owner, [], undefined), []);
+    assert.deepEqual(bindingsOf(owner, [], plain), []);
+    const [rollout] = bindingsOf({ ...owner, kind: "Rollout" }, [secret("a")], { ...plain, restartAt: true });
+    assert.deepEqual(rollout?.spec.rollout?.targets, [{ kind: "Rollout", name: "web", restartPath: "spec.restartAt" }]);
   });
 
   it("have every source once, sixteen at most each, whatever there are", () => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { maxLength: 200 }), (names) => {
-        const made = bindingsOf(owner, names.map(secret), undefined);
+        const made = bindingsOf(owner, names.map(secret), plain);
         assert.ok(made.every(({ spec }) => spec.sources.length > 0 && spec.sources.length <= 16));
         assert.deepEqual(made.flatMap(namesOf).sort(), names.map((each) => `Secret ${each}`).sort());
         assert.equal(new Set(made.map((each) => each.name)).size, made.length);
@@ -42,9 +49,7 @@ describe("the bindings of an annotated workload", () => {
 
   it("leave every other source where it is when one comes, but where there are twice as many", () => {
     const places = (count: number) =>
-      new Map(
-        bindingsOf(owner, many(count), undefined).flatMap((made) => namesOf(made).map((each) => [each, made.name])),
-      );
+      new Map(bindingsOf(owner, many(count), plain).flatMap((made) => namesOf(made).map((each) => [each, made.name])));
     let moves = 0;
     for (let count = 17; count < 120; count++) {
       const [before, after] = [places(count), places(count + 1)];
@@ -63,14 +68,14 @@ describe("the bindings of an annotated workload", () => {
     );
     fc.assert(
       fc.property(sources, (all) => {
-        const called = bindingsOf(owner, all, undefined).map(({ spec }) => spec.sources.map((each) => each.name ?? ""));
+        const called = bindingsOf(owner, all, plain).map(({ spec }) => spec.sources.map((each) => each.name ?? ""));
         for (const names of called) {
           assert.equal(new Set(names).size, names.length);
           for (const each of names) assert.match(each, /^[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?$/);
         }
       }),
     );
-    const [made] = bindingsOf(owner, [secret("a.b"), secret("a-b")], undefined);
+    const [made] = bindingsOf(owner, [secret("a.b"), secret("a-b")], plain);
     assert.equal(new Set(made?.spec.sources.map((each) => each.name)).size, 2);
   });
 
@@ -85,9 +90,7 @@ describe("the bindings of an annotated workload", () => {
       `${"w".repeat(63)}.${"x".repeat(189)}`,
     ];
     const names = ["Deployment", "StatefulSet"].flatMap((kind) =>
-      workloads.flatMap((each) =>
-        bindingsOf({ ...owner, kind, name: each }, many(40), undefined).map((made) => made.name),
-      ),
+      workloads.flatMap((each) => bindingsOf({ ...owner, kind, name: each }, many(40), plain).map((made) => made.name)),
     );
     assert.equal(new Set(names).size, names.length);
     for (const each of names) {
@@ -98,7 +101,7 @@ describe("the bindings of an annotated workload", () => {
 });
 
 describe("a binding is as it was made", () => {
-  const [made] = bindingsOf(owner, [secret("a")], undefined) as [Made];
+  const [made] = bindingsOf(owner, [secret("a")], plain) as [Made];
   const binding = (change: { metadata?: object; spec?: object; status?: object } = {}): SecretBinding =>
     ({
       metadata: { labels: { "inlay.dev/made-for": "reloader" }, ownerReferences: [{ uid: "1" }], ...change.metadata },

@@ -159,6 +159,18 @@ describe("a workload with annotations of Reloader restarts for", () => {
   });
 });
 
+describe("an Argo Rollout restarts by a field of its own", () => {
+  const STRATEGY = "reloader.stakater.com/rollout-strategy";
+  const restartAt = (kind: string, own: Texts) =>
+    choiceOf(kind, toldBy({ [AUTO]: "true", ...own }, {}), false)?.restartAt;
+  it("where it says so, and no other workload does", () => {
+    assert.equal(restartAt("Rollout", { [STRATEGY]: "restart" }), true);
+    assert.equal(restartAt("Rollout", { [STRATEGY]: "rollout" }), false);
+    assert.equal(restartAt("Rollout", {}), false);
+    assert.equal(restartAt("Deployment", { [STRATEGY]: "restart" }), false);
+  });
+});
+
 describe("of annotations of Reloader it is told", () => {
   const mistakes: Record<string, [Situation, RegExp]> = {
     "that a truth is none": [

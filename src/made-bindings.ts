@@ -1,0 +1,104 @@
+/**
+ * The bindings that there have to be in a namespace for Reloader's annotations come in; they are made, put right and deleted,
+ * as the account for that, and when to look again goes out. One that is as it has to be costs no request.
+ */
+import { isStatus } from "./kube/api-error.ts";
+import type { Identity } from "./kube/identity.ts";
+import type { SecretBinding } from "./model/binding.ts";
+import { SECRET_BINDINGS } from "./model/kinds.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "./model/kube-object.ts";
+import { Problem } from "./model/problem.ts";
+import { claimsToBeMade, isLabelled, MADE_FOR, RELOADER, RELOADER_ACCOUNT } from "./model/reloader.ts";
+import type { Parts } from "./parts.ts";
+import { sideBySide } from "./queue/side-by-side.ts";
+import type { WorkResult } from "./queue/work-queue.ts";
+import { isAsMade, type Made } from "./reloader/bindings.ts";
+
+const MANAGER = RELOADER_ACCOUNT;
+const AGAIN: WorkResult = { retry: "backoff" };
+const DONE: WorkResult = { retry: "never" };
+
+/** Somebody else's, though it has a name that a binding of ours would have. */
+export const isOthers = ({ metadata, spec }: SecretBinding): boolean =>
+  !isLabelled(metadata.labels) && spec.serviceAccountName !== RELOADER_ACCOUNT;
+
+/** Why nothing is done for one that was made before the switch was off. */
+export function leftOver({ metadata: { namespace = "", name } }: SecretBinding): Problem {
+  const what = "it was made of Reloader's annotations, which nothing is done for here any more";
+  return new Problem("OutOfScope", `${what}; delete it with: kubectl delete secretbinding ${name} -n ${namespace}`);
+}
+
+export class MadeBindings {
+  readonly #parts: Pick<Parts, "client" | "contention">;
+  readonly #identity: Identity;
+
+  constructor(parts: Pick<Parts, "client" | "contention">, identity: Identity) {
+    this.#parts = parts;
+    this.#identity = identity;
+  }
+
+  /** `there` are all bindings of the namespace, by their names. */
+  async sync(
+    namespace: string,
+    made: ReadonlyMap<string, Made>,
+    there: ReadonlyMap<string, SecretBinding>,
+  ): Promise<WorkResult> {
+    const wanted = await sideBySide([...made.values()], (each) =>
+      this.#putRight(namespace, each, there.get(each.name)),
+    );
+    const others = [...there.values()].filter((each) => claimsToBeMade(each) && !made.has(each.metadata.name));
+    return soonest([...wanted, ...(await sideBySide(others, (each) => this.#delete(each)))]);
+  }
+
+  async #putRight(namespace: string, made: Made, there: SecretBinding | undefined): Promise<WorkResult> {
+    const { client, contention } = this.#parts;
+    const { owner, spec } = made;
+    const ref = { resource: SECRET_BINDINGS, namespace, name: made.name };
+    if (there === undefined) {
+      const metadata = { labels: { [MADE_FOR]: RELOADER }, ownerReferences: [{ ...owner }] };
+      return settled(client.make(this.#identity, ref, { metadata, spec } as unknown as JsonObject, MANAGER));
+    }
+    if (isAsMade(there, made) || isOthers(there) || isGoing(there)) return DONE;
+    // What it wrote as another one that it was, that one's account releases.
+    if ((there.status?.targets ?? []).length > 0) return this.#delete(there);
+    const fight = `reloader/${there.metadata.uid}`;
+    const inputs = JSON.stringify(spec);
+    const wait = contention.mayWrite(fight, inputs, []);
+    if (wait > 0) return { retry: "after", ms: wait };
+    contention.wrote(fight, inputs);
+    const { labels, ownerReferences = [] } = there.metadata;
+    const owners = [{ ...owner }, ...ownerReferences.filter(({ uid }) => uid !== owner.uid)];
+    const metadata = { ...there.metadata, labels: { ...labels, [MADE_FOR]: RELOADER }, ownerReferences: owners };
+    return settled(client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER));
+  }
+
+  async #delete(binding: SecretBinding): Promise<WorkResult> {
+    if (isGoing(binding)) return DONE;
+    return settled(this.#parts.client.delete(this.#identity, refOf(binding), binding as unknown as KubeObject));
+  }
+}
+
+const isGoing = ({ metadata }: SecretBinding) => metadata.deletionTimestamp !== undefined;
+
+const refOf = ({ metadata: { namespace = "", name } }: SecretBinding): ObjectRef => ({
+  resource: SECRET_BINDINGS,
+  namespace,
+  name,
+});
+
+/** Somebody who was there first brings it up again. */
+async function settled(write: Promise<unknown>): Promise<WorkResult> {
+  try {
+    await write;
+    return DONE;
+  } catch (error) {
+    if (isStatus(error, 404) || isStatus(error, 409)) return AGAIN;
+    throw error;
+  }
+}
+
+function soonest(results: readonly WorkResult[]): WorkResult {
+  if (results.some(({ retry }) => retry === "backoff")) return AGAIN;
+  const waits = results.flatMap((each) => (each.retry === "after" ? [each.ms] : []));
+  return waits.length === 0 ? DONE : { retry: "after", ms: Math.min(...waits) };
+}

@@ -1,0 +1,206 @@
+/** What somebody gains who may write bindings, and neither read Secrets nor change workloads, where Reloader's annotations are understood: nothing. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import type { AuditedRequest } from "../controller/audit.ts";
+import type { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn, secretText } from "../controller/hunted.ts";
+import { installReloader, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
+import { loggedUntilNow } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { newTeam, type Team } from "../controller/team.ts";
+import { deployment, Workloads } from "../controller/workloads.ts";
+
+const ACCOUNT = "inlay-reloader";
+const NAME = "reloader-deployment-core";
+const LABELS = { "inlay.dev/made-for": "reloader" };
+const sources = [{ name: "secret-theirs", optional: true, secret: { name: "theirs" } }];
+/** Copies the Secret to where everybody reads it. */
+const copies = [
+  {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    name: "copy",
+    fields: [{ path: "data.token", from: { source: "secret-theirs", key: "token" } }],
+  },
+];
+const restarts = { targets: [{ kind: "Deployment", name: "victim" }] };
+
+/** A team with a Secret that is not for bindings, a workload that is not either, and one that is annotated. */
+async function newVictim(): Promise<{ team: Team; shop: Workloads }> {
+  const team = await newTeam({ account: false, rules: [], controller: false });
+  const shop = new Workloads(team);
+  await rotate(team);
+  await team.secret("own", { token: secretText("token") });
+  await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "copy" }, data: { token: "none" } });
+  await shop.deploy({ victim: {} });
+  const core = deployment("core", { envFrom: ["own"] }) as AnyObject;
+  core.metadata.annotations = { "reloader.stakater.com/auto": "true" };
+  await team.api.create(team.path("apps/v1", "deployments"), core);
+  await shop.run(["core"]);
+  await untilMade(team, [NAME]);
+  return { team, shop };
+}
+
+const rotate = (team: Team) => team.secret("theirs", { token: secretText("theirs") });
+
+function forge(team: Team, name: string, spec: object, metadata: object = {}): Promise<AnyObject> {
+  const object = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding" };
+  return team.api.create(team.path("inlay.dev/v1alpha1", "secretbindings"), {
+    ...object,
+    metadata: { name, ...metadata },
+    spec: { serviceAccountName: ACCOUNT, ...spec },
+  });
+}
+
+/** Waits until it is said that nothing is done as the account. */
+async function refused(team: Team, name: string): Promise<void> {
+  await eventually(async () => {
+    const reasons = (await team.binding(name)).status?.conditions.map(({ reason }: AnyObject) => reason);
+    assert.match(reasons.join(" "), /Forbidden|ServiceAccountNotFound|ImpersonationForbidden/);
+  });
+}
+
+describe("who may write bindings, where Reloader's annotations are understood,", function () {
+  this.timeout("2m");
+  let controller: ControllerProcess;
+
+  before(async () => {
+    await installReloader();
+    controller = await reloading({ namespaces: ["team-*"] });
+    await controller.start();
+  });
+  after(async () => {
+    await controller?.stop();
+    await removeReloader();
+    assert.deepEqual(foundIn(controller.output), []);
+  });
+
+  /** What was asked as the account meanwhile. */
+  async function asked(team: Team, act: () => Promise<unknown>): Promise<AuditedRequest[]> {
+    const mark = await auditLog().mark();
+    await act();
+    await loggedUntilNow(team);
+    return (await auditLog().since(mark)).filter(
+      ({ as, namespace }) => as === RELOADER && namespace === team.namespace,
+    );
+  }
+
+  /** Nothing of what he wants was read or written, though the Secret changes. */
+  async function gainsNothing(
+    { team, shop }: { team: Team; shop: Workloads },
+    act: () => Promise<unknown>,
+  ): Promise<void> {
+    const requests = await asked(team, async () => {
+      await act();
+      await rotate(team);
+      // What comes after it has gone through.
+      await team.secret("own", { token: secretText("token") });
+      await eventually(async () => assert.equal((await shop.restarts())["core"], 1), 30_000);
+    });
+    assert.deepEqual(
+      requests.filter(({ name, verb }) => name === "theirs" || (verb === "patch" && name !== "core")),
+      [],
+    );
+    assert.equal((await team.api.get(`${team.path("v1", "configmaps")}/copy`)).data.token, "none");
+    assert.equal((await shop.restarts())["victim"], 0);
+  }
+
+  it("has none of his own acted for as the account of the installation: it is that of his namespace, which has to be there", async () => {
+    const victim = await newVictim();
+    const { team } = victim;
+    await gainsNothing(victim, async () => {
+      await forge(team, "copies", { sources, targets: copies });
+      await forge(team, "restarts", { sources, rollout: restarts });
+      for (const name of ["copies", "restarts"]) await refused(team, name);
+    });
+  });
+
+  it("gains nothing by an account of that name that he makes himself: nobody opened it", async () => {
+    const victim = await newVictim();
+    const { team } = victim;
+    await team.createAccount(ACCOUNT);
+    await gainsNothing(victim, async () => {
+      await forge(team, "copies", { sources, targets: copies });
+      await refused(team, "copies");
+    });
+  });
+
+  it("has one that says it was made of annotations deleted, before anything is done for it", async () => {
+    const victim = await newVictim();
+    const { team } = victim;
+    const core = (await team.api.get(victim.shop.path("core"))).metadata;
+    const owner = { apiVersion: "apps/v1", kind: "Deployment", name: "core", uid: core.uid };
+    await gainsNothing(victim, async () => {
+      for (const name of ["copies", "reloader-2-deployment-core", "reloader-deployment-victim"]) {
+        const metadata = { labels: LABELS, ownerReferences: [owner] };
+        await forge(team, name, { sources, targets: copies, rollout: restarts }, metadata);
+        await team.untilGone(team.bindingPath(name));
+      }
+    });
+  });
+
+  it("has what he changes of one that was made put back, before anything is done for it", async () => {
+    const victim = await newVictim();
+    const { team } = victim;
+    const before = await team.api.get(team.bindingPath(NAME));
+    await gainsNothing(victim, async () => {
+      for (const spec of [
+        { sources },
+        { sources, targets: copies },
+        { rollout: { ...before.spec.rollout, ...restarts } },
+      ]) {
+        await team.rebind(NAME, spec);
+        await eventually(async () => assert.deepEqual((await team.api.get(team.bindingPath(NAME))).spec, before.spec));
+      }
+    });
+  });
+
+  it("gains nothing in another namespace by the very binding that was made in one", async () => {
+    const [victim, { team: origin }] = [await newVictim(), await newVictim()];
+    const { team } = victim;
+    const { metadata, spec } = await origin.api.get(origin.bindingPath(NAME));
+    await gainsNothing(victim, async () => {
+      const { labels, ownerReferences } = metadata;
+      await forge(team, "reloader-deployment-other", { ...spec, sources }, { labels, ownerReferences });
+      await team.untilGone(team.bindingPath("reloader-deployment-other"));
+    });
+  });
+
+  it("may not write one that names what he may not read, though the account is his to act as", async () => {
+    const { team } = await newVictim();
+    const { namespace } = team;
+    const tenant = `tenant-${namespace}`;
+    await controlPlane().kubectl(
+      ...["create", "role", tenant, `--namespace=${namespace}`, "--verb=create,update,patch,get"],
+      "--resource=secretbindings.inlay.dev",
+    );
+    await controlPlane().kubectl(
+      "create",
+      "rolebinding",
+      tenant,
+      `--namespace=${namespace}`,
+      `--role=${tenant}`,
+      `--user=${tenant}`,
+    );
+    const patch = JSON.stringify({ spec: { sources } });
+    await eventually(async () => {
+      const refused = await controlPlane()
+        .kubectl(
+          "patch",
+          "secretbinding",
+          NAME,
+          `--namespace=${namespace}`,
+          "--type=merge",
+          `--patch=${patch}`,
+          `--as=${tenant}`,
+        )
+        .then(
+          () => "",
+          (error: Error) => error.message,
+        );
+      assert.match(refused, /may not impersonate serviceaccounts "inlay-reloader"/);
+    });
+  });
+});
