@@ -93,7 +93,7 @@ export class Reconciler {
       binding,
       actor,
       references,
-      (ref) => olderClaims(this.#parts, binding, ref),
+      (target, ref) => olderClaims(this.#parts, binding, ref, pathsOf(target)),
       rollout && [...rollout.lookups.map((lookup) => watchedFor(actor.as, lookup)), ...rollout.classes],
     );
     if (view.pending) return DONE;

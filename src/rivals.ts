@@ -6,7 +6,6 @@ import { isStatus } from "./kube/api-error.ts";
 import { serviceAccountIdentity } from "./kube/identity.ts";
 import { attempt, mayNot, refusal, verbsFor } from "./kube/refusal.ts";
 import {
-  bindingKey,
   namespaceIn,
   onConflictOf,
   onReleaseOf,
@@ -14,9 +13,8 @@ import {
   type Target,
   type TargetStatus,
 } from "./model/binding.ts";
-import { FieldPath } from "./model/field-path.ts";
 import type { ObjectRef } from "./model/kube-object.ts";
-import { mayOverlap } from "./model/path-overlap.ts";
+import { mayOverlap, parsePaths } from "./model/path-overlap.ts";
 import { Problem } from "./model/problem.ts";
 import type { Parts, Run } from "./parts.ts";
 import type { Named, Prepared } from "./target.ts";
@@ -24,25 +22,18 @@ import { pathsOf, releasePaths } from "./undo.ts";
 import type { Claim } from "./watch/claims.ts";
 
 /**
- * What older bindings claim on an object, the oldest first. Who made the object is the oldest there. One that is not acted
+ * What older bindings claim of an object where this one writes or holds something, the oldest first. One that is not acted
  * upon, since it stands in a closed namespace, has what it holds and no more.
  */
-export function olderClaims({ bindings, installation }: Parts, binding: SecretBinding, ref: ObjectRef): Claim[] {
+export function olderClaims(
+  { bindings, installation }: Parts,
+  binding: SecretBinding,
+  ref: ObjectRef,
+  paths: Iterable<string>,
+): Claim[] {
   const isClosed = (key: string) => installation.closedNamespace(namespaceIn(key)) !== undefined;
-  const claims = bindings.claimsOn(ref).filter((claim) => claim.held || !isClosed(claim.key));
-  const key = bindingKey(binding);
-  const made = claims.some((claim) => claim.key === key && claim.made);
-  const own = ageOf({ key, createdAt: binding.metadata.creationTimestamp ?? "", made });
-  return claims
-    .map((claim) => ({ claim, age: ageOf(claim) }))
-    .filter(({ age }) => age < own)
-    .sort((a, b) => (a.age < b.age ? -1 : 1))
-    .map(({ claim }) => claim);
+  return bindings.olderClaims(binding, ref, paths).filter((claim) => claim.held || !isClosed(claim.key));
 }
-
-/** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
-const ageOf = ({ key, createdAt, made }: Pick<Claim, "key" | "createdAt" | "made">) =>
-  `${made ? "" : createdAt} ${key.replace("/", " ")}`;
 
 /** What becomes of a target that an older binding is at; undefined if there is none, or their paths don't touch. */
 export async function yieldToOlder(run: Run, { target, ref, record }: Named): Promise<Prepared | undefined> {
@@ -82,11 +73,13 @@ async function lostTo(
   record: TargetStatus,
 ): Promise<Lost | undefined> {
   const named = pathsOf(target);
-  const ours = parsed(new Set([...named, ...(record.paths ?? []), ...(record.acquiring ?? [])]));
+  const names = new Set([...named, ...(record.paths ?? []), ...(record.acquiring ?? [])]);
+  const ours = parsePaths(names);
   const paths = new Set<string>();
   let first: Pick<Lost, "path" | "to"> | undefined;
-  for (const claim of olderClaims(parts, binding, ref)) {
-    const theirs = parsed(claim.paths);
+  for (const claim of olderClaims(parts, binding, ref, names)) {
+    if (paths.size === ours.length) break;
+    const theirs = parsePaths(claim.paths);
     const touched = ours.filter((path) => theirs.some((other) => mayOverlap(path, other))).map(String);
     const contested = touched.find((path) => named.has(path));
     if (contested === undefined || !(claim.held || (await mayWrite(parts, claim, ref)))) continue;
@@ -117,15 +110,4 @@ async function mayPatch({ parts, binding, identity }: Run, target: Target, ref: 
     throw refusal(error, use, "patch");
   }
   throw mayNot(use, "patch");
-}
-
-function parsed(paths: Iterable<string>): FieldPath[] {
-  return [...paths].flatMap((path) => {
-    try {
-      return [FieldPath.parse(path)];
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      return [];
-    }
-  });
 }

@@ -59,7 +59,7 @@ export function viewOf(
   binding: SecretBinding,
   { as, account }: Actor,
   references: References,
-  rivalsAt: (ref: ObjectRef) => readonly unknown[],
+  rivalsAt: (target: Target, ref: ObjectRef) => readonly unknown[],
   workloads: readonly Dependency[] = [],
 ): View {
   const { sources } = references;
@@ -102,7 +102,7 @@ export function viewOf(
       : streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
   // As they are now: one who comes later calls again.
-  const rivals = new Map([...targetOf.keys()].map((ref) => [ref, rivalsText(rivalsAt(ref))]));
+  const rivals = new Map([...targetOf].map(([ref, target]) => [ref, rivalsText(rivalsAt(target, ref))]));
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
     looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);

@@ -88,9 +88,10 @@ export class BindingStore {
     return asRecorded(binding);
   }
 
-  /** What bindings name, and hold, of an object. */
-  claimsOn(ref: ObjectRef): Claim[] {
-    return this.#claims.at(ref);
+  /** What older bindings name, and hold, of an object where a binding has something to write. */
+  olderClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): Claim[] {
+    const createdAt = metadata.creationTimestamp ?? "";
+    return this.#claims.older({ key: bindingKey({ metadata }), createdAt }, ref, paths);
   }
 
   /** Takes the objects that the targets of a binding are, for those who share one. */

@@ -5,7 +5,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { bindingKey, recordId, type StoredBinding, type TargetStatus } from "../model/binding.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion } from "../model/kube-object.ts";
+import { mayOverlap, parsePaths } from "../model/path-overlap.ts";
 import { expand } from "../model/status-records.ts";
+import { PathIndex } from "./path-index.ts";
 
 /** What a binding names, or holds, of one object. */
 export interface Claim {
@@ -31,23 +33,38 @@ export interface Named {
 /** Reasons that tell of rights that are missing: what was to be acquired then has not been written. */
 const REFUSED = ["Forbidden", "ImpersonationForbidden", "ServiceAccountNotFound"];
 
+/** With more bindings than these at an object, those at a path are found by an index. */
+const FEW = 16;
+
 export class Claims {
-  readonly #byObject = new Map<string, Map<string, Claim[]>>();
+  readonly #byObject = new Map<string, ObjectClaims>();
   readonly #bindings = new Map<string, { binding: StoredBinding; objects: readonly string[] }>();
   /** What was resolved last. */
   readonly #resolved = new Map<string, { uid: string; generation: number | undefined; named: readonly Named[] }>();
 
-  /** All claims on an object. */
-  at(ref: ObjectRef): Claim[] {
-    return [...(this.#byObject.get(idOf(ref))?.values() ?? [])].flat();
+  /**
+   * Claims of others on an object that touch one of the paths, or what the binding itself claims there; of those who were
+   * there before it, the oldest first. Who made the object is the oldest there.
+   */
+  older({ key, createdAt }: Pick<Claim, "key" | "createdAt">, ref: ObjectRef, paths: Iterable<string>): Claim[] {
+    const there = this.#byObject.get(idOf(ref));
+    if (there === undefined) return [];
+    const own = there.get(key);
+    const age = ageOf({ key, createdAt, made: own.some(({ made }) => made) });
+    return there
+      .others(key, [...paths, ...own.flatMap((claim) => claim.paths)])
+      .map((claim) => ({ claim, age: ageOf(claim) }))
+      .filter((each) => each.age < age)
+      .sort((a, b) => (a.age < b.age ? -1 : 1))
+      .map(({ claim }) => claim);
   }
 
-  /** Takes what a binding says and records now. Returns the other bindings whom that concerns. */
+  /** Takes what a binding says and records now. Returns the younger bindings whom that concerns. */
   put(binding: StoredBinding): Set<string> {
     return this.#index(bindingKey(binding), binding);
   }
 
-  /** Takes the objects that the targets of a binding are. Returns the other bindings whom that concerns. */
+  /** Takes the objects that the targets of a binding are. Returns the younger bindings whom that concerns. */
   resolved(key: string, named: readonly Named[]): Set<string> {
     const binding = this.#bindings.get(key)?.binding;
     if (binding === undefined) return new Set();
@@ -68,14 +85,16 @@ export class Claims {
     else this.#bindings.set(key, { binding, objects: [...after.keys()] });
     const concerned = new Set<string>();
     for (const object of new Set([...before, ...after.keys()])) {
-      const there = this.#byObject.get(object) ?? new Map<string, Claim[]>();
-      const now = after.get(object);
-      if (isDeepStrictEqual(there.get(key), now)) continue;
-      if (now === undefined) there.delete(key);
-      else there.set(key, now);
+      const there = this.#byObject.get(object) ?? new ObjectClaims();
+      const [was, now] = [there.get(key), after.get(object) ?? []];
+      if (isDeepStrictEqual(was, now)) continue;
+      there.set(key, now);
       if (there.size === 0) this.#byObject.delete(object);
       else this.#byObject.set(object, there);
-      for (const other of there.keys()) if (other !== key) concerned.add(other);
+      const changed = [...was, ...now];
+      const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b));
+      const paths = changed.flatMap((claim) => claim.paths);
+      for (const other of there.others(key, paths)) if (ageOf(other) > oldest) concerned.add(other.key);
     }
     return concerned;
   }
@@ -115,3 +134,50 @@ export class Claims {
 function heldPaths({ reason, paths = [], acquiring = [] }: TargetStatus): string[] {
   return REFUSED.includes(reason) ? paths : [...paths, ...acquiring];
 }
+
+/** What bindings claim on one object. */
+class ObjectClaims {
+  readonly #byKey = new Map<string, readonly Claim[]>();
+  #index: PathIndex | undefined;
+
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  get(key: string): readonly Claim[] {
+    return this.#byKey.get(key) ?? [];
+  }
+
+  set(key: string, claims: readonly Claim[]): void {
+    for (const path of pathsIn(this.get(key))) this.#index?.delete(path, key);
+    if (claims.length === 0) this.#byKey.delete(key);
+    else this.#byKey.set(key, claims);
+    for (const path of pathsIn(claims)) this.#index?.add(path, key);
+    if (this.size <= FEW) this.#index = undefined;
+    else this.#index ??= this.#indexed();
+  }
+
+  /** Claims of others that touch one of the paths. */
+  others(key: string, paths: Iterable<string>): Claim[] {
+    if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
+    const asked = parsePaths(new Set(paths));
+    const index = this.#index;
+    const keys = index ? new Set(asked.flatMap((path) => [...index.touching(path)])) : this.#byKey.keys();
+    return [...keys]
+      .filter((each) => each !== key)
+      .flatMap((each) => this.get(each))
+      .filter((claim) => parsePaths(claim.paths).some((path) => asked.some((other) => mayOverlap(path, other))));
+  }
+
+  #indexed(): PathIndex {
+    const index = new PathIndex();
+    for (const [key, claims] of this.#byKey) for (const path of pathsIn(claims)) index.add(path, key);
+    return index;
+  }
+}
+
+const pathsIn = (claims: readonly Claim[]) => parsePaths(new Set(claims.flatMap(({ paths }) => paths)));
+
+/** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
+const ageOf = ({ key, createdAt, made }: Pick<Claim, "key" | "createdAt" | "made">) =>
+  `${made ? "" : createdAt} ${key.replace("/", " ")}`;

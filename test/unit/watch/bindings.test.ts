@@ -84,22 +84,22 @@ describe("the store of bindings", () => {
     assert.equal(told.at(-1), `gone ${KEY} 1`);
   });
 
-  it("tells of those who name an object when another comes, changes or goes that names it too", async () => {
+  it("tells of the younger ones who name a field when an older one comes to it, or goes", async () => {
     const target = { apiVersion: "v1", kind: "ConfigMap", name: "a", fields: [{ path: "data.a" }] };
     const at = (name: string, version: string, fields = target.fields) => {
       const { metadata, spec, ...kind } = binding(version, `uid-${name}`);
       return { ...kind, metadata: { ...metadata, name }, spec: { ...spec, targets: [{ ...target, fields }] } };
     };
-    await started(at("first", "1") as KubeObject & SecretBinding);
+    await started(at("second", "1") as KubeObject & SecretBinding);
     told.splice(0);
-    const second = (type: string, version: string, path = "data.a") =>
-      send(type, at("second", version, [{ path }]) as KubeObject & SecretBinding);
-    await second("ADDED", "11");
-    await second("MODIFIED", "12");
-    await second("MODIFIED", "13", "data.b");
-    await second("DELETED", "14");
-    const [first, other] = ["changed registry/first", "changed registry/second"];
-    assert.deepEqual(told, [other, first, other, other, first, "gone registry/second 13", first]);
+    const first = (type: string, version: string, path = "data.a") =>
+      send(type, at("first", version, [{ path }]) as KubeObject & SecretBinding);
+    await first("ADDED", "11", "data.b");
+    await first("MODIFIED", "12");
+    await first("MODIFIED", "13");
+    await first("DELETED", "14");
+    const [older, younger] = ["changed registry/first", "changed registry/second"];
+    assert.deepEqual(told, [older, older, younger, older, "gone registry/first 13", younger]);
   });
 
   it("holds our own write until the watch has caught up with it", async () => {

@@ -1,7 +1,10 @@
 /** Who is at an object, by what bindings say and record, and whom a change of that concerns. */
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import type { StoredBinding, StoredRecord } from "../../../src/model/binding.ts";
+import { FieldPath } from "../../../src/model/field-path.ts";
 import type { ObjectRef } from "../../../src/model/kube-object.ts";
+import { mayOverlap } from "../../../src/model/path-overlap.ts";
 import { Claims } from "../../../src/watch/claims.ts";
 import { WIDGETS } from "../resources.ts";
 
@@ -18,12 +21,14 @@ interface Says {
   targets?: object[];
   records?: object[];
   deletionTimestamp?: string;
+  creationTimestamp?: string;
 }
 
 function binding(name: string, { namespace = "team", generation = 1, targets = [], records, ...more }: Says = {}) {
-  const { spec, deletionTimestamp } = more;
+  const { spec, deletionTimestamp, creationTimestamp } = more;
+  const stamps = { deletionTimestamp, creationTimestamp };
   return {
-    metadata: { name, namespace, uid: `uid-${name}`, generation, resourceVersion: "1", deletionTimestamp },
+    metadata: { name, namespace, uid: `uid-${name}`, generation, resourceVersion: "1", ...stamps },
     spec: { serviceAccountName: "inlay", sources: [], targets, ...spec },
     ...(records && { status: { targets: records as StoredRecord[] } }),
   } as unknown as StoredBinding;
@@ -43,7 +48,9 @@ describe("claims", () => {
     claims = new Claims();
   });
   const at = (name: string, namespace?: string) =>
-    claims.at(ref(name, namespace)).map(({ key, paths, held }) => `${key} ${held ? "holds" : "names"} ${paths}`);
+    claims
+      .older({ key: "z/z", createdAt: "9" }, ref(name, namespace), ["spec"])
+      .map(({ key, paths, held }) => `${key} ${held ? "holds" : "names"} ${paths}`);
 
   it("are what targets name in the spec, of whatever version, and what is held by record", () => {
     claims.put(binding("a", { targets: [target("w", ["spec.a", "spec.b"])] }));
@@ -99,17 +106,66 @@ describe("claims", () => {
       assert.deepEqual([...claims.put(says(reason))], concerned, reason);
   });
 
-  it("concern the others at an object where they change, and nobody else", () => {
+  it("concern the younger ones that touch what has changed, and nobody else", () => {
     const first = binding("a", { targets: [target("w", ["spec.a"])] });
+    assert.deepEqual([...claims.put(binding("b", { targets: [target("w", ["spec"])] }))], []);
+    assert.deepEqual([...claims.put(binding("c", { targets: [target("w", ["spec.a.x", "spec.b"])] }))], []);
+    assert.deepEqual([...claims.put(binding("d", { targets: [target("v", ["spec.a"])] }))], []);
+    assert.deepEqual([...claims.put(first)].sort(), ["team/b", "team/c"]);
     assert.deepEqual([...claims.put(first)], []);
-    assert.deepEqual([...claims.put(binding("b", { targets: [target("w", ["spec.b"])] }))], ["team/a"]);
-    assert.deepEqual([...claims.put(binding("c", { targets: [target("v", ["spec.a"])] }))], []);
-    assert.deepEqual([...claims.put(first)], []);
-    assert.deepEqual([...claims.put(binding("a", { targets: [target("v", ["spec.a"])] }))].sort(), [
+    assert.deepEqual([...claims.put(binding("a", { targets: [target("w", ["spec.b"])] }))].sort(), [
       "team/b",
       "team/c",
     ]);
-    assert.deepEqual([...claims.remove("team/a")], ["team/c"]);
-    assert.deepEqual([at("w", "team"), at("v", "team")], [["team/b names spec.b"], ["team/c names spec.a"]]);
+    assert.deepEqual([...claims.put(binding("a", { targets: [target("w", ["status"])] }))].sort(), [
+      "team/b",
+      "team/c",
+    ]);
+    assert.deepEqual([...claims.put(binding("a", { targets: [target("v", ["spec.a"])] }))], ["team/d"]);
+    assert.deepEqual([...claims.remove("team/a")], ["team/d"]);
+    assert.deepEqual(
+      [at("w", "team"), at("v", "team")],
+      [["team/b names spec", "team/c names spec.a.x,spec.b"], ["team/d names spec.a"]],
+    );
+  });
+
+  it("of who made the object are the oldest there, and concern all", () => {
+    const targets = [target("w", ["spec.a"])];
+    claims.put(binding("a", { creationTimestamp: "2026-01-02T00:00:00Z", targets }));
+    const late = { creationTimestamp: "2026-01-03T00:00:00Z", targets };
+    claims.put(binding("b", late));
+    const made = record({ namespace: "team", name: "w", paths: ["spec.a"], created: true, uid: "u" });
+    assert.deepEqual([...claims.put(binding("b", { ...late, records: [made] }))], ["team/a"]);
+    const older = (name: string, createdAt: string) =>
+      claims.older({ key: `team/${name}`, createdAt }, ref("w", "team"), []).map(({ key }) => key);
+    assert.deepEqual(older("a", "2026-01-02T00:00:00Z"), ["team/b", "team/b"]);
+    assert.deepEqual(older("b", "2026-01-03T00:00:00Z"), []);
+  });
+
+  it("of many bindings are found as those of few are", () => {
+    const text = fc.array(fc.constantFrom("a", "b", "[0]", "[1]", "[n=x]", "[n=y]", "[m=x]"), { maxLength: 3 });
+    const path = text.map((steps) => `spec${steps.map((step) => (step.startsWith("[") ? step : `.${step}`)).join("")}`);
+    const changes = fc.array(fc.tuple(fc.nat(30), fc.uniqueArray(path, { maxLength: 3 })), {
+      minLength: 40,
+      maxLength: 80,
+    });
+    fc.assert(
+      fc.property(changes, path, (all, asked) => {
+        const many = new Claims();
+        const last = new Map<string, string[]>();
+        for (const [n, paths] of all) {
+          many.put(binding(`n${n}`, { targets: [target("w", paths)] }));
+          last.set(`team/n${n}`, paths);
+        }
+        const wanted = [...last].filter(([, paths]) =>
+          paths.some((each) => mayOverlap(FieldPath.parse(each), FieldPath.parse(asked))),
+        );
+        const found = many.older({ key: "z/z", createdAt: "9" }, ref("w", "team"), [asked]);
+        assert.deepEqual(
+          found.map(({ key }) => key),
+          wanted.map(([key]) => key).sort(),
+        );
+      }),
+    );
   });
 });
