@@ -23,18 +23,22 @@ export interface Saying {
   waits?: string;
 }
 
-/** How long what can be told from the cluster may wait to be told in status: the workloads of others go first. */
-const SAID_WITHIN_MS = 1_000;
+/**
+ * How long what can be told from the cluster may wait to be told in status, by how many wait for that: the workloads of
+ * others go first, and what has ended by then was not worth a write.
+ */
+const saidWithinMs = (waiting: number) => Math.min(Math.max(1_000, 20 * waiting), 10_000);
 /** Node takes no longer ones. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
-/** What is only on its way is told a little later, when more may be known of it. */
+/** What is only on its way is told a little later, when more may be known of it. `waiting` is how many others do so. */
 export function rolled(
   saying: Saying,
   stored: RolloutStatus | undefined,
   { status, againMs }: Pick<Decided, "status" | "againMs">,
   workloads: number,
   problem: Problem | undefined,
+  waiting: number,
 ): Rolled {
   const { pending } = status;
   if (pending === undefined) delete saying.waits;
@@ -45,7 +49,7 @@ export function rolled(
   delete saying.unsaid;
   const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
   const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
-  const waitMs = since + SAID_WITHIN_MS - performance.now();
+  const waitMs = since + saidWithinMs(waiting) - performance.now();
   if ((isUnderWay || isNoNews) && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
     saying.unsaid = { status, since };
     return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };

@@ -164,7 +164,8 @@ export class Rolling {
     this.#tell(binding, done);
     const [problem = unreplaced ?? wrong] = problems.values();
     if (done.status.pending === undefined) memory.stamped.clear();
-    return rolled(memory, noted ?? stored, done, workloads, problem);
+    const waiting = [...this.#memory.values()].filter(({ unsaid }) => unsaid !== undefined).length;
+    return rolled(memory, noted ?? stored, done, workloads, problem, waiting);
   }
 
   /** Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start. */
