@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
+import { inlayJson } from "../controller/cli.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/hunted.ts";
@@ -251,6 +252,26 @@ describe("where Reloader's annotations are understood", function () {
     await team.api.merge(path, { metadata: { annotations: { "example.com/note": "mine" } } });
     await shop.restartedBy(() => shop.rotate("one"), ["core"], [name]);
     assert.equal((await team.api.get(path)).metadata.annotations["example.com/note"], "mine");
+  });
+
+  it("inlay explain tells of such a binding what it tells of others, and as whom it acts", async () => {
+    const shop = await newShop();
+    const { team } = shop;
+    await shop.make(annotated("core", AUTO));
+    await untilMade(team, named("core"));
+    await shop.rotate("one");
+    await shop.rolledOut("reloader-deployment-core", 1);
+    const args = ["explain", "reloader-deployment-core", "--namespace", team.namespace];
+    const { json, text } = await inlayJson(controlPlane().kubeconfigFile, ...args);
+    assert.match(text, /ServiceAccount inlay-reloader {2}of Inlay's own namespace/);
+    assert.deepEqual(
+      json.sources.map(({ source }: AnyObject) => source),
+      ["secret-one", "configmap-config"],
+    );
+    assert.equal(json.advice.command, undefined);
+    const trace = ["trace", "one", "--namespace", team.namespace];
+    const traced = await inlayJson(controlPlane().kubeconfigFile, ...trace);
+    assert.match(traced.text, /reloader-deployment-core/);
   });
 
   it("a workload with more sources than a binding may have restarts for each of them, once", async () => {
