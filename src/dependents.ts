@@ -18,6 +18,8 @@ import type { Streams } from "./watch/streams.ts";
 export interface Dependents {
   /** In the order of their steps, and of their names in each. */
   all: Dependent[];
+  /** The digests that any of them restarts for. */
+  used: ReadonlySet<string>;
   /** Some stream has not brought its first list yet. */
   pending: boolean;
   /** Why some can't be known. */
@@ -39,6 +41,8 @@ export interface RollingRun {
   binding: SecretBinding;
   identity: As["identity"];
   spec: RolloutSpec;
+  /** What is wrong with its pace: told before it matters. */
+  wrong: Problem | undefined;
   references: RolloutReferences;
   dependents: Dependents;
   /** Where each source is. */
@@ -64,18 +68,20 @@ function membersOf(streams: Streams, key: string, watched: Dependency) {
   return { ...state, members: version === undefined ? [] : [{ name: watched.ref.name, version }] };
 }
 
-/** `owners` are the objects that the binding writes. Whose can't be known is not taken for nobody's. */
+/** `ownersOf` tells of the objects that the binding writes. Whose can't be known is not taken for nobody's. */
 export function dependentsOf(
   streams: Streams,
   key: string,
   as: As,
   binding: SecretBinding,
   { lookups, problem }: RolloutReferences,
-  owners: Owners,
+  ownersOf: () => Owners,
 ): Dependents {
   const found = new Map<string, Dependent & { uses: Set<string> }>();
-  const fieldUses = usedByFields(binding);
-  const out: Dependents = { all: [], pending: false, problem };
+  const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? usedByFields(binding) : [];
+  const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
+  const used = new Set<string>();
+  const out: Dependents = { all: [], used, pending: false, problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
     const watched = watchedFor(as, lookup);
@@ -83,11 +89,11 @@ export function dependentsOf(
     const ref = isCollection(watched) ? watched : watched.ref;
     if (seen.phase === "failed")
       out.problem ??= streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
-    if (find.by === "owner") out.problem ??= owners.problem;
+    if (find.by === "owner") out.problem ??= owners?.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
       const workload = binding.spec.rollout?.replacePods ? asReplaced(version.workload) : version.workload;
-      if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => owners.uids.has(uid))))
+      if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => owners?.uids.has(uid))))
         continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
@@ -101,7 +107,10 @@ export function dependentsOf(
         step,
         uses: new Set<string>(),
       };
-      for (const use of uses) known.uses.add(use);
+      for (const use of uses) {
+        known.uses.add(use);
+        used.add(use);
+      }
       found.set(idOf(ref), known);
     }
   }

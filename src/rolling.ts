@@ -2,7 +2,7 @@
  * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
  * what status says of that goes out. What can't be told from the cluster after a crash is noted before it is done.
  */
-import { type Dependents, dependentsOf, type RollingRun } from "./dependents.ts";
+import { dependentsOf, type RollingRun } from "./dependents.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, type SecretBinding } from "./model/binding.ts";
 import type { RolloutRules } from "./model/installation.ts";
@@ -35,8 +35,8 @@ interface Memory extends Restarted, Saying {
   uid: string;
   /** The generation of the binding whose fields to restart by are known to be there. */
   checked?: number | undefined;
-  /** The sources, and since when they are seen to be as they are. */
-  seen?: { inputs: string; since: number };
+  /** The sources and the spec, since when they are seen to be as they are, and what is wrong with the pace of that spec. */
+  seen?: { inputs: string; since: number; wrong: Problem | undefined };
 }
 
 /** When it is looked again whether there is a PodDisruptionBudget. */
@@ -103,18 +103,18 @@ export class Rolling {
     // The spec says which source is which.
     const inputs = `${binding.metadata.generation},${sourceState}`;
     if (memory.seen?.inputs !== inputs) {
-      memory.seen = { inputs, since: performance.now() };
+      memory.seen = { inputs, since: performance.now(), wrong: wrongPace(spec, Date.now()) };
       memory.readyAt = Number.POSITIVE_INFINITY;
     }
     const targets = members.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref]));
-    return { binding, identity: as.identity, spec, references, dependents, refs, targets, inputs };
+    const { wrong } = memory.seen;
+    return { binding, identity: as.identity, spec, wrong, references, dependents, refs, targets, inputs };
   }
 
   /** Whether the values of the sources have to be read for it. */
   needsValues({ binding, dependents, inputs }: RollingRun): boolean {
     return (
-      dependents.problem === undefined &&
-      this.#values.known(bindingKey(binding), inputs, usedBy(dependents)) === undefined
+      dependents.problem === undefined && this.#values.known(bindingKey(binding), inputs, dependents.used) === undefined
     );
   }
 
@@ -128,7 +128,7 @@ export class Rolling {
     notWritten: Hold | undefined,
     note: (status: RolloutStatus) => Promise<void>,
   ): Promise<Rolled> {
-    const { binding } = rolling;
+    const { binding, wrong } = rolling;
     const key = bindingKey(binding);
     const memory = this.#memoryOf(binding);
     const stored = binding.status?.rollout;
@@ -147,7 +147,6 @@ export class Rolling {
     memory.checked = generation;
     const known = await attempt(this.#know(rolling, read, before));
     if (known instanceof Problem) return failed(known);
-    const wrong = wrongPace(rolling.spec, Date.now());
     const blocked = notWritten ?? known.differ ?? wrong;
     // Where there are targets, the values are there once those hold them.
     if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
@@ -198,7 +197,7 @@ export class Rolling {
 
   /** Throws Problem. */
   async #know({ binding, dependents, refs, inputs }: RollingRun, read: Read, before?: RolloutStatus): Promise<Known> {
-    const [key, used] = [bindingKey(binding), usedBy(dependents)];
+    const [key, { used }] = [bindingKey(binding), dependents];
     return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, refs, read, before);
   }
 
@@ -293,5 +292,4 @@ export class Rolling {
 
 const isLimited = ({ maxConcurrent, maxConcurrentPerNamespace }: RolloutRules) =>
   (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
-const usedBy = ({ all }: Dependents) => new Set(all.flatMap(({ uses }) => [...uses]));
 const placeOf = ({ ref }: Dependent) => ({ id: idOf(ref), namespace: ref.namespace ?? "" });

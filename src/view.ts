@@ -36,7 +36,7 @@ export interface View extends Pick<Members, "members" | "unknown" | "closed" | "
   /** Changes with every source. */
   sourceState: string;
   /** The objects that are targets. */
-  owners: Owners;
+  owners(): Owners;
   /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
   stateOf(
     target: Target,
@@ -122,12 +122,12 @@ export function viewOf(
     consent,
     seen: (ref) => looks.get(ref)?.version?.resourceVersion,
     sourceState,
-    owners: {
+    owners: () => ({
       uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
       problem: [...unknown.map(({ problem }) => problem), ...members.map(({ ref }) => problemOf(ref))].find(
         (each) => each !== undefined,
       ),
-    },
+    }),
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,
     unchanged: (target, ref, known) => {

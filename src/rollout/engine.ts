@@ -83,10 +83,10 @@ export function decideRollout(turn: Turn): Decided {
   const entries = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), turn.isSeen).map(
     (each) => judged(turn, each),
   );
+  const states = new Map(former?.workloads?.map(({ uid, state }) => [uid, state]));
   for (const { dependent, entry } of entries) {
-    const was = former?.workloads?.find(({ uid }) => uid === entry.uid);
     const { state, message } = entry;
-    if (state === was?.state) continue;
+    if (state === states.get(entry.uid)) continue;
     if (state === "Done") happened.push({ what: "done", dependent, ...(message !== undefined && { message }) });
     if (state === "Failed") happened.push({ what: "failed", dependent, message: message ?? "" });
   }

@@ -41,19 +41,18 @@ function versionOf({ metadata }: KubeObject): Seen {
 
 const wholeOf = (object: KubeObject): Seen => ({ ...versionOf(object), spec: object["spec"] });
 
-/** Whether a change says something new. Of a workload much is written while its pods change that says nothing of them. */
-export function isNews(after: Seen | undefined, before: Seen | undefined): boolean {
-  if (after?.workload === undefined || before?.workload === undefined) return true;
-  const isSame = after.uid === before.uid && after.generation === before.generation;
-  return !isSame || !isDeepStrictEqual(after.workload, before.workload);
+/**
+ * What a change says. Of a workload much is written while its pods change that says nothing new of them; and that it restarts
+ * and how far it is, its progress, nobody waits for as for a value.
+ */
+export function newsOf(after: Seen | undefined, before: Seen | undefined): "none" | "progress" | "change" {
+  if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return "change";
+  if (!isDeepStrictEqual(besidesProgress(after.workload), besidesProgress(before.workload))) return "change";
+  const isSame = after.generation === before.generation;
+  return isSame && isDeepStrictEqual(progressOf(after.workload), progressOf(before.workload)) ? "none" : "progress";
 }
 
-/** Whether a change of a workload says no more than that it restarts and how far it is, which nobody waits for as for a value. */
-export function isProgress(after: Seen | undefined, before: Seen | undefined): boolean {
-  if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return false;
-  return isDeepStrictEqual(besidesProgress(after.workload), besidesProgress(before.workload));
-}
-
+const progressOf = ({ progress, stamps, restart, replacing }: Workload) => [progress, stamps, restart, replacing];
 const besidesProgress = ({ progress: _, stamps: __, restart: ___, replacing: ____, ...rest }: Workload) => rest;
 
 /** Whether a change says something to those who choose by Reloader's annotations, whatever else it says. */

@@ -24,7 +24,7 @@ import {
 import { MemberIndex } from "./member-index.ts";
 import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
 import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./rungs.ts";
-import { collectionsOf, isChoice, isNews, isProgress, type Keep, keepFor, nameIn, type Seen } from "./seen.ts";
+import { collectionsOf, isChoice, type Keep, keepFor, nameIn, newsOf, type Seen } from "./seen.ts";
 
 /** What goes out: `cause` tells a change from the news that a stream is in step, or is not, and from what can wait a little. */
 export interface StreamsEvents {
@@ -186,7 +186,8 @@ export class Streams {
         keep,
         changed: (key, after, before) => {
           stream.index.changed(stream.reflector, key, after, before);
-          if (isNews(after, before)) this.#changed(stream, key, after, before);
+          const news = newsOf(after, before);
+          if (news !== "none") this.#changed(stream, key, after, before, news);
         },
         stateChanged: (state) => {
           if (state.phase === "failed" && state.error.status === 403) {
@@ -211,7 +212,13 @@ export class Streams {
   }
 
   /** Who is concerned by what an object was, or by what it is, is told once. */
-  #changed(stream: Stream, key: string, after: Seen | undefined, before: Seen | undefined): void {
+  #changed(
+    stream: Stream,
+    key: string,
+    after: Seen | undefined,
+    before: Seen | undefined,
+    news: "progress" | "change",
+  ): void {
     const name = nameIn(key);
     const states = [after, before].filter((seen) => seen !== undefined);
     const subjects = new Set([key, ...states.flatMap((seen) => collectionsOf(key, seen))]);
@@ -221,7 +228,7 @@ export class Streams {
         const isTold = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
         if (isTold && isNamed(name)) concerned.add(dependent);
       }
-    const cause = isProgress(after, before) ? "resync" : "change";
+    const cause = news === "progress" ? "resync" : "change";
     for (const dependent of concerned) this.#events.changed(dependent, cause);
   }
 

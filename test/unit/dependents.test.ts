@@ -28,7 +28,7 @@ function found(find: Lookup["find"], owners: Owners, names = ["core"]): Dependen
   }));
   const streams = { members: () => ({ phase: "synced", members }) } as unknown as Streams;
   const lookups = [{ ...LOOKUP, find }];
-  return dependentsOf(streams, "registry/b", AS, BINDING, { steps: [], lookups, problem: undefined }, owners);
+  return dependentsOf(streams, "registry/b", AS, BINDING, { steps: [], lookups, problem: undefined }, () => owners);
 }
 const namesOf = ({ all }: Dependents) => all.map(({ ref }) => ref.name);
 

@@ -12,6 +12,7 @@ import type { Parts } from "../../src/parts.ts";
 import type { Rolled } from "../../src/rolled.ts";
 import { Rolling } from "../../src/rolling.ts";
 import type { DigestKeys } from "../../src/rollout/keys.ts";
+import { wrongPace } from "../../src/rollout/pace.ts";
 import { Slots } from "../../src/rollout/slots.ts";
 import type { Seen } from "../../src/watch/seen.ts";
 import { CONFIGMAPS } from "./resources.ts";
@@ -127,12 +128,13 @@ export class MadeUp {
         binding,
         identity: "system:serviceaccount:registry:inlay" as never,
         spec,
+        wrong: wrongPace(spec, Date.now()),
         references: {
           steps: [{ name: undefined, timeoutMs: 600_000, onFailure: "Continue" }],
           lookups: [],
           problem: undefined,
         },
-        dependents: { all: [dependent], pending: false, problem: this.problem },
+        dependents: { all: [dependent], used: dependent.uses, pending: false, problem: this.problem },
         refs: new Map([["bucket", BUCKET]]),
         targets: this.targets,
         inputs: value,
