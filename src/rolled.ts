@@ -31,7 +31,10 @@ const saidWithinMs = (waiting: number) => Math.min(Math.max(1_000, 20 * waiting)
 /** Node takes no longer ones. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
-/** What is only on its way is told a little later, when more may be known of it. `waiting` is how many others do so. */
+/**
+ * What is only on its way, or stale and about to be decided anew, is told a little later, when more may be known of it.
+ * `waiting` is how many others do so.
+ */
 export function rolled(
   saying: Saying,
   stored: RolloutStatus | undefined,
@@ -39,6 +42,7 @@ export function rolled(
   workloads: number,
   problem: Problem | undefined,
   waiting: number,
+  isStale: boolean,
 ): Rolled {
   const { pending } = status;
   if (pending === undefined) delete saying.waits;
@@ -50,7 +54,8 @@ export function rolled(
   const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
   const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
   const waitMs = since + saidWithinMs(waiting) - performance.now();
-  if ((isUnderWay || isNoNews) && waitMs > 0 && problem === undefined && !isDeepStrictEqual(status, stored)) {
+  const mayWait = (isUnderWay || isNoNews || isStale) && problem === undefined;
+  if (mayWait && waitMs > 0 && !isDeepStrictEqual(status, stored)) {
     saying.unsaid = { status, since };
     return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };
   }

@@ -156,15 +156,15 @@ export class Rolling {
     if (decided instanceof Problem) return failed(decided);
     const noted = this.#mustBeNoted(rolling.spec, decided) ? aboutToBe(decided) : undefined;
     if (noted !== undefined) await note(noted);
-    const problems = await this.#stamping.stamp(rolling, decided, known, memory);
-    const stamped = problems.size === 0 ? decided : without(problems, decided);
-    const { done, problem: unreplaced } = await this.#replace(rolling, stamped, memory);
+    const unwritten = await this.#stamping.stamp(rolling, decided, known, memory);
+    const { done, problem: unreplaced } = await this.#replace(rolling, without(unwritten, decided), memory);
     this.#slots.restore(key, done.rolling.map(placeOf));
     this.#tell(binding, done);
-    const [problem = unreplaced ?? wrong] = problems.values();
+    const reasons = [...unwritten.values()];
+    const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const waiting = [...this.#memory.values()].filter(({ unsaid }) => unsaid !== undefined).length;
-    return rolled(memory, noted ?? stored, done, workloads, problem, waiting);
+    return rolled(memory, noted ?? stored, done, workloads, problem, waiting, reasons.includes("stale"));
   }
 
   /** Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start. */

@@ -1,4 +1,7 @@
-/** The restarts that were decided come in; each is written, or shared with another binding's, and told of. What could not be comes back. */
+/**
+ * The restarts that were decided come in; each is written, or shared with another binding's, and told of. What could not be
+ * comes back, and why; `stale` is what is not any more what it was decided by.
+ */
 import type { RollingRun } from "./dependents.ts";
 import type { Identity } from "./kube/identity.ts";
 import { attempt } from "./kube/refusal.ts";
@@ -55,11 +58,11 @@ export class Stamping {
     { stamps, status }: Decided,
     known: Known,
     restarted: Restarted,
-  ): Promise<Map<Dependent, Problem>> {
+  ): Promise<Map<Dependent, Problem | "stale">> {
     const { client, propagation } = this.#parts;
     const key = bindingKey(binding);
     const changed = status.pending?.digests ?? {};
-    const problems = new Map<Dependent, Problem>();
+    const unwritten = new Map<Dependent, Problem | "stale">();
     const made = new Map<Dependent, ObjectMeta>();
     await sideBySide(stamps, async (ordered) => {
       const { dependent } = ordered;
@@ -69,7 +72,7 @@ export class Stamping {
       const sharing = { by: key, place: String(dependent.stampAt), readyAt: restarted.readyAt };
       const write = () => stamp(client, identity, dependent, text);
       const answer = await attempt(this.#stamps.write(uid, sharing, write));
-      if (answer instanceof Problem) return void problems.set(dependent, answer);
+      if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
       restarted.stamped.set(uid, { uid, generation, resourceVersion, text });
       propagation.wrote(key);
@@ -79,7 +82,7 @@ export class Stamping {
       made.set(dependent, answer.metadata);
     });
     if (!spec.requireDisruptionBudget) await this.#tellUnbudgeted(identity, made, restarted.asked);
-    return problems;
+    return unwritten;
   }
 
   /** Of each workload only once. Where it can't be known, there is no reason for a warning. */

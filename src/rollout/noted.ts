@@ -5,6 +5,8 @@ import type { Problem } from "../model/problem.ts";
 import type { Dependent, RolloutStatus, WorkloadStatus } from "../model/rollout.ts";
 import type { Decided } from "./engine.ts";
 
+const SOON_MS = 1_000;
+
 /** The status before the stamps are written: whoever reads it after a crash writes the same ones. */
 export function aboutToBe({ status, stamps }: Decided): RolloutStatus {
   const due = new Set(stamps.map(({ dependent }) => dependent.version.uid));
@@ -25,15 +27,19 @@ export function stillRolling(dependents: readonly Dependent[], status: RolloutSt
   return dependents.filter(({ ref, workload }) => recorded.has(idOf(ref)) && rolls(workload));
 }
 
-/** What was decided, where some stamps could not be written. */
-export function without(problems: ReadonlyMap<Dependent, Problem>, decided: Decided): Decided {
-  const messages = new Map([...problems].map(([{ version }, { message }]) => [version.uid, message]));
+/** What was decided, where some stamps could not be written. What is `stale` is decided anew, by the event that tells of it or soon. */
+export function without(unwritten: ReadonlyMap<Dependent, Problem | "stale">, decided: Decided): Decided {
+  if (unwritten.size === 0) return decided;
+  const reasons = new Map([...unwritten].map(([{ version }, reason]) => [version.uid, reason]));
   const status = withWorkloads(decided.status, (each) => {
-    const message = messages.get(each.uid);
+    const reason = reasons.get(each.uid);
+    if (reason === undefined) return each;
     const { since: _, ...rest } = each;
-    return message === undefined ? each : { ...rest, state: "Waiting", message };
+    return { ...rest, state: "Waiting", ...(reason !== "stale" && { message: reason.message }) };
   });
-  return { ...decided, status, rolling: decided.rolling.filter((dependent) => !problems.has(dependent)) };
+  const againMs = [...unwritten.values()].includes("stale") ? Math.min(decided.againMs ?? SOON_MS, SOON_MS) : undefined;
+  const rolling = decided.rolling.filter((dependent) => !unwritten.has(dependent));
+  return { ...decided, status, rolling, ...(againMs !== undefined && { againMs }) };
 }
 
 /** What was decided, with what some workloads wait for, by their uids. */

@@ -11,7 +11,7 @@ interface Written {
   place: string;
   /** By the monotonic clock. */
   sentAt: number;
-  answer: Promise<KubeObject | undefined>;
+  answer: Promise<KubeObject | "stale">;
 }
 
 /** More workloads than that are not remembered; the oldest are forgotten. */
@@ -22,23 +22,23 @@ export class Stamps {
   readonly #written = new Map<string, Written>();
 
   /**
-   * The workload's metadata after the stamp. `readyAt` is when this process had seen the change, and all that the pods need
+   * The workload's metadata after the stamp, or what `write` says in its place. `readyAt` is when this process had seen the change, and all that the pods need
    * was in its place. Throws what `write` throws.
    */
   async write(
     uid: string,
     { by, place, readyAt }: { by: string; place: string; readyAt: number },
-    write: () => Promise<KubeObject>,
-  ): Promise<KubeObject> {
+    write: () => Promise<KubeObject | "stale">,
+  ): Promise<KubeObject | "stale"> {
     const last = this.#written.get(uid);
     if (last !== undefined && last.by !== by && last.place === place && last.sentAt >= readyAt) {
       const shared = await last.answer;
-      if (shared !== undefined) return shared;
+      if (shared !== "stale") return shared;
     }
     const sentAt = performance.now();
     const answer = write();
     this.#written.delete(uid);
-    this.#written.set(uid, { by, place, sentAt, answer: answer.catch(() => undefined) });
+    this.#written.set(uid, { by, place, sentAt, answer: answer.catch(() => "stale" as const) });
     for (const oldest of this.#written.keys()) {
       if (this.#written.size <= MOST) break;
       this.#written.delete(oldest);

@@ -10,13 +10,13 @@ import type { AuditedRequest, Written } from "./audit.ts";
 
 /**
  * What may be done to what a binding names: a source is read, a target patched too, and one that is made all. A workload
- * that restarts is known from streams alone.
+ * that restarts is known from streams, and only read where it has changed meanwhile.
  */
 const VERBS = {
   source: ["get", "list", "watch"],
   target: ["get", "list", "watch", "patch"],
   made: ["get", "list", "watch", "patch", "create", "delete"],
-  workload: ["list", "watch", "patch"],
+  workload: ["get", "list", "watch", "patch"],
   listed: ["list"],
   watched: ["list", "watch"],
   evicted: ["create"],

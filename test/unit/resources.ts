@@ -1,5 +1,6 @@
-/** Kinds as discovery tells of them. */
+/** Kinds as discovery tells of them, and a workload of which nothing is to be said. */
 import type { Resource } from "../../src/model/kube-object.ts";
+import type { Workload } from "../../src/model/workload.ts";
 
 const core = { group: "", version: "v1", namespaced: true, hasStatus: false };
 
@@ -24,4 +25,24 @@ export const HARBORS: Resource = {
   hasStatus: true,
 };
 
+export const DEPLOYMENTS: Resource = {
+  group: "apps",
+  version: "v1",
+  kind: "Deployment",
+  plural: "deployments",
+  namespaced: true,
+  hasStatus: true,
+};
+
 export const HARBOR = { resource: HARBORS, namespace: "registry", name: "harbor" };
+
+export const IDLE: Workload = {
+  references: [],
+  progress: { state: "Done", message: "rolled out" },
+  paused: false,
+  onDelete: false,
+  unprobed: [],
+  owners: [],
+  stamps: [],
+  labels: {},
+};

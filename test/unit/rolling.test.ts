@@ -97,6 +97,19 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 1);
   });
 
+  it("decides anew about a workload that has changed since, and says nothing of that", async () => {
+    const rollout = new MadeUp();
+    await rollout.roll("a");
+    rollout.refused = () => new ApiError("PATCH", 409, "Conflict");
+    rollout.read = seenAt(2);
+    const { problem, againMs, status, isDone } = await rollout.roll("b");
+    assert.deepEqual([problem, isDone, status?.pending], [undefined, false, undefined]);
+    assert.ok(againMs !== undefined && againMs <= 1_000, String(againMs));
+    rollout.refused = undefined;
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
+
   it("leaves alone a workload whose template is another's", async () => {
     const rollout = new MadeUp();
     rollout.workload = { templateElsewhere: true };

@@ -15,10 +15,8 @@ import type { DigestKeys } from "../../src/rollout/keys.ts";
 import { wrongPace } from "../../src/rollout/pace.ts";
 import { Slots } from "../../src/rollout/slots.ts";
 import type { Seen } from "../../src/watch/seen.ts";
-import { CONFIGMAPS } from "./resources.ts";
+import { DEPLOYMENTS, SECRETS } from "./resources.ts";
 
-const DEPLOYMENTS = { ...CONFIGMAPS, group: "apps", kind: "Deployment", plural: "deployments", hasStatus: true };
-const SECRETS = { ...CONFIGMAPS, kind: "Secret", plural: "secrets" };
 export const CORE: ObjectRef = { resource: DEPLOYMENTS, namespace: "registry", name: "core" };
 const BUCKET: ObjectRef = { resource: SECRETS, namespace: "registry", name: "bucket" };
 const POLICY = { onMissing: "Wait" as const, optional: false };
@@ -37,6 +35,8 @@ export class MadeUp {
   targets: ObjectRef[] = [];
   /** How far the Deployment is. */
   progress: Progress = { state: "Done", message: "rolled out" };
+  /** What the API server answers to a stamp, if it does not write it. */
+  refused: (() => Error) | undefined;
   /** Why the workloads can't be known. */
   problem: Problem | undefined;
   /** What the API server answers to a read of a target. */
@@ -70,6 +70,7 @@ export class MadeUp {
   }
 
   readonly #apply = async (_: unknown, ref: ObjectRef, uid: string, leaves: JsonObject): Promise<KubeObject> => {
+    if (this.refused) throw this.refused();
     const { spec } = leaves as { spec: { template: { metadata: { annotations: Record<string, string> } } } };
     this.stamped.push(...Object.values(spec.template.metadata.annotations));
     const metadata = { name: ref.name, uid, resourceVersion: "2", generation: ++this.#generation };

@@ -1,0 +1,67 @@
+/** A stamp is written to the workload that it was decided for, and to no other: whoever was paused meanwhile writes no older one. */
+import assert from "node:assert/strict";
+import { Client } from "../../src/kube/client.ts";
+import { loadCredentials } from "../../src/kube/credentials.ts";
+import { serviceAccountIdentity } from "../../src/kube/identity.ts";
+import { Transport } from "../../src/kube/transport.ts";
+import { FieldPath } from "../../src/model/field-path.ts";
+import { stamp } from "../../src/rollout/stamp.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import { eventually } from "../controller/eventually.ts";
+import { newTeam, type Team } from "../controller/team.ts";
+import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
+import { DEPLOYMENTS, IDLE } from "../unit/resources.ts";
+
+const ANNOTATION = "inlay.dev/rollout";
+
+describe("a stamp", () => {
+  let transport: Transport;
+  before(async () => {
+    // Not by the controller's account: all that it does as an account is to be what a binding names.
+    transport = new Transport(await loadCredentials(controlPlane().kubeconfigFile));
+  });
+  after(() => transport.close());
+
+  let team: Team;
+  let shop: Workloads;
+  /** The Deployment as it is when the stamp is decided. */
+  let decided: Parameters<typeof stamp>[2];
+  beforeEach(async () => {
+    team = await newTeam({ controller: false, rules: rolloutRules });
+    shop = new Workloads(team);
+    await shop.deploy({ core: { replicas: 0 } });
+    const ref = { resource: DEPLOYMENTS, namespace: team.namespace, name: "core" };
+    const { metadata } = await team.api.get(shop.path("core"));
+    const stampAt = FieldPath.parse(`spec.template.metadata.annotations["${ANNOTATION}"]`);
+    decided = { ref, version: metadata, workload: IDLE, stampAt, isRestartField: false };
+    // What an account may do is known a little after it is granted.
+    await eventually(() => new Client(transport).get(account(), ref));
+  });
+  const account = () => serviceAccountIdentity(team.namespace, "inlay");
+  const write = (value: string) => stamp(new Client(transport), account(), decided, value);
+
+  it("is written although something was written meanwhile that is not of the spec", async () => {
+    await team.api.merge(shop.path("core"), { metadata: { labels: { touched: "true" } } });
+    await team.api.merge(`${shop.path("core")}/status`, { status: { collisionCount: 1 } });
+    const answer = await write("2-3fa9c1-09ab34de12");
+    assert.notEqual(answer, "stale");
+    assert.deepEqual(await shop.annotations("core"), { [ANNOTATION]: "2-3fa9c1-09ab34de12" });
+  });
+
+  it("is not written over one that another leader has written since", async () => {
+    const later = { spec: { template: { metadata: { annotations: { [ANNOTATION]: "3-3fa9c1-11ab34de12" } } } } };
+    await team.api.merge(shop.path("core"), later);
+    assert.equal(await write("2-3fa9c1-09ab34de12"), "stale");
+    assert.deepEqual(await shop.annotations("core"), { [ANNOTATION]: "3-3fa9c1-11ab34de12" });
+  });
+
+  it("is written neither to a workload that was made anew, nor to none, and makes none", async () => {
+    await team.api.delete(shop.path("core"));
+    assert.equal(await write("2-3fa9c1-09ab34de12"), "stale");
+    const path = team.path("apps/v1", "deployments");
+    assert.deepEqual((await team.api.get(path)).items, []);
+    await team.api.create(path, deployment("core", { replicas: 0 }));
+    assert.equal(await write("2-3fa9c1-09ab34de12"), "stale");
+    assert.deepEqual(await shop.annotations("core"), {});
+  });
+});
