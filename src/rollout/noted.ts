@@ -31,7 +31,8 @@ export function stillRolling(dependents: readonly Dependent[], status: RolloutSt
 export function without(unwritten: ReadonlyMap<Dependent, Problem | "stale">, decided: Decided): Decided {
   if (unwritten.size === 0) return decided;
   const reasons = new Map([...unwritten].map(([{ version }, reason]) => [version.uid, reason]));
-  const status = withWorkloads(decided.status, (each) => {
+  const hasNone = unwritten.size === decided.stamps.length;
+  const status = withWorkloads(hasNone ? unstamped(decided) : decided.status, (each) => {
     const reason = reasons.get(each.uid);
     if (reason === undefined) return each;
     const { since: _, ...rest } = each;
@@ -39,7 +40,17 @@ export function without(unwritten: ReadonlyMap<Dependent, Problem | "stale">, de
   });
   const againMs = [...unwritten.values()].includes("stale") ? Math.min(decided.againMs ?? SOON_MS, SOON_MS) : undefined;
   const rolling = decided.rolling.filter((dependent) => !unwritten.has(dependent));
-  return { ...decided, status, rolling, ...(againMs !== undefined && { againMs }) };
+  const happened = decided.happened.filter(({ what }) => what !== "began" || status.pending?.began !== undefined);
+  return { ...decided, status, rolling, happened, ...(againMs !== undefined && { againMs }) };
+}
+
+/** Nothing has begun by a restart that was not made. */
+function unstamped({ status, unstamped: { began, restarted, last } }: Decided): RolloutStatus {
+  const { last: _, pending, ...rest } = status;
+  if (pending === undefined) return status;
+  const { began: __, restarted: ___, ...waiting } = pending;
+  const times = { ...(began !== undefined && { began }), ...(restarted !== undefined && { restarted }) };
+  return { ...rest, ...(last !== undefined && { last }), pending: { ...waiting, ...times } };
 }
 
 /** What was decided, with what some workloads wait for, by their uids. */

@@ -10,8 +10,8 @@ import type { Digests, RolloutSpec, RolloutStatus } from "../model/rollout.ts";
 import type { LiveSource } from "../model/source-value.ts";
 import { ALL_KEYS } from "../model/uses.ts";
 import { type DigestKey, digestOf } from "./digest.ts";
-import type { Ordered } from "./engine.ts";
 import type { DigestKeys } from "./keys.ts";
+import type { Ordered } from "./start.ts";
 
 /** The sources of a binding as they were read, and why they don't belong together, if they don't. */
 export interface Read {

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FieldPath } from "../../../src/model/field-path.ts";
-import type { Dependent, Digests, Hold, RolloutStatus, Step } from "../../../src/model/rollout.ts";
+import { Problem } from "../../../src/model/problem.ts";
+import type { Dependent, Digests, Hold, Pending, RolloutStatus, Step } from "../../../src/model/rollout.ts";
 import type { Progress } from "../../../src/model/workload-progress.ts";
 import { type Decided, decideRollout, type Turn } from "../../../src/rollout/engine.ts";
+import { without } from "../../../src/rollout/noted.ts";
 
 const DEPLOYMENTS = {
   group: "apps",
@@ -259,6 +261,53 @@ describe("a rollout", () => {
     const left = turn(of(FAILED), { "bucket/key": "b" }, failed.status, { steps });
     assert.deepEqual([states(left), left.status.pending?.reason], [["server Failed", "client Done"], "RolloutFailed"]);
     assert.equal(turn(of(DONE), { "bucket/key": "b" }, left.status, { steps }).status.pending, undefined);
+  });
+
+  it("is another one for a value that changes when nothing is left but what failed and holds nothing back", () => {
+    const steps = (onFailure: Step["onFailure"]): Step[] => [{ name: undefined, timeoutMs: 60_000, onFailure }];
+    const begins = (onFailure: Step["onFailure"], progress: Progress) => {
+      const more = { steps: steps(onFailure) };
+      const all = [workload("core", { progress }), workload("jobs", { uses: ["bucket/key", "bucket/other"] })];
+      const of = (key: string) => ({ "bucket/key": key, "bucket/other": key });
+      const before = turn(all, of("a"), undefined, more).status;
+      const failed = turn(all, of("b"), turn(all, of("b"), before, more).status, more).status;
+      const held: Pending[] = [];
+      const hold = (pending: Pending) => {
+        held.push(pending);
+        return { reason: "MinInterval", message: "too soon" };
+      };
+      const waits = turn(all, { ...of("b"), "bucket/other": "c" }, failed, { ...more, hold, now: START + 1 });
+      assert.deepEqual(stamped(waits), []);
+      turn(all, { ...of("b"), "bucket/other": "c" }, waits.status, { ...more, hold, now: START + 2 });
+      const again = turn(all, { ...of("b"), "bucket/other": "c" }, waits.status, { ...more, now: START + 3 });
+      return [...held.map(({ began }) => began), again.status.last].map((time) => time && Date.parse(time) - START);
+    };
+    assert.deepEqual(begins("Continue", FAILED), [undefined, undefined, 3]);
+    assert.deepEqual(begins("Continue", ROLLING), [0, 0, 0]);
+    assert.deepEqual(begins("Halt", FAILED), [0, 0, 0]);
+  });
+
+  it("has not begun by restarts that could not be written, and has by one that a crash kept from status", () => {
+    const all = [workload("core"), workload("jobs")];
+    const before = turn(all, { "bucket/key": "a" }).status;
+    const decided = turn(all, { "bucket/key": "b" }, before);
+    const problem = new Problem("Forbidden", "it may not be patched");
+    const none = without(new Map(all.map((each) => [each, problem])), decided);
+    const { began, restarted } = none.status.pending ?? {};
+    assert.deepEqual([none.status.last, began, restarted], [undefined, undefined, undefined]);
+    assert.deepEqual(none.happened, []);
+    const [core] = all as [Dependent];
+    const one = without(new Map([[core, problem]]), decided);
+    assert.deepEqual(
+      one.happened.map(({ what }) => what),
+      ["began"],
+    );
+    const stamps = decided.stamps.map(({ stamp }) => stamp);
+    const found = [workload("core", { stamps, progress: ROLLING }), workload("jobs")];
+    const crashed = turn(found, { "bucket/key": "b" }, before, { hold: () => ({ reason: "Window", message: "shut" }) });
+    assert.deepEqual([crashed.status.last, crashed.happened.map(({ what }) => what)], [decided.status.last, ["began"]]);
+    const over = turn([workload("core", { stamps })], { "bucket/key": "b" }, before).status;
+    assert.deepEqual([over.pending, over.last], [undefined, decided.status.last]);
   });
 
   it("stamps what is paused, gives it no place, and waits for it without an end", () => {
