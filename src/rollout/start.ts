@@ -62,6 +62,8 @@ function startGroup(
 ): Hold | undefined {
   let places = turn.maxConcurrent - all.filter(isRolling).length;
   let refused: string | undefined;
+  /** The namespaces that have no place left. */
+  const full = new Set<string | undefined>();
   // Those that are rolling out anyway have their places.
   for (const each of group.toSorted((a, b) => Number(isRolling(b)) - Number(isRolling(a)))) {
     if (!each.isDue) continue;
@@ -74,8 +76,12 @@ function startGroup(
     }
     if (places <= 0 && !hasPlace)
       return { reason: "MaxConcurrent", message: "as many are rolling out as spec.rollout.maxConcurrent allows" };
-    if (!turn.take(each.dependent))
-      return { reason: "MaxConcurrent", message: "as many are rolling out as the installation allows" };
+    const { namespace } = each.dependent.ref;
+    if (full.has(namespace)) continue;
+    if (!turn.take(each.dependent)) {
+      full.add(namespace);
+      continue;
+    }
     const stamp = stampFor(rollout, each.dependent, changed);
     const { message: _, ...rest } = each.entry;
     each.entry = { ...rest, state: "Rolling", stamp, since: timeOf(turn.now) };
@@ -83,6 +89,7 @@ function startGroup(
     stamps.push({ dependent: each.dependent, stamp });
     if (!hasPlace) places--;
   }
+  if (full.size > 0) return { reason: "MaxConcurrent", message: "as many are rolling out as the installation allows" };
   return refused === undefined ? undefined : { reason: "NotRestarted", message: refused };
 }
 

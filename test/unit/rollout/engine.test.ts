@@ -310,6 +310,25 @@ describe("a rollout", () => {
     assert.deepEqual([over.pending, over.last], [undefined, decided.status.last]);
   });
 
+  it("goes on in other namespaces where one has no place left in the installation, and asks once for each", () => {
+    const all = ["registry", "registry", "storage", "storage"].map((namespace, at) => {
+      const each = workload(`w${at}`);
+      return { ...each, ref: { ...each.ref, namespace } };
+    });
+    const before = turn(all, { "bucket/key": "a" }).status;
+    const asked: string[] = [];
+    const take = ({ ref }: Dependent) => asked.push(ref.name) > 0 && ref.namespace === "storage";
+    const began = turn(all, { "bucket/key": "b" }, before, { take });
+    assert.deepEqual(
+      [stamped(began), asked],
+      [
+        ["w2", "w3"],
+        ["w0", "w2", "w3"],
+      ],
+    );
+    assert.equal(began.status.pending?.reason, "MaxConcurrent");
+  });
+
   it("stamps what is paused, gives it no place, and waits for it without an end", () => {
     const all = [workload("core", { paused: true, progress: ROLLING }), workload("jobs", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
