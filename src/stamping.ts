@@ -61,14 +61,12 @@ export class Stamping {
   ): Promise<Map<Dependent, Problem | "stale">> {
     const { client, propagation } = this.#parts;
     const key = bindingKey(binding);
-    const changed = status.pending?.digests ?? {};
     const unwritten = new Map<Dependent, Problem | "stale">();
     const made = new Map<Dependent, ObjectMeta>();
     await sideBySide(stamps, async (ordered) => {
-      const { dependent } = ordered;
+      const { dependent, causes } = ordered;
       const { uid } = dependent.version;
-      const causes = [...dependent.uses].filter((id) => changed[id] !== undefined).sort();
-      const text = writtenFor(spec, ordered, status, causes, known);
+      const text = writtenFor(spec, ordered, status, known);
       const sharing = { by: key, place: String(dependent.stampAt), readyAt: restarted.readyAt };
       const write = () => stamp(client, identity, dependent, text);
       const answer = await attempt(this.#stamps.write(uid, sharing, write));

@@ -89,7 +89,8 @@ export function decideRollout(turn: Turn): Decided {
   const isFound = entries.some(({ entry, isDue }) => !isDue && (states.get(entry.uid) ?? "Waiting") === "Waiting");
   const noted = notedOf(turn, former, changed, isThrough(turn, entries, states), isFound);
   const hold = entries.some(({ isDue }) => isDue) ? turn.hold(noted, before?.last) : undefined;
-  const next = hold === undefined ? start(turn, entries, rollout, changed) : { stamps: [], said: hold };
+  const next =
+    hold === undefined ? start(turn, entries, rollout, changed, former?.digests ?? {}) : { stamps: [], said: hold };
   const began = noted.began ?? (next.stamps.length > 0 ? timeOf(turn.now) : undefined);
   if (began !== undefined && began !== former?.began)
     happened.push({ what: "began", workloads: entries.length, changed: Object.keys(changed) });

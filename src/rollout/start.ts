@@ -16,9 +16,12 @@ export interface Starting {
   take(dependent: Dependent): boolean;
 }
 
+/** A restart to be made. */
 export interface Ordered {
   dependent: Dependent;
   stamp: string;
+  /** The digests that it is for: of what changed, or went back after it was restarted for it. */
+  causes: string[];
 }
 
 interface Started {
@@ -27,7 +30,13 @@ interface Started {
 }
 
 /** Begins with what may begin of the first step that is not through. The entries are brought up to that. */
-export function start(turn: Starting, entries: Entry[], rollout: Rollout, changed: Digests): Started {
+export function start(
+  turn: Starting,
+  entries: Entry[],
+  rollout: Rollout,
+  changed: Digests,
+  formerlyChanged: Digests,
+): Started {
   const { steps } = turn;
   const stamps: Ordered[] = [];
   for (const [position, step] of steps.entries()) {
@@ -44,7 +53,17 @@ export function start(turn: Starting, entries: Entry[], rollout: Rollout, change
           message: `${label}${failedText(failed)}; nothing more is restarted until it has rolled out`,
         },
       };
-    const waits = startGroup(turn, group, entries, rollout, changed, stamps);
+    const waits = startGroup(
+      turn,
+      group,
+      entries,
+      (dependent) => ({
+        dependent,
+        stamp: stampFor(rollout, dependent, changed),
+        causes: causesOf(dependent, changed, formerlyChanged),
+      }),
+      stamps,
+    );
     return { stamps, said: saidOf(label, group, waits) };
   }
   const failed = entries.filter(({ entry }) => entry.state === "Failed");
@@ -56,8 +75,7 @@ function startGroup(
   turn: Starting,
   group: Entry[],
   all: Entry[],
-  rollout: Rollout,
-  changed: Digests,
+  order: (dependent: Dependent) => Ordered,
   stamps: Ordered[],
 ): Hold | undefined {
   let places = turn.maxConcurrent - all.filter(isRolling).length;
@@ -82,15 +100,21 @@ function startGroup(
       full.add(namespace);
       continue;
     }
-    const stamp = stampFor(rollout, each.dependent, changed);
+    const ordered = order(each.dependent);
     const { message: _, ...rest } = each.entry;
-    each.entry = { ...rest, state: "Rolling", stamp, since: timeOf(turn.now) };
+    each.entry = { ...rest, state: "Rolling", stamp: ordered.stamp, since: timeOf(turn.now) };
     each.isDue = false;
-    stamps.push({ dependent: each.dependent, stamp });
+    stamps.push(ordered);
     if (!hasPlace) places--;
   }
   if (full.size > 0) return { reason: "MaxConcurrent", message: "as many are rolling out as the installation allows" };
   return refused === undefined ? undefined : { reason: "NotRestarted", message: refused };
+}
+
+function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digests): string[] {
+  const all = [...uses].sort();
+  const causes = [changed, formerlyChanged].map((digests) => all.filter((id) => digests[id] !== undefined));
+  return causes.find(({ length }) => length > 0) ?? all;
 }
 
 function saidOf(label: string, group: Entry[], waits: Hold | undefined): Hold {

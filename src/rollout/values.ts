@@ -90,20 +90,22 @@ export class Values {
 const hasGone = (before: RolloutStatus | undefined, used: ReadonlySet<string>, now: Digests): boolean =>
   Object.keys(before?.digests ?? {}).some((id) => used.has(id) && now[id] === undefined);
 
-/** What is to be written for a restart. `causes` are the ids of what changed. */
+/** What is to be written for a restart. A second try after a crash comes to the same. */
 export function writtenFor(
   { stamp: { value } }: RolloutSpec,
   { dependent, stamp }: Ordered,
   { pending }: RolloutStatus,
-  causes: readonly string[],
   { versions }: Known,
 ): string {
   const text = givenText(dependent);
   if (text === "true") return text;
   if (text === "time") return restartTime(pending?.changed ?? "");
-  if (value === "Time") return pending?.changed ?? "";
-  if (value === "ResourceVersion") return versions.get(partsOf(causes[0] ?? "").source) ?? "";
-  return stamp;
+  if (value === "Revision") return stamp;
+  if (value === "Time") return pending?.changed ?? stamp;
+  const ids = [...dependent.uses].sort();
+  // What went back is no change any more, and of another version all the same.
+  const id = ids.find((each) => pending?.digests?.[each] !== undefined) ?? ids[0];
+  return (id === undefined ? undefined : versions.get(partsOf(id).source)) ?? stamp;
 }
 
 /** What is not there has no digest: nobody restarts into a value that is missing. Throws the Problem of a source. */

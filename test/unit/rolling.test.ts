@@ -24,6 +24,17 @@ describe("the rollout of a binding", () => {
     assert.deepEqual(rollout.status?.pending?.changed, rollout.stamped[0]);
   });
 
+  it("writes the version of the source, also when its value goes back while it rolls out", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { stamp: { annotation: "example.com/version", value: "ResourceVersion" } };
+    await rollout.roll("1");
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("2");
+    await rollout.roll("1");
+    assert.deepEqual(rollout.stamped, ["2", "1"]);
+    assert.deepEqual(rollout.told, ["bucket/key", "bucket/key"]);
+  });
+
   it("looks again at a target that it could not read", async () => {
     const rollout = new MadeUp();
     rollout.spec = { waitForTargets: {} };

@@ -24,6 +24,8 @@ const POLICY = { onMissing: "Wait" as const, optional: false };
 export class MadeUp {
   /** The annotations that were written, in order. */
   readonly stamped: string[] = [];
+  /** What was said to have changed, in order. */
+  readonly told: string[] = [];
   /** What status said before something was done. */
   readonly noted: RolloutStatus[] = [];
   /** Which binding it is. */
@@ -62,7 +64,7 @@ export class MadeUp {
       events: { record: ignore, recordOn: ignore },
       propagation: { wrote: ignore },
       rollouts: { restarted: ignore, failed: ignore, ended: ignore },
-      log: { info: ignore },
+      log: { info: ({ changed }: { changed: string[] }) => this.told.push(changed.join()) },
     } as unknown as Parts;
     const key = { id: "one", bytes: new SecretValue<Uint8Array>(Buffer.from("0".repeat(32))) };
     const keys = { primary: async () => key, byId: async (id: string) => (id === "one" ? key : undefined) };
