@@ -103,12 +103,12 @@ export function affectedBy(
   return dependents.flatMap((dependent) => {
     const recorded = known.get(dependent.version.uid);
     const wanted = stampFor(rollout, dependent, changed);
-    const former = isSeen(dependent) ? asStamped(rollout, dependent, wanted, recorded, steps, now) : recorded;
+    const former = isSeen(dependent) ? asStamped(rollout, dependent, wanted, recorded, now) : recorded;
     const uses = [...dependent.uses];
     // Whoever came after the change has the new values; whoever was restarted since has not those of now.
     const isAffected = former === undefined ? uses.some(isNew) : former.stamp !== undefined || uses.some(isChanged);
     if (!isAffected) return [];
-    const entry = former ?? waiting(dependent, steps);
+    const entry = inStep(former ?? waiting(dependent), steps[dependent.step]);
     const isDue = entry.state === "Waiting" || entry.stamp !== wanted;
     const missing = isDue ? uses.find((id) => gone[id] !== undefined) : undefined;
     const lacks = missing === undefined ? {} : { lacks: `${missing} is not there at the moment` };
@@ -122,14 +122,13 @@ function asStamped(
   dependent: Dependent,
   wanted: string,
   recorded: WorkloadStatus | undefined,
-  steps: readonly Step[],
   now: string,
 ): WorkloadStatus | undefined {
   // Under the key of an annotation that the binding has named before, an older one may stand.
   const { stamps } = dependent.workload;
   const stamp = stamps.includes(wanted) ? wanted : stamps.find((each) => isStampOf(each, binding, revision));
   if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
-  return { since: now, ...(recorded ?? waiting(dependent, steps)), state: "Rolling", stamp };
+  return { since: now, ...(recorded ?? waiting(dependent)), state: "Rolling", stamp };
 }
 
 /** It is to be stamped once more. That it was before is not forgotten. */
@@ -137,15 +136,18 @@ export function again({ since: _, message: __, ...entry }: WorkloadStatus): Work
   return { ...entry, state: "Waiting" };
 }
 
-function waiting({ ref, version, step }: Dependent, steps: readonly Step[]): WorkloadStatus {
-  const name = steps[step]?.name;
+/** Its step may be called otherwise by now, or be another one. */
+function inStep({ step: _, ...entry }: WorkloadStatus, step: Step | undefined): WorkloadStatus {
+  return step?.name === undefined ? entry : { ...entry, step: step.name };
+}
+
+function waiting({ ref, version }: Dependent): WorkloadStatus {
   return {
     apiVersion: apiVersionOf(ref.resource),
     kind: ref.resource.kind,
     namespace: ref.namespace ?? "",
     name: ref.name,
     uid: version.uid,
-    ...(name !== undefined && { step: name }),
     state: "Waiting",
   };
 }

@@ -329,6 +329,19 @@ describe("a rollout", () => {
     assert.equal(began.status.pending?.reason, "MaxConcurrent");
   });
 
+  it("calls the steps as they are called now", () => {
+    const steps = (name: string | undefined): Step[] => [{ name, timeoutMs: 60_000, onFailure: "Halt" }];
+    const all = [workload("core", { progress: ROLLING })];
+    const before = turn(all, { "bucket/key": "a" }).status;
+    const began = turn(all, { "bucket/key": "b" }, before, { steps: steps("server") }).status;
+    const stepIn = (status: RolloutStatus) => status.pending?.workloads?.[0]?.step;
+    assert.equal(stepIn(began), "server");
+    for (const name of ["database", undefined]) {
+      const renamed = turn(all, { "bucket/key": "b" }, began, { steps: steps(name) }).status;
+      assert.equal(stepIn(renamed), name);
+    }
+  });
+
   it("stamps what is paused, gives it no place, and waits for it without an end", () => {
     const all = [workload("core", { paused: true, progress: ROLLING }), workload("jobs", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
