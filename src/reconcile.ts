@@ -205,12 +205,13 @@ export class Reconciler {
   /** For a binding that is not acted upon. Nothing is watched either: what happened meanwhile is seen when it goes on. */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#settled.forget(key);
-    this.#rolling.forget(key);
+    const unsaid = this.#rolling.forget(key);
     this.#parts.streams.observe(key, []);
     const records = binding.status?.targets ?? [];
     const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
     const held = await this.#book.withFinalizer(binding, released);
-    const status = heldStatus(held, verdict, new Date());
+    const rolled = unsaid && rolloutOf({ status: unsaid, workloads: unsaid.pending?.workloads?.length ?? 0 });
+    const status = heldStatus(held, verdict, new Date(), rolled);
     await this.#book.writeStatus(held, status);
     this.#book.tell(binding, status);
     return DONE;

@@ -168,12 +168,17 @@ export class Rolling {
     return rolled(memory, noted ?? stored, done, workloads, problem, waiting, reasons.includes("stale"));
   }
 
-  /** Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start. */
-  forget(key: string): void {
+  /**
+   * Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start.
+   * Returns what was done and is not in status yet.
+   */
+  forget(key: string): RolloutStatus | undefined {
     this.#restore();
+    const unsaid = this.#memory.get(key)?.unsaid?.status;
     this.#memory.delete(key);
     this.#values.forget(key);
     this.#slots.forget(key);
+    return unsaid;
   }
 
   /** Of a binding that was made anew nothing is known. */

@@ -51,7 +51,7 @@ export function statusOf(
   left: readonly TargetOutcome[],
   now: Date,
   overview: Overview = NOTHING_MORE,
-  rolled?: { status: RolloutStatus | undefined; verdict: Verdict },
+  rolled?: RolledOut,
 ): Status {
   const verdict = judge([...outcomes, ...left], overview);
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
@@ -67,6 +67,12 @@ export function statusOf(
   };
 }
 
+/** What is to be said of a rollout. */
+export interface RolledOut {
+  status: RolloutStatus | undefined;
+  verdict: Verdict;
+}
+
 export const SUSPENDED: Verdict = {
   ready: "Unknown",
   reason: "Suspended",
@@ -76,15 +82,16 @@ export const SUSPENDED: Verdict = {
 /** Of a binding that is not acted upon at all. */
 export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
-/** The status of a binding that is not acted upon: what is recorded stays. */
-export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date): Status {
+/** The status of a binding that is not acted upon: what is recorded stays, with how far a rollout was `rolled` until then. */
+export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rolled?: RolledOut): Status {
+  const said = rolled ? [condition("RolledOut", binding, rolled.verdict, now)] : [];
+  const conditions = [condition("Ready", binding, verdict, now), ...said];
+  const types = new Set(conditions.map(({ type }) => type));
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [
-      condition("Ready", binding, verdict, now),
-      ...(binding.status?.conditions ?? []).filter(({ type }) => type !== "Ready"),
-    ],
+    conditions: [...conditions, ...(binding.status?.conditions ?? []).filter(({ type }) => !types.has(type))],
+    ...(rolled?.status && { rollout: rolled.status }),
   };
 }
 

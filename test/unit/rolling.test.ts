@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { ApiError } from "../../src/kube/api-error.ts";
 import type { KubeObject } from "../../src/model/kube-object.ts";
 import { Problem } from "../../src/model/problem.ts";
+import type { RolloutStatus } from "../../src/model/rollout.ts";
 import { CORE, MadeUp } from "./rolling.ts";
 
 /** A target that its controller has seen in that generation. */
@@ -33,6 +34,18 @@ describe("the rollout of a binding", () => {
     await rollout.roll("1");
     assert.deepEqual(rollout.stamped, ["2", "1"]);
     assert.deepEqual(rollout.told, ["bucket/key", "bucket/key"]);
+  });
+
+  it("has told how far it is when nothing is done for it any more, and not only what it was about to do", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
+    await rollout.roll("a");
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("b");
+    const statesOf = (status: RolloutStatus | undefined) => status?.pending?.workloads?.map(({ state }) => state);
+    assert.deepEqual(statesOf(rollout.status), ["Waiting"]);
+    assert.deepEqual(statesOf(rollout.forget()), ["Rolling"]);
+    assert.equal(rollout.forget(), undefined);
   });
 
   it("looks again at a target that it could not read", async () => {

@@ -154,7 +154,7 @@ export class MadeUp {
   }
 
   /** Nothing is done for it any more. */
-  forget(): void {
-    this.#rolling.forget(`registry/${this.binding}`);
+  forget(): RolloutStatus | undefined {
+    return this.#rolling.forget(`registry/${this.binding}`);
   }
 }

@@ -102,6 +102,24 @@ describe("a status", () => {
     assert.deepEqual({ targets, count }, { targets: before.targets, count: before.synced });
   });
 
+  it("tells of a binding that is not acted upon how far its rollout was", () => {
+    const before = statusOf(binding(), [synced("a")], [], NOW, undefined, {
+      status: { key: "one", revision: 1, digests: {} },
+      verdict: { ready: "True", reason: "RolledOut", message: "" },
+    });
+    const kept = heldStatus(binding(before), SUSPENDED, NOW);
+    assert.deepEqual([kept.rollout, kept.conditions?.[1]], [before.rollout, before.conditions?.[1]]);
+    const rollout = { key: "one", revision: 2, digests: {} };
+    const verdict = { ready: "False", reason: "RollingOut", message: "" } as const;
+    const told = heldStatus(binding(before), SUSPENDED, NOW, { status: rollout, verdict });
+    assert.deepEqual(told.rollout, rollout);
+    const conditions = told.conditions?.map(({ type, status, reason }) => [type, status, reason]);
+    assert.deepEqual(conditions, [
+      ["Ready", "Unknown", "Suspended"],
+      ["RolledOut", "False", "RollingOut"],
+    ]);
+  });
+
   it("keeps the record of objects that the spec names no more, and is not ready while they remain", () => {
     const left = {
       ...failed("old", "Forbidden", "may not patch"),
