@@ -20,7 +20,7 @@ export interface Dependents {
   all: Dependent[];
   /** The digests that any of them restarts for. */
   used: ReadonlySet<string>;
-  /** Some stream has not brought its first list yet. */
+  /** Some stream has not brought its first list yet: which there are is not known. */
   pending: boolean;
   /** Why some can't be known. */
   problem: Problem | undefined;
@@ -51,6 +51,8 @@ export interface RollingRun {
   targets: readonly ObjectRef[];
   /** The versions of the sources. */
   inputs: string;
+  /** How long it is to be waited for the workloads before anything else is done. */
+  patienceMs: number;
 }
 
 /** What has to be watched for a lookup. */

@@ -100,6 +100,7 @@ export class Reconciler {
     bindings.resolved(key, claimsIn(view));
     const rolling = rollout && this.#rolling.look(binding, actor.as, rollout, references.sources, view);
     if (rolling === undefined) this.#rolling.forget(key);
+    else if (rolling.patienceMs > 0) return { retry: "after", ms: rolling.patienceMs };
     const workloads = rolling && textOf(rolling.dependents);
     if (this.#settled.isWhole(key, view, binding, workloads)) return DONE;
 

@@ -1,14 +1,28 @@
-/** What was decided of a rollout comes in; what is said of it in status by now goes out, and when to look again. */
+/** What was decided of a rollout comes in; what is said of it in status by now goes out, and when to look again. Events tell the rest. */
 import { isDeepStrictEqual } from "node:util";
+import type { SecretBinding } from "./model/binding.ts";
 import type { Problem } from "./model/problem.ts";
-import type { RolloutStatus } from "./model/rollout.ts";
+import type { RolloutEvent, RolloutStatus } from "./model/rollout.ts";
+import type { Parts } from "./parts.ts";
+import { bindingEvent } from "./report/rollouts.ts";
 import type { Decided } from "./rollout/engine.ts";
+
+/** Tells of what has happened. */
+export function tell({ events, rollouts }: Parts, binding: SecretBinding, happened: readonly RolloutEvent[]): void {
+  for (const each of happened) {
+    const event = bindingEvent(each);
+    if (event !== undefined) events.record(binding, event);
+    if (each.what === "failed") rollouts.failed();
+    if (each.what === "ended") rollouts.ended(each.seconds);
+  }
+}
 
 /** What came of it. */
 export interface Rolled {
   /** As it is to stand in status; that of before, while what has changed can wait to be said. */
   status: RolloutStatus | undefined;
-  workloads: number;
+  /** How many there are; undefined while that is not known. */
+  workloads: number | undefined;
   problem?: Problem;
   againMs?: number;
   /** Nothing is under way, and nothing waits to be said. */

@@ -13,16 +13,15 @@ import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollou
 import type { Parts } from "./parts.ts";
 import { type Followed, ProviderClasses } from "./provider-classes.ts";
 import { replaceDue } from "./replacing.ts";
-import { bindingEvent } from "./report/rollouts.ts";
 import type { References } from "./resolve/references.ts";
-import { type RolloutReferences, resolveRollout } from "./resolve/workloads.ts";
+import { resolveRollout } from "./resolve/workloads.ts";
 import { wrongRestartField } from "./restart-fields.ts";
-import { type Rolled, rolled, type Saying } from "./rolled.ts";
+import { type Rolled, rolled, type Saying, tell } from "./rolled.ts";
 import { unbudgeted } from "./rollout/budgets.ts";
 import { type Decided, decideRollout } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
 import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
-import { holdOf, wrongPace } from "./rollout/pace.ts";
+import { holdOf, STOPPED, wrongPace } from "./rollout/pace.ts";
 import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
 import type { Ordered } from "./rollout/start.ts";
@@ -36,19 +35,17 @@ interface Memory extends Restarted, Saying {
   uid: string;
   /** The generation of the binding whose fields to restart by are known to be there. */
   checked?: number | undefined;
+  /** Since when workloads are waited for. */
+  pendingSince?: number;
   /** The sources and the spec, since when they are seen to be as they are, and what is wrong with the pace of that spec. */
   seen?: { inputs: string; since: number; wrong: Problem | undefined };
 }
 
+/** The first list of workloads mostly comes with those of all else, and spares a second look; the fields wait no longer for it. */
+const PATIENCE_MS = 2_000;
 /** When it is looked again whether there is a PodDisruptionBudget. */
 const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
-
-const STOPPED: Hold = {
-  reason: "Suspended",
-  message:
-    "the installation restarts nothing at the moment (rollouts.suspend in its configuration); ask whoever installed Inlay",
-};
 
 export class Rolling {
   readonly #parts: Parts;
@@ -93,12 +90,13 @@ export class Rolling {
   look(
     binding: SecretBinding,
     as: As,
-    references: RolloutReferences,
+    references: Followed,
     refs: RollingRun["refs"],
     { sourceState, owners, members }: View,
   ): RollingRun {
-    const { streams } = this.#parts;
-    const dependents = dependentsOf(streams, bindingKey(binding), as, binding, references, owners);
+    const [{ streams }, key] = [this.#parts, bindingKey(binding)];
+    const dependents = dependentsOf(streams, key, as, binding, references, owners);
+    dependents.pending ||= references.classes.some((each) => streams.members(key, each).phase === "pending");
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memoryOf(binding);
     // The spec says which source is which.
@@ -107,16 +105,19 @@ export class Rolling {
       memory.seen = { inputs, since: performance.now(), wrong: wrongPace(spec, Date.now()) };
       memory.readyAt = Number.POSITIVE_INFINITY;
     }
+    if (!dependents.pending) delete memory.pendingSince;
+    else memory.pendingSince ??= performance.now();
+    const patienceMs = Math.max(0, (memory.pendingSince ?? Number.NEGATIVE_INFINITY) + PATIENCE_MS - performance.now());
     const targets = members.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref]));
     const { wrong } = memory.seen;
-    return { binding, identity: as.identity, spec, wrong, references, dependents, refs, targets, inputs };
+    return { binding, identity: as.identity, spec, wrong, references, dependents, refs, targets, inputs, patienceMs };
   }
 
   /** Whether the values of the sources have to be read for it. */
   needsValues({ binding, dependents, inputs }: RollingRun): boolean {
-    return (
-      dependents.problem === undefined && this.#values.known(bindingKey(binding), inputs, dependents.used) === undefined
-    );
+    const { pending, problem, used } = dependents;
+    if (pending || problem !== undefined) return false;
+    return this.#values.known(bindingKey(binding), inputs, used) === undefined;
   }
 
   /**
@@ -142,6 +143,7 @@ export class Rolling {
       return { status: stored, workloads, problem, isDone: problem.healing === "event" && places.length === 0 };
     };
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
+    if (rolling.dependents.pending) return { status: stored, workloads: undefined, isDone: false };
     const { generation } = binding.metadata;
     const wrongField = memory.checked === generation ? undefined : await this.#wrongField(rolling);
     if (wrongField) return failed(wrongField);
@@ -160,7 +162,7 @@ export class Rolling {
     const unwritten = await this.#stamping.stamp(rolling, decided, known, memory);
     const { done, problem: unreplaced } = await this.#replace(rolling, without(unwritten, decided), memory);
     this.#slots.restore(key, done.rolling.map(placeOf));
-    this.#tell(binding, done);
+    tell(this.#parts, binding, done.happened);
     const reasons = [...unwritten.values()];
     const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
@@ -275,16 +277,6 @@ export class Rolling {
   #mustBeNoted({ stamp: { value } }: RolloutSpec, { stamps }: Decided): boolean {
     const isTold = ({ dependent }: Ordered) => value === "Revision" && givenText(dependent) === undefined;
     return stamps.length > 0 && (isLimited(this.#parts.installation.rollouts) || !stamps.every(isTold));
-  }
-
-  #tell(binding: SecretBinding, { happened }: Decided): void {
-    const { events, rollouts } = this.#parts;
-    for (const each of happened) {
-      const event = bindingEvent(each);
-      if (event !== undefined) events.record(binding, event);
-      if (each.what === "failed") rollouts.failed();
-      if (each.what === "ended") rollouts.ended(each.seconds);
-    }
   }
 
   /** At the start, what had begun before takes its places first. */

@@ -21,7 +21,7 @@ export interface Owners {
 }
 
 export interface View extends Pick<Members, "members" | "unknown" | "closed" | "notes"> {
-  /** Some stream has not brought its first list yet; the binding is called again when it has. */
+  /** Some stream has not brought its first list yet; the binding is called again when it has. Fields wait for no workloads. */
   pending: boolean;
   /** Why nothing can be done as the binding's account at all. */
   account: Problem | undefined;
@@ -75,19 +75,18 @@ export function viewOf(
   const targetOf = new Map(
     members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
   );
-  const all: Dependency[] = [
+  const own: Dependency[] = [
     { identity: CONTROLLER, ref: account },
     ...consent.dependencies,
     ...granted.map((ref) => ({ ...as, ref })),
     ...dependencies,
-    ...workloads,
   ];
-  streams.observe(key, all);
-  const pending = all.some(
+  streams.observe(key, [...own, ...workloads]);
+  const pending = own.some(
     (each) => (isCollection(each) ? streams.members(key, each) : streams.look(key, each)).phase === "pending",
   );
   const looks = new Map<ObjectRef, ReflectorState & { version?: Version }>([
-    ...all.flatMap((each) => (isCollection(each) ? [] : [[each.ref, streams.look(key, each)] as const])),
+    ...own.flatMap((each) => (isCollection(each) ? [] : [[each.ref, streams.look(key, each)] as const])),
     ...[...versions].map(([ref, version]) => [ref, { phase: "synced", version }] as const),
   ]);
 

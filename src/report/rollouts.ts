@@ -10,7 +10,7 @@ import type { Verdict } from "./status.ts";
 interface Rolled {
   status: RolloutStatus | undefined;
   problem?: Problem;
-  workloads: number;
+  workloads: number | undefined;
 }
 
 /** `problem` is what keeps workloads from being found or restarted. */
@@ -26,9 +26,10 @@ export function rolledOut(status: RolloutStatus | undefined, problem: Problem | 
   return { ready: "True", reason: "RolledOut", message: `${who} them` };
 }
 
+/** No verdict while it is not known which workloads there are: what was said before stays. */
 export const rolloutOf = ({ status, problem, workloads }: Rolled) => ({
   status,
-  verdict: rolledOut(status, problem, workloads),
+  verdict: workloads === undefined ? undefined : rolledOut(status, problem, workloads),
 });
 
 /** Why nothing restarts for values that are not where they belong. */

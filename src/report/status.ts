@@ -58,10 +58,7 @@ export function statusOf(
   return {
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
-    conditions: [
-      condition("Ready", binding, verdict, now),
-      ...(rolled ? [condition("RolledOut", binding, rolled.verdict, now)] : []),
-    ],
+    conditions: [condition("Ready", binding, verdict, now), ...(rolled ? rolledOutOf(binding, rolled, now) : [])],
     targets: [...outcomes, ...left].map(recordOf),
     ...(rolled?.status && { rollout: rolled.status }),
   };
@@ -70,7 +67,8 @@ export function statusOf(
 /** What is to be said of a rollout. */
 export interface RolledOut {
   status: RolloutStatus | undefined;
-  verdict: Verdict;
+  /** Undefined where what was said before stays. */
+  verdict: Verdict | undefined;
 }
 
 export const SUSPENDED: Verdict = {
@@ -84,15 +82,17 @@ export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "Fal
 
 /** The status of a binding that is not acted upon: what is recorded stays, with how far a rollout was `rolled` until then. */
 export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rolled?: RolledOut): Status {
-  const said = rolled ? [condition("RolledOut", binding, rolled.verdict, now)] : [];
-  const conditions = [condition("Ready", binding, verdict, now), ...said];
-  const types = new Set(conditions.map(({ type }) => type));
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [...conditions, ...(binding.status?.conditions ?? []).filter(({ type }) => !types.has(type))],
+    conditions: [condition("Ready", binding, verdict, now), ...rolledOutOf(binding, rolled, now)],
     ...(rolled?.status && { rollout: rolled.status }),
   };
+}
+
+function rolledOutOf(binding: SecretBinding, rolled: RolledOut | undefined, now: Date): Condition[] {
+  if (rolled?.verdict !== undefined) return [condition("RolledOut", binding, rolled.verdict, now)];
+  return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
 
 /** The binding's status with other records, for the note that is made before a first write. */

@@ -9,6 +9,13 @@ const MOST_DEBOUNCES = 10;
 /** Timers of Node are off by a millisecond or so. */
 const SLACK_MS = 5;
 
+/** While whoever installed Inlay has stopped all rollouts. */
+export const STOPPED: Hold = {
+  reason: "Suspended",
+  message:
+    "the installation restarts nothing at the moment (rollouts.suspend in its configuration); ask whoever installed Inlay",
+};
+
 /** Undefined when workloads may be restarted now. Throws Problem("InvalidBinding") for what is no duration, cron or time zone. */
 export function holdOf(spec: RolloutSpec, pending: Pending, last: string | undefined, now: number): Hold | undefined {
   if (spec.suspend) return { reason: "Suspended", message: "spec.rollout.suspend is true; set it to false to go on" };

@@ -1,6 +1,6 @@
 /**
  * What stands between a controller and its API server, and answers in its place: it shows the API server's own certificate,
- * and passes every request on but those that it was told to refuse; into open watches it puts events of its own.
+ * and passes every request on but those that it was told to refuse, or not to answer; into open watches it puts events of its own.
  */
 import { once } from "node:events";
 import {
@@ -32,6 +32,9 @@ export class HttpProxy implements Door {
   readonly #to: string;
   readonly #cert: string;
   #refused: { isRefused: Which; status: number; retryAfter: number | undefined } | undefined;
+  #held: Which = () => false;
+  /** The requests that get no answer until it resumes. */
+  readonly #waiting = new Set<ServerHttp2Stream>();
   /** What was refused since it was last told to, with the time. */
   refusals: { what: string; at: number }[] = [];
 
@@ -56,6 +59,11 @@ export class HttpProxy implements Door {
     this.refusals = [];
   }
 
+  /** From now on these requests get no answer. */
+  hold(isHeld: Which): void {
+    this.#held = isHeld;
+  }
+
   /** Puts an ERROR event of that code into every open watch, and ends it, as an API server does. Returns how many there were. */
   breakWatches(code: number, reason: string): number {
     const { size } = this.#watches;
@@ -66,6 +74,8 @@ export class HttpProxy implements Door {
 
   resume(): void {
     this.#refused = undefined;
+    this.#held = () => false;
+    for (const stream of this.#waiting) stream.close();
   }
 
   async stop(): Promise<void> {
@@ -98,6 +108,11 @@ export class HttpProxy implements Door {
       const later = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
       stream.respond({ ":status": status, "content-type": "application/json", ...later });
       stream.end(JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", code: status }));
+      return;
+    }
+    if (this.#held(path, method)) {
+      this.#waiting.add(stream);
+      stream.on("close", () => this.#waiting.delete(stream));
       return;
     }
     const request = server.request(headers);

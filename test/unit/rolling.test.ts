@@ -48,6 +48,22 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.forget(), undefined);
   });
 
+  it("leaves all as it is while it is not known yet which workloads there are", async () => {
+    const rollout = new MadeUp();
+    rollout.rules = { suspend: false, maxConcurrent: 1 };
+    await rollout.roll("a");
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("b");
+    const before = rollout.status;
+    rollout.pending = true;
+    const { status, workloads, problem, isDone } = await rollout.roll("c");
+    assert.deepEqual([status, workloads, problem, isDone], [before, undefined, undefined, false]);
+    assert.equal(rollout.slots.take("registry/other", "other", "registry"), false);
+    rollout.pending = false;
+    await rollout.roll("c");
+    assert.equal(rollout.stamped.length, 2);
+  });
+
   it("looks again at a target that it could not read", async () => {
     const rollout = new MadeUp();
     rollout.spec = { waitForTargets: {} };

@@ -39,6 +39,8 @@ export class MadeUp {
   progress: Progress = { state: "Done", message: "rolled out" };
   /** What the API server answers to a stamp, if it does not write it. */
   refused: (() => Error) | undefined;
+  /** Whether it is not known yet which workloads there are. */
+  pending = false;
   /** Why the workloads can't be known. */
   problem: Problem | undefined;
   /** What the API server answers to a read of a target. */
@@ -137,10 +139,11 @@ export class MadeUp {
           lookups: [],
           problem: undefined,
         },
-        dependents: { all: [dependent], used: dependent.uses, pending: false, problem: this.problem },
+        dependents: { all: [dependent], used: dependent.uses, pending: this.pending, problem: this.problem },
         refs: new Map([["bucket", BUCKET]]),
         targets: this.targets,
         inputs: value,
+        patienceMs: 0,
       },
       { sources: new Map([["bucket", source]]), differ },
       undefined,

@@ -1,0 +1,50 @@
+/** Workloads that can't be listed: they wait, and the fields do not. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { harborTarget, newTeam } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+import { Behind } from "./behind.ts";
+import { HttpProxy } from "./http-proxy.ts";
+
+describe("an API server that gives no answer to who lists workloads", function () {
+  this.timeout("2m");
+  let behind: Behind<HttpProxy>;
+
+  before(async () => {
+    const plane = controlPlane();
+    behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 1);
+  });
+  after(() => behind?.stop());
+
+  it("keeps no field from its value, and a restart only until it answers", async () => {
+    const team = await newTeam({ controller: false, rules: rolloutRules });
+    const shop = new Workloads(team);
+    const rotate = async () => {
+      const access = secretText("access");
+      await team.secret("bucket", { access });
+      return access;
+    };
+    const first = await rotate();
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await team.harbor();
+    behind.proxy.hold((path) => path.includes("/deployments?"));
+    await team.bind("rolls", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } })],
+      rollout: { consumersOf: ["bucket"] },
+    });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, first));
+    const { status } = await team.until("rolls", "Synced");
+    assert.deepEqual([status.rollout, status.conditions.length], [undefined, 1]);
+    const second = await rotate();
+    await eventually(async () => assert.equal((await team.s3()).accesskey, second));
+    behind.proxy.resume();
+    await shop.rolledOut("rolls", 0, 60_000);
+    await rotate();
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
+    await team.unbind("rolls");
+  });
+});
