@@ -24,7 +24,7 @@ import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/note
 import { holdOf, STOPPED, wrongPace } from "./rollout/pace.ts";
 import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
-import type { Ordered } from "./rollout/start.ts";
+import { LONGEST_PLACE_MS, type Ordered } from "./rollout/start.ts";
 import { type Known, type Read, Values } from "./rollout/values.ts";
 import { isSeenSince, type Restarted, Stamping } from "./stamping.ts";
 import { notTakenIn } from "./taken-in.ts";
@@ -138,9 +138,10 @@ export class Rolling {
     const before = memory.unsaid?.status ?? stored;
     this.#restore();
     const failed = (problem: Problem): Rolled => {
-      const places = stillRolling(rolling.dependents.all, before).map(placeOf);
+      const places = stillRolling(rolling.dependents.all, before, Date.now()).map(placeOf);
       this.#slots.restore(key, places);
-      return { status: stored, workloads, problem, isDone: problem.healing === "event" && places.length === 0 };
+      const isDone = problem.healing === "event" && places.length === 0;
+      return { status: stored, workloads, problem, isDone, ...(places.length > 0 && { againMs: LONGEST_PLACE_MS }) };
     };
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
     if (rolling.dependents.pending) return { status: stored, workloads: undefined, isDone: false };
@@ -284,7 +285,7 @@ export class Rolling {
     if (this.#restored) return;
     this.#restored = true;
     for (const binding of this.#parts.bindings.all)
-      this.#slots.restore(bindingKey(binding), recordedPlaces(binding.status?.rollout));
+      this.#slots.restore(bindingKey(binding), recordedPlaces(binding.status?.rollout, Date.now()));
   }
 }
 

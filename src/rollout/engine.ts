@@ -13,7 +13,7 @@ import {
   goneFrom,
   type Rekeyed,
 } from "./affected.ts";
-import { isRolling, type Ordered, type Starting, start, timeOf } from "./start.ts";
+import { isRolling, LONGEST_PLACE_MS, type Ordered, type Starting, start, timeOf } from "./start.ts";
 
 /** All that a decision is made of. */
 export interface Turn extends Starting {
@@ -103,8 +103,10 @@ export function decideRollout(turn: Turn): Decided {
     digests: changed,
     workloads: entries.map(({ entry }) => entry),
   };
-  const rolling = entries.filter(isRolling).map(({ dependent }) => dependent);
-  const againMs = soonest([next.said.againMs, ...entries.map((each) => untilTimeout(turn, each))]);
+  const placed = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
+  const rolling = placed.map(({ dependent }) => dependent);
+  const times = [...entries.map((each) => untilTimeout(turn, each)), ...placed.map((each) => untilLapse(turn, each))];
+  const againMs = soonest([next.said.againMs, ...times]);
   const last = began ?? base.last;
   const status = { ...base, ...(last !== undefined && { last }), pending };
   const { stamps } = next;
@@ -201,6 +203,10 @@ function untilTimeout(turn: Turn, each: Entry): number | undefined {
   if (!isRolling(each) || entry.since === undefined) return undefined;
   return Math.max(0, Date.parse(entry.since) + timeoutOf(turn, dependent) - turn.now);
 }
+
+/** How long it holds a place in the installation yet. */
+const untilLapse = ({ now }: Turn, { entry }: Entry): number =>
+  Date.parse(entry.since ?? timeOf(now)) + LONGEST_PLACE_MS - now;
 
 function soonest(times: readonly (number | undefined)[]): number | undefined {
   const given = times.filter((each) => each !== undefined);

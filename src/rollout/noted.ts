@@ -4,6 +4,7 @@ import { idOf } from "../model/kube-object.ts";
 import type { Problem } from "../model/problem.ts";
 import type { Dependent, RolloutStatus, WorkloadStatus } from "../model/rollout.ts";
 import type { Decided } from "./engine.ts";
+import { LONGEST_PLACE_MS } from "./start.ts";
 
 const SOON_MS = 1_000;
 
@@ -14,15 +15,21 @@ export function aboutToBe({ status, stamps }: Decided): RolloutStatus {
 }
 
 /** The workloads that were rolling out when status was written, or were about to. */
-export function recordedPlaces(status: RolloutStatus | undefined): { id: string; namespace: string }[] {
+export function recordedPlaces(status: RolloutStatus | undefined, now: number): { id: string; namespace: string }[] {
+  const hasLapsed = (since: string | undefined) => now - Date.parse(since ?? "") >= LONGEST_PLACE_MS;
   return (status?.pending?.workloads ?? [])
     .filter(({ state, since }) => state === "Rolling" || (state === "Waiting" && since !== undefined))
+    .filter(({ since }) => !hasLapsed(since))
     .map((each) => ({ id: recordId(each), namespace: each.namespace }));
 }
 
 /** Where nothing can be decided, a workload has its place for as long as it is seen to roll out: others wait for it. */
-export function stillRolling(dependents: readonly Dependent[], status: RolloutStatus | undefined): Dependent[] {
-  const recorded = new Set(recordedPlaces(status).map(({ id }) => id));
+export function stillRolling(
+  dependents: readonly Dependent[],
+  status: RolloutStatus | undefined,
+  now: number,
+): Dependent[] {
+  const recorded = new Set(recordedPlaces(status, now).map(({ id }) => id));
   const rolls = ({ progress, paused }: Dependent["workload"]) => progress.state === "Rolling" && !paused;
   return dependents.filter(({ ref, workload }) => recorded.has(idOf(ref)) && rolls(workload));
 }

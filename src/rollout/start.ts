@@ -134,6 +134,9 @@ function failedText(failed: Entry[]): string {
   return `${told.join("; ")}${more > 0 ? `; and ${more} more, see status.rollout.pending.workloads` : ""}`;
 }
 
+/** However much time a binding gives its workloads: nobody keeps the others of an installation waiting for ever. */
+export const LONGEST_PLACE_MS = 3_600_000;
+
 /** One that is paused takes nobody's place. */
 export const isRolling = ({ entry, dependent }: Entry) => entry.state === "Rolling" && !dependent.workload.paused;
 

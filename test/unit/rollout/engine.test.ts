@@ -5,7 +5,7 @@ import { Problem } from "../../../src/model/problem.ts";
 import type { Dependent, Digests, Hold, Pending, RolloutStatus, Step } from "../../../src/model/rollout.ts";
 import type { Progress } from "../../../src/model/workload-progress.ts";
 import { type Decided, decideRollout, type Turn } from "../../../src/rollout/engine.ts";
-import { without } from "../../../src/rollout/noted.ts";
+import { recordedPlaces, without } from "../../../src/rollout/noted.ts";
 
 const DEPLOYMENTS = {
   group: "apps",
@@ -327,6 +327,19 @@ describe("a rollout", () => {
       ],
     );
     assert.equal(began.status.pending?.reason, "MaxConcurrent");
+  });
+
+  it("gives a workload a place among those of the installation for an hour at most, whatever its timeout", () => {
+    const steps: Step[] = [{ name: undefined, timeoutMs: 86_400_000, onFailure: "Continue" }];
+    const all = [workload("core", { progress: ROLLING })];
+    const before = turn(all, { "bucket/key": "a" }, undefined, { steps }).status;
+    const began = turn(all, { "bucket/key": "b" }, before, { steps });
+    assert.deepEqual([began.rolling.length, began.againMs], [1, 3_600_000]);
+    const now = START + 3_600_000;
+    assert.equal(recordedPlaces(began.status, now - 1).length, 1);
+    assert.deepEqual(recordedPlaces(began.status, now), []);
+    const later = turn(all, { "bucket/key": "b" }, began.status, { steps, now });
+    assert.deepEqual([later.rolling, states(later)], [[], ["core Rolling"]]);
   });
 
   it("calls the steps as they are called now", () => {
