@@ -25,6 +25,9 @@ export const usualRules: Rule[] = [
   { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
 ];
 
+/** How long a controller that starts may take to come to a binding: it looks at those of all tests before. */
+export const RESTARTED_WITHIN_MS = 45_000;
+
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 let count = 0;
@@ -54,7 +57,7 @@ export class Team {
     return this.api.create(this.path("v1", "serviceaccounts"), { metadata: { name } });
   }
 
-  /** Grants the account these rights in this namespace, or in another. */
+  /** Grants the account these rights in this namespace, or in another. They hold when this returns. */
   async grant(rules: Rule[], { account = "inlay", role = "inlay", namespace = this.namespace } = {}): Promise<void> {
     const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
     await this.api.create(`${rbac}/roles`, { metadata: { name: role }, rules });
@@ -63,9 +66,10 @@ export class Team {
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
       subjects: [{ kind: "ServiceAccount", name: account, namespace: this.namespace }],
     });
+    await this.#untilMay(this.#user(account), rules, namespace);
   }
 
-  /** Grants the account these rights in the whole cluster. */
+  /** Grants the account these rights in the whole cluster. They hold when this returns. */
   async grantInCluster(rules: Rule[]): Promise<void> {
     const rbac = "/apis/rbac.authorization.k8s.io/v1";
     const name = `${this.namespace}-inlay`;
@@ -75,10 +79,40 @@ export class Team {
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
       subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: this.namespace }],
     });
+    await this.#untilMay(this.#user("inlay"), rules);
   }
 
+  /** Takes the rights of a role away. They hold no more when this returns. */
   async revoke(role = "inlay"): Promise<void> {
-    await this.api.delete(`/apis/rbac.authorization.k8s.io/v1/namespaces/${this.namespace}/rolebindings/${role}`);
+    const bindings = this.path("rbac.authorization.k8s.io/v1", "rolebindings");
+    await this.api.delete(`${bindings}/${role}`);
+    // The API server hears of such bindings in their order: when it knows a later one, it knows that this one is gone.
+    const name = `later-${++count}`;
+    await this.api.create(bindings, {
+      metadata: { name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+      subjects: [{ kind: "User", name, apiGroup: "rbac.authorization.k8s.io" }],
+    });
+    await this.#untilMay(name, [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get"] }], this.namespace);
+    await this.api.delete(`${bindings}/${name}`);
+  }
+
+  #user(account: string): string {
+    return `system:serviceaccount:${this.namespace}:${account}`;
+  }
+
+  /** Waits until the API server goes by what somebody was granted: it hears of it a moment later. */
+  async #untilMay(user: string, [rule]: Rule[], namespace = ""): Promise<void> {
+    if (rule === undefined) return;
+    const { apiGroups, resources, verbs, resourceNames } = rule;
+    const [resource, subresource] = resources[0]?.split("/") ?? [];
+    const [group, verb, name] = [apiGroups[0], verbs[0], resourceNames?.[0]];
+    const resourceAttributes = { namespace, group, resource, subresource, verb, name };
+    await eventually(async () => {
+      const review = { spec: { user, resourceAttributes } };
+      const { status } = await this.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review);
+      assert.ok(status.allowed, `${user} may not ${verb} ${resource}`);
+    });
   }
 
   /** Makes or changes a Secret; keys that are left out stay. */

@@ -4,7 +4,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { ALL } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, pause, type Team } from "../controller/team.ts";
+import { newTeam, pause, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 
 const mayCopy = [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }];
 const namespaces = [{ apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }];
@@ -219,7 +219,7 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
         ({ verb, resource }) => verb === "get" && resource === "secrets",
       );
       for (const name of names) assert.ok(reads.some(({ namespace }) => namespace === name));
-    });
+    }, RESTARTED_WITHIN_MS);
     await pause(500);
     const writes = await auditLog().controllerWritesSince(mark);
     assert.deepEqual(

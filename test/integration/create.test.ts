@@ -17,7 +17,7 @@ import {
   specOf,
 } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, pause, type Team } from "../controller/team.ts";
+import { fieldsOf, newTeam, pause, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 
 const FINALIZER = "inlay.dev/release";
 
@@ -364,8 +364,8 @@ describe("an object that a binding made", () => {
     await team.controller.stop();
     await team.api.merge(`${team.bindingPath("harbor")}/status`, { status: { targets: null } });
     await team.controller.start();
-    await team.until("harbor", "Synced");
-    await eventually(async () => assert.equal((await recordOf(team)).uid, metadata.uid));
+    await team.until("harbor", "Synced", RESTARTED_WITHIN_MS);
+    await eventually(async () => assert.equal((await recordOf(team)).uid, metadata.uid), RESTARTED_WITHIN_MS);
     await team.unbind("harbor");
     assert.equal(await team.api.find(team.harborPath()), undefined);
   });
@@ -385,7 +385,7 @@ describe("an object that a binding made", () => {
       );
       assert.ok(reads.some(({ resource }) => resource === "goharbor.io/harborclusters"));
       assert.ok(reads.some(({ resource }) => resource === "configmaps"));
-    });
+    }, RESTARTED_WITHIN_MS);
     await pause(500);
     const writes = await auditLog().controllerWritesSince(mark);
     assert.deepEqual(
@@ -476,11 +476,11 @@ describe("a controller that is killed while it makes objects", () => {
       for (const name of names.slice(5, 10)) await team.rebind(name, specOf(made({ name: `${name}-b` })));
       await team.controller.start();
       for (const name of names.slice(0, 5)) {
-        await team.untilGone(team.bindingPath(name));
+        await team.untilGone(team.bindingPath(name), RESTARTED_WITHIN_MS);
         await team.untilGone(team.harborPath(name));
       }
       for (const name of names.slice(5, 10)) {
-        await team.until(name, "Synced");
+        await team.until(name, "Synced", RESTARTED_WITHIN_MS);
         assert.ok(await team.api.find(team.harborPath(`${name}-b`)));
         await team.untilGone(team.harborPath(name));
       }

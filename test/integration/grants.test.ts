@@ -8,7 +8,7 @@ import { type Neighbours, newNeighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, pause } from "../controller/team.ts";
+import { harborTarget, pause, RESTARTED_WITHIN_MS } from "../controller/team.ts";
 
 /** "Within a second", on a machine that has other things to do. */
 const A_SECOND = 5_000;
@@ -234,8 +234,8 @@ describe("a SecretGrant", () => {
 });
 
 describe("a SecretGrant that is withdrawn", () => {
-  const untilWithdrawn = async ({ reader }: Neighbours) => {
-    const binding = await reader.until("harbor-s3", "GrantWithdrawn", A_SECOND);
+  const untilWithdrawn = async ({ reader }: Neighbours, withinMs = A_SECOND) => {
+    const binding = await reader.until("harbor-s3", "GrantWithdrawn", withinMs);
     assert.match(messageOf(binding), /the grant for what was copied here was withdrawn, so rotate those values/);
     return binding;
   };
@@ -350,7 +350,7 @@ describe("a SecretGrant that is withdrawn", () => {
     await both.rotate();
     await both.withdraw();
     await controller.start();
-    await untilWithdrawn(both);
+    await untilWithdrawn(both, RESTARTED_WITHIN_MS);
     assert.equal((await both.reader.s3()).accesskey, value);
     await controller.stop();
     const mark = await auditLog().mark();

@@ -12,7 +12,7 @@ import { foundIn, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "../controller/kinds.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team } from "../controller/team.ts";
+import { harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 
 const SYSTEM = ["kube-system", "inlay-system"];
 const everything = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
@@ -183,7 +183,7 @@ async function configuration(text: string): Promise<string> {
 }
 
 describe("the configuration of an installation", function () {
-  this.timeout("1m");
+  this.timeout("2m");
   let controller: ControllerProcess | undefined;
 
   beforeEach(() => stopSharedController());
@@ -211,10 +211,10 @@ describe("the configuration of an installation", function () {
     ).start();
     await team.secret("bucket", { accessKeyID: secretText("rotated") });
     assert.match(
-      messageOf(await team.until("named", "ForbiddenNamespace")),
+      messageOf(await team.until("named", "ForbiddenNamespace", RESTARTED_WITHIN_MS)),
       /\(targets\.deny\[0\]\); those are the aud/,
     );
-    const { status } = await team.until("selected", "ForbiddenNamespace");
+    const { status } = await team.until("selected", "ForbiddenNamespace", RESTARTED_WITHIN_MS);
     assert.equal(status.synced, "1/2");
     await inStep(team, open);
     const stands = async (name: string) => (await team.api.find(secretPath(closed, name)))?.data.accessKeyID;
@@ -273,7 +273,7 @@ targets:
     await (
       await configured(`targets: { deny: [{ namespaces: ['${team.namespace}'], paths: [metadata.annotations] }] }`)
     ).start();
-    await team.until("harbor-s3", "ForbiddenPath");
+    await team.until("harbor-s3", "ForbiddenPath", RESTARTED_WITHIN_MS);
     const annotation = async () => (await team.api.get(team.harborPath())).metadata.annotations?.["example.com/key"];
     assert.equal(await annotation(), value);
     await team.rebind("harbor-s3", { targets: spec.targets.slice(1) });
@@ -365,7 +365,7 @@ describe("a status that somebody forged", () => {
     ];
     await team.api.merge(`${team.bindingPath("harbor-s3")}/status`, { status: { ...status, targets } });
     await team.controller.start();
-    await team.unbind("harbor-s3");
+    await team.unbind("harbor-s3", RESTARTED_WITHIN_MS);
     assert.deepEqual(await team.api.get(`${clusterRoles}/${name}`), role);
     assert.equal((await team.s3()).accesskey, undefined);
     assert.deepEqual((await team.api.get(team.harborPath())).metadata.finalizers, harbor.metadata.finalizers);

@@ -4,7 +4,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, pause, type Team, usualRules } from "../controller/team.ts";
+import { newTeam, pause, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
 
 const entry = {
   type: "object",
@@ -452,7 +452,7 @@ describe("an element of a list that is released", () => {
     await team.api.merge(shelfPath(team), { spec: { atomic: moved } });
     await team.api.delete(team.bindingPath("lists"));
     await team.controller.start();
-    await team.untilGone(team.bindingPath("lists"));
+    await team.untilGone(team.bindingPath("lists"), RESTARTED_WITHIN_MS);
     const now = await specOf(team);
     assert.deepEqual(now, { ...spec, atomic: [moved[0], { ...spec.atomic[0], token: b }, spec.atomic[1]] });
     await eventually(async () => {

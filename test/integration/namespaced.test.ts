@@ -120,7 +120,9 @@ describe("an Inlay of one namespace", function () {
       await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
       await team.unbind("harbor-s3");
       assert.equal((await team.s3()).accesskey, undefined);
-      assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "Written"));
+      await eventually(async () =>
+        assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "Written")),
+      );
     }
   });
 

@@ -5,10 +5,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, pause, type Team, usualRules } from "../controller/team.ts";
-
-/** A controller that starts looks at the bindings of all tests before. */
-const RESTARTED_WITHIN_MS = 45_000;
+import { newTeam, pause, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
 
 /** As Zalando's operator has it: where a new cluster is cloned from. */
 const postgresql: Kind = {

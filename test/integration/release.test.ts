@@ -13,7 +13,16 @@ import {
   removeKind,
 } from "../controller/kinds.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/team.ts";
+import {
+  accessKeySpec,
+  fieldsOf,
+  harborTarget,
+  newTeam,
+  RESTARTED_WITHIN_MS,
+  s3Fields,
+  type Team,
+  usualRules,
+} from "../controller/team.ts";
 
 const FINALIZER = "inlay.dev/release";
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
@@ -333,7 +342,7 @@ describe("a deleted binding that removes", () => {
     const { metadata } = await anew.api.get(anew.harborPath());
     for (const team of [taken, anew]) await team.api.delete(team.bindingPath("harbor-s3"));
     await taken.controller.start();
-    for (const team of [taken, anew]) await team.untilGone(team.bindingPath("harbor-s3"));
+    for (const team of [taken, anew]) await team.untilGone(team.bindingPath("harbor-s3"), RESTARTED_WITHIN_MS);
     assert.equal((await taken.s3()).accesskey, "theirs");
     assert.equal((await anew.api.get(anew.harborPath())).metadata.resourceVersion, metadata.resourceVersion);
   });
@@ -506,7 +515,7 @@ describe("a binding made anew under the same name", () => {
     await unwatched.unbind("harbor-s3");
     await unwatched.bind("harbor-s3", spec({ rootdirectory: { template: "/x" } }));
     await unwatched.controller.start();
-    await unwatched.until("harbor-s3", "Synced");
+    await unwatched.until("harbor-s3", "Synced", RESTARTED_WITHIN_MS);
     for (const [index, team] of [watched, unwatched].entries()) {
       const { accesskey, regionendpoint } = await team.s3();
       assert.deepEqual([accesskey, regionendpoint], [secrets[index], "https://s3.test"]);

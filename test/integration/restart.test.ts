@@ -4,7 +4,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborTarget, newTeam, pause, type Team } from "../controller/team.ts";
+import { fieldsOf, harborTarget, newTeam, pause, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 const remove = { onRelease: "Remove" };
@@ -22,7 +22,7 @@ async function untilRead(team: Team, name: string, mark: number): Promise<void> 
           each.name === name,
       ),
     );
-  });
+  }, RESTARTED_WITHIN_MS);
 }
 
 /** Waits for the first object of which `has` is true. */
@@ -30,7 +30,9 @@ async function first(team: Team, path: string, has: (object: AnyObject) => boole
   for await (const { object } of team.api.watch(path, 60)) if (has(object)) return;
 }
 
-describe("a controller that is started again", () => {
+describe("a controller that is started again", function () {
+  this.timeout("2m");
+
   it("writes nothing when nothing changed, whatever state its bindings are in", async () => {
     const team = await newTeam();
     const bucket = [{ secret: { name: "bucket" } }];
@@ -95,22 +97,24 @@ describe("a controller that is started again", () => {
     await rotated.controller.start();
     for (const team of [rotated, drifted]) {
       const name = team === rotated ? "rotated" : "drifted";
-      await eventually(async () => assert.equal((await team.s3()).accesskey, keys[name]));
+      await eventually(async () => assert.equal((await team.s3()).accesskey, keys[name]), RESTARTED_WITHIN_MS);
     }
-    await edited.until("harbor-s3", "Synced");
+    await edited.until("harbor-s3", "Synced", RESTARTED_WITHIN_MS);
     const { accesskey, regionendpoint } = await edited.s3();
     assert.deepEqual([accesskey, regionendpoint], [keys.edited, "https://s3.test"]);
-    await removed.untilGone(removed.bindingPath("harbor-s3"));
+    await removed.untilGone(removed.bindingPath("harbor-s3"), RESTARTED_WITHIN_MS);
     assert.equal((await removed.s3()).accesskey, undefined);
-    await created.until("late", "Synced");
+    await created.until("late", "Synced", RESTARTED_WITHIN_MS);
     assert.equal((await created.s3("late")).accesskey, lateKey);
-    await released.until("harbor-s3", "Synced");
+    await released.until("harbor-s3", "Synced", RESTARTED_WITHIN_MS);
     assert.equal((await released.s3("other")).accesskey, keys.released);
     assert.equal((await released.s3()).accesskey, undefined);
   });
 });
 
-describe("a controller that is killed", () => {
+describe("a controller that is killed", function () {
+  this.timeout("2m");
+
   const moments: Record<string, (team: Team) => [path: string, has: (object: AnyObject) => boolean]> = {
     "when bindings are there": (team) => [team.path("inlay.dev/v1alpha1", "secretbindings"), () => true],
     "when it has noted what it is about to write": (team) => [
@@ -149,12 +153,12 @@ describe("a controller that is killed", () => {
       for (const name of deleted) await team.api.delete(team.bindingPath(name));
       await team.controller.start();
       for (const name of names.slice(8)) {
-        await team.until(name, "Synced");
+        await team.until(name, "Synced", RESTARTED_WITHIN_MS);
         assert.equal((await team.s3(name)).accesskey, accessKey);
         await team.unbind(name);
       }
       for (const name of names) {
-        await team.untilGone(team.bindingPath(name));
+        await team.untilGone(team.bindingPath(name), RESTARTED_WITHIN_MS);
         const harbor = await team.api.get(team.harborPath(name));
         assert.equal(harbor.spec.storage.spec.s3.accesskey, undefined);
         assert.equal(fieldsOf(harbor, team.manager(name)), undefined);

@@ -12,10 +12,14 @@ import { ALL } from "../controller/made.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
-
-/** A controller that starts looks at the bindings of all tests before. */
-const RESTARTED_WITHIN_MS = 45_000;
+import {
+  accessKeySpec,
+  harborTarget,
+  newTeam,
+  RESTARTED_WITHIN_MS,
+  type Team,
+  usualRules,
+} from "../controller/team.ts";
 
 const NOTE =
   /; values of Secrets at spec\.storage\.spec\.s3\.accesskey can be read by whoever may read the HarborCluster; spec\.ack/;
