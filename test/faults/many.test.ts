@@ -8,6 +8,9 @@ import { stopSharedController } from "../controller/shared.ts";
 import { newTeam, usualRules } from "../controller/team.ts";
 import { Behind } from "./behind.ts";
 
+/** On a machine with much else to do. Requests that watches keep from being sent wait twice as long. */
+const AT_ONCE_MS = 4_000;
+
 describe("with a stream for each of 160 names", function () {
   this.timeout("2m");
   let behind: Behind;
@@ -24,7 +27,7 @@ describe("with a stream for each of 160 names", function () {
     const [first = ""] = fleet.names;
     for (let time = 0; time < 3; time++) {
       await fleet.rotate([first]);
-      await eventually(async () => assert.deepEqual(await fleet.behind(), []), 1_000);
+      await eventually(async () => assert.deepEqual(await fleet.behind(), []), AT_ONCE_MS);
     }
   });
 
@@ -88,8 +91,11 @@ describe("a controller that is killed in the middle of 1,000 changes", function 
 
   it("has changed each target once when another one has finished", async () => {
     const before = await fleet.generations();
+    const written = () => controllers[0]?.output.split('"msg":"wrote"').length ?? 0;
+    const writtenBefore = written();
     const rotated = fleet.rotate();
-    await eventually(async () => assert.ok((await fleet.behind()).length < 700), 60_000);
+    // The log tells of it at once. To look at a thousand targets takes as long as to write many of them.
+    await eventually(() => assert.ok(written() - writtenBefore > 300), 60_000);
     await controllers[0]?.stop("SIGKILL");
     await rotated;
     assert.ok((await fleet.behind()).length > 100);
