@@ -4,6 +4,7 @@
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isRolling } from "../test/controller/workloads.ts";
 import { type Course, compareBurst, compareLatency } from "./beside.ts";
 import { type AnyObject, atOnce } from "./cluster.ts";
 import { BuiltController } from "./processes.ts";
@@ -156,10 +157,4 @@ async function until(
 
 const nameOf = ({ metadata }: AnyObject): string => metadata.name;
 const stampOf = ({ spec }: AnyObject): string | undefined => spec.template.metadata.annotations?.[STAMP];
-
-/** As `kubectl rollout status` judges. */
-function isRolledOut({ metadata, spec, status }: AnyObject): boolean {
-  const { observedGeneration, replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = status;
-  const counts = [replicas, updatedReplicas, availableReplicas];
-  return observedGeneration === metadata.generation && counts.every((each) => each === spec.replicas);
-}
+const isRolledOut = (workload: AnyObject): boolean => !isRolling(workload);

@@ -19,10 +19,22 @@ const registry: Kind = {
 const sources = [{ secret: { name: "bucket" } }];
 const pair = () => ({ access: secretText("access"), secret: secretText("secret") });
 
-/** A team whose account may restart workloads. */
+const rotate = (team: Team) => team.secret("bucket", pair());
+
+/** A team whose account may restart workloads, with the Secret `bucket`. */
 async function newShop(rules = rolloutRules): Promise<{ team: Team; shop: Workloads }> {
   const team = await newTeam({ rules });
+  await rotate(team);
   return { team, shop: new Workloads(team) };
+}
+
+/** The same, with a workload that has a key of it, and a binding that restarts that and has not yet. */
+async function newCore(rollout: object = {}): Promise<{ team: Team; shop: Workloads }> {
+  const { team, shop } = await newShop();
+  await shop.deploy({ core: { env: { bucket: ["access"] } } });
+  await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], ...rollout } });
+  await shop.rolledOut("rolls", 0);
+  return { team, shop };
 }
 
 describe("the consumers of a Secret", function () {
@@ -30,7 +42,6 @@ describe("the consumers of a Secret", function () {
 
   it("restart each when a key changes that it refers to, once, and none at first sight or for a label", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     await team.secret("other", { token: secretText("token") });
     await shop.deploy({
       core: { env: { bucket: ["access"] } },
@@ -52,19 +63,15 @@ describe("the consumers of a Secret", function () {
     assert.deepEqual(await shop.restarts(), { core: 1, jobs: 0, all: 1, none: 0 });
     assert.match((await shop.annotations("core"))["inlay.dev/rollout"] ?? "", /^1-[0-9a-f]{6}-[0-9a-f]{10}$/);
 
-    await team.secret("bucket", pair());
+    await rotate(team);
     await shop.rolledOut("rolls", 2);
     assert.deepEqual(await shop.restarts(), { core: 2, jobs: 1, all: 2, none: 0 });
   });
 
   it("restart once for what changed while no controller ran, and not for its start", async () => {
-    const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
-    await shop.deploy({ core: { env: { bucket: ["access"] } } });
-    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
-    await shop.rolledOut("rolls", 0);
+    const { team, shop } = await newCore();
     await team.controller.stop();
-    await team.secret("bucket", pair());
+    await rotate(team);
     await team.controller.start();
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { core: 1 });
@@ -81,12 +88,8 @@ describe("the consumers of a Secret", function () {
   });
 
   it("say by whom and why they restarted, and the binding how far they are", async () => {
-    const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
-    await shop.deploy({ core: { env: { bucket: ["access"] } } });
-    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
-    await shop.rolledOut("rolls", 0);
-    await team.secret("bucket", pair());
+    const { team, shop } = await newCore();
+    await rotate(team);
     await shop.rolledOut("rolls", 1);
     await eventually(async () => {
       const notes = (await team.events("core")).map(({ reason, note }) => `${reason}: ${note}`);
@@ -99,7 +102,6 @@ describe("the consumers of a Secret", function () {
 
   it("are not guessed where the account may not list them: the condition says what to allow", async () => {
     const { team, shop } = await newShop(usualRules);
-    await team.secret("bucket", pair());
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } });
     const { status } = await shop.until("rolls", "Forbidden");
     assert.match(
@@ -117,7 +119,7 @@ describe("the consumers of a Secret", function () {
     await shop.deploy({ core: { env: { bucket: ["access"] }, replicas: 3 } });
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
     await shop.rolledOut("rolls", 0);
-    await team.secret("bucket", pair());
+    await rotate(team);
     await eventually(async () => assert.deepEqual(await shop.restarts(), { core: 1 }));
     await team.secret("bucket", before);
     await eventually(async () => assert.deepEqual(await shop.restarts(), { core: 2 }));
@@ -127,12 +129,8 @@ describe("the consumers of a Secret", function () {
   });
 
   it("stay as they are when someone undoes a restart, and restart for the next change", async () => {
-    const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
-    await shop.deploy({ core: { env: { bucket: ["access"] } } });
-    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
-    await shop.rolledOut("rolls", 0);
-    await team.secret("bucket", pair());
+    const { team, shop } = await newCore();
+    await rotate(team);
     await shop.rolledOut("rolls", 1);
     const { annotations } = (await team.api.get(shop.path("core"))).spec.template.metadata;
     await shop.undo("core");
@@ -140,7 +138,7 @@ describe("the consumers of a Secret", function () {
     assert.deepEqual(await shop.annotations("core"), {});
     await pause(1_000);
     assert.deepEqual(await shop.annotations("core"), {});
-    await team.secret("bucket", pair());
+    await rotate(team);
     await shop.rolledOut("rolls", 2);
     assert.notDeepEqual(await shop.annotations("core"), annotations);
   });
@@ -151,7 +149,6 @@ describe("a rollout of a binding with targets", function () {
 
   it("begins when every target holds the new values, and not before", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     await shop.deploy({ core: { env: { bucket: ["access"] } }, named: {} });
     await team.bind("rolls", {
       sources,
@@ -163,7 +160,7 @@ describe("a rollout of a binding with targets", function () {
     await shop.rolledOut("rolls", 0);
     await team.api.delete(team.harborPath());
     await team.until("rolls", "TargetNotFound");
-    await team.secret("bucket", pair());
+    await rotate(team);
     const { status } = await shop.until("rolls", "NotWritten");
     assert.match(status.conditions[1].message, /not every target holds the new values yet: .*HarborCluster/);
     await pause(300);
@@ -176,7 +173,6 @@ describe("a rollout of a binding with targets", function () {
   it("waits until the controllers of the targets have taken the values in, where that is asked for", async () => {
     const { team, shop } = await newShop([...rolloutRules, mayWrite(registry)]);
     await installKind(team.api, registry);
-    await team.secret("bucket", pair());
     await shop.deploy({ core: { env: { bucket: ["access"] } } });
     await createObject(team.api, registry, "harbor", {}, team.namespace);
     const path = objectPath(registry, team.namespace, "harbor");
@@ -200,7 +196,7 @@ describe("a rollout of a binding with targets", function () {
     });
     await shop.rolledOut("rolls", 0);
     await says("True");
-    await team.secret("bucket", pair());
+    await rotate(team);
     const messageOf = async () => (await shop.until("rolls", "NotTakenIn")).status.conditions[1].message;
     assert.match(await messageOf(), /Registry .*harbor has the condition Ready of an earlier generation$/);
     await says("False");
@@ -216,7 +212,7 @@ describe("a rollout of a binding with targets", function () {
     const { team, shop } = await newShop([secrets, workloads]);
     const one = (name: string) => ({ ...(usualRules[1] as Rule), resourceNames: [name] });
     for (const name of ["harbor", "former"]) await team.grant([one(name)], { role: name });
-    await team.secret("bucket", pair());
+    await rotate(team);
     await shop.deploy({ core: { env: { bucket: ["access"] } } });
     for (const name of ["harbor", "former"]) await team.harbor(name);
     const fields = { accesskey: { from: { source: "bucket", key: "access" } } };
@@ -226,14 +222,13 @@ describe("a rollout of a binding with targets", function () {
     await team.revoke("former");
     await team.rebind("rolls", { targets: targets.slice(0, 1) });
     await team.until("rolls", "Forbidden");
-    await team.secret("bucket", pair());
+    await rotate(team);
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { core: 1 });
   });
 
   it("restarts what is named, selected or owned by a target for the keys that fields use, and for no other", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     const { metadata } = await team.harbor();
     const owner = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", uid: metadata.uid };
     await shop.deploy({ named: {}, picked: {}, owned: {}, other: {} });
@@ -265,7 +260,6 @@ describe("the steps of a rollout", function () {
 
   it("go in order, halt at a workload that does not roll out, and go on once it has", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     await shop.deploy({ server: { env: { bucket: ["access"] } }, client: { env: { bucket: ["access"] } } });
     const step = (name: string) => ({ name, targets: [{ kind: "Deployment", name }] });
     await team.bind("rolls", { sources, rollout: { steps: [{ ...step("server"), timeout: "2s" }, step("client")] } });
@@ -273,7 +267,7 @@ describe("the steps of a rollout", function () {
     // From now on no node takes its pods.
     await team.api.merge(shop.path("server"), { spec: { paused: true } });
     await team.api.merge(shop.path("server"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
-    await team.secret("bucket", pair());
+    await rotate(team);
     await eventually(async () => assert.ok((await shop.annotations("server"))["inlay.dev/rollout"]));
     await team.api.merge(shop.path("server"), { spec: { paused: false } });
     const { status } = await shop.until("rolls", "RolloutFailed");
@@ -295,30 +289,25 @@ describe("the pace of a rollout", function () {
   this.timeout("3m");
 
   it("lets changes within the debounce be one rollout, also over a restart of the controller", async () => {
-    const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
-    await shop.deploy({ core: { env: { bucket: ["access"] } } });
-    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], debounce: "4s" } });
-    await shop.rolledOut("rolls", 0);
-    await team.secret("bucket", pair());
+    const { team, shop } = await newCore({ debounce: "4s" });
+    await rotate(team);
     const { status } = await shop.until("rolls", "Debounce");
     await team.controller.stop();
     await team.controller.start();
     const again = await shop.until("rolls", "Debounce");
     assert.deepEqual(again.status.rollout.pending, status.rollout.pending);
-    await team.secret("bucket", pair());
+    await rotate(team);
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { core: 1 });
   });
 
   it("has so many roll out at once as maxConcurrent says, and in the end all", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     const names = Array.from({ length: 50 }, (_, at) => `core-${at}`);
     await shop.deploy(Object.fromEntries(names.map((name) => [name, { env: { bucket: ["access"] } }])));
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], maxConcurrent: 5 } });
     await shop.rolledOut("rolls", 0);
-    await team.secret("bucket", pair());
+    await rotate(team);
     let most = 0;
     await eventually(async () => {
       const { status } = await team.binding("rolls");
@@ -332,16 +321,15 @@ describe("the pace of a rollout", function () {
 
   it("waits outside of its windows, and while it is suspended, and catches up in one rollout", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     await shop.deploy({ core: { env: { bucket: ["access"] } } });
     const month = ((new Date().getUTCMonth() + 6) % 12) + 1;
     const rollout = { consumersOf: ["bucket"], windows: [{ schedule: `0 0 1 ${month} *`, duration: "1h" }] };
     await team.bind("rolls", { sources, rollout });
     await shop.rolledOut("rolls", 0);
-    await team.secret("bucket", pair());
+    await rotate(team);
     const { status } = await shop.until("rolls", "Window");
     assert.match(status.conditions[1].message, /it goes on at \d{4}-\d\d-01T00:00:00\.000Z$/);
-    await team.secret("bucket", pair());
+    await rotate(team);
     await team.rebind("rolls", { rollout: { windows: null, suspend: true } });
     await shop.until("rolls", "Suspended");
     assert.deepEqual(await shop.restarts(), { core: 0 });
@@ -360,12 +348,11 @@ describe("the stamp of a restart", function () {
   })) {
     it(`is of another form and under another key where the binding asks for ${value}`, async () => {
       const { team, shop } = await newShop();
-      await team.secret("bucket", pair());
       await shop.deploy({ core: { env: { bucket: ["access"] } } });
       const stamp = { annotation: "ops.corp.com/triggerrestart", value };
       await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], stamp } });
       await shop.rolledOut("rolls", 0);
-      await team.secret("bucket", pair());
+      await rotate(team);
       await shop.rolledOut("rolls", 1);
       assert.match((await shop.annotations("core"))["ops.corp.com/triggerrestart"] ?? "", pattern);
       assert.deepEqual(await shop.restarts(), { core: 1 });
@@ -374,13 +361,12 @@ describe("the stamp of a restart", function () {
 
   it("stays when the binding goes, and belongs to one manager whichever binding makes it", async () => {
     const { team, shop } = await newShop();
-    await team.secret("bucket", pair());
     await shop.deploy({ core: { env: { bucket: ["access", "secret"] } } });
     for (const name of ["one", "two"]) {
       await team.bind(name, { sources, rollout: { consumersOf: ["bucket"] } });
       await shop.rolledOut(name, 0);
     }
-    await team.secret("bucket", pair());
+    await rotate(team);
     await Promise.all(["one", "two"].map((name) => shop.rolledOut(name, 1)));
     const stamps = await shop.annotations("core");
     const { managedFields } = (await team.api.get(shop.path("core"))).metadata;

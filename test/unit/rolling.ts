@@ -15,7 +15,7 @@ import type { DigestKeys } from "../../src/rollout/keys.ts";
 import { wrongPace } from "../../src/rollout/pace.ts";
 import { Slots } from "../../src/rollout/slots.ts";
 import type { Seen } from "../../src/watch/seen.ts";
-import { DEPLOYMENTS, SECRETS } from "./resources.ts";
+import { DEPLOYMENTS, IDLE, SECRETS } from "./resources.ts";
 
 export const CORE: ObjectRef = { resource: DEPLOYMENTS, namespace: "registry", name: "core" };
 const BUCKET: ObjectRef = { resource: SECRETS, namespace: "registry", name: "bucket" };
@@ -100,17 +100,7 @@ export class MadeUp {
     const dependent: Dependent = {
       ref: CORE,
       version,
-      workload: {
-        references: [],
-        progress: this.progress,
-        paused: false,
-        onDelete: false,
-        unprobed: [],
-        owners: [],
-        stamps: [],
-        labels: {},
-        ...this.workload,
-      },
+      workload: { ...IDLE, progress: this.progress, ...this.workload },
       stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
       isRestartField: false,
       step: 0,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { adviceFor, withCommand } from "../../../src/explain/advice.ts";
 import type { Explanation } from "../../../src/explain/explanation.ts";
+import { BINDING } from "./explained.ts";
 
 type Facts = Omit<Explanation, "advice">;
 
@@ -19,15 +20,7 @@ function facts({
   ...more
 }: Omit<Partial<Facts>, "binding"> & { binding?: Partial<Facts["binding"]> } = {}): Facts {
   return {
-    binding: {
-      namespace: "registry",
-      name: "harbor-s3",
-      generation: 2,
-      observedGeneration: 2,
-      suspended: false,
-      deleting: false,
-      ...binding,
-    },
+    binding: { ...BINDING, ...binding },
     account: { name: "ServiceAccount registry/inlay", state: "Found" },
     sources: [],
     targets: [],

@@ -2,19 +2,13 @@
 import assert from "node:assert/strict";
 import type { Explanation } from "../../../src/explain/explanation.ts";
 import { explanationText } from "../../../src/explain/explanation-text.ts";
+import { BINDING } from "./explained.ts";
 
 const NOW = Date.parse("2026-01-02T00:00:00Z");
 const ours = "inlay/registry/harbor-s3";
 
 const explanation: Explanation = {
-  binding: {
-    namespace: "registry",
-    name: "harbor-s3",
-    generation: 2,
-    observedGeneration: 2,
-    suspended: false,
-    deleting: false,
-  },
+  binding: BINDING,
   account: { name: "ServiceAccount registry/inlay", state: "Found" },
   sources: [
     {

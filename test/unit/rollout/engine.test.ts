@@ -6,15 +6,8 @@ import type { Dependent, Digests, Hold, Pending, RolloutStatus, Step } from "../
 import type { Progress } from "../../../src/model/workload-progress.ts";
 import { type Decided, decideRollout, type Turn } from "../../../src/rollout/engine.ts";
 import { recordedPlaces, without } from "../../../src/rollout/noted.ts";
+import { DEPLOYMENTS, IDLE } from "../resources.ts";
 
-const DEPLOYMENTS = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  plural: "deployments",
-  namespaced: true,
-  hasStatus: true,
-};
 const DONE: Progress = { state: "Done", message: "rolled out" };
 const ROLLING: Progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
 const FAILED: Progress = { state: "Failed", message: "it made no progress" };
@@ -37,17 +30,7 @@ function workload(
   return {
     ref: { resource: DEPLOYMENTS, namespace: "registry", name },
     version: { uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
-    workload: {
-      references: [],
-      progress,
-      paused: false,
-      onDelete: false,
-      unprobed: [],
-      owners: [],
-      stamps: [],
-      labels: {},
-      ...more,
-    },
+    workload: { ...IDLE, progress, ...more },
     stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
     isRestartField: false,
     step,

@@ -5,22 +5,14 @@ import type { PodReference } from "../../../src/model/pod-references.ts";
 import type { Workload } from "../../../src/model/workload.ts";
 import { MemberIndex } from "../../../src/watch/member-index.ts";
 import type { Seen } from "../../../src/watch/seen.ts";
+import { IDLE } from "../resources.ts";
 
 /** What a reflector keeps, as far as an index looks at it. */
 class Store extends Map<string, Seen> {
   revision = 0;
 }
 
-const workload = (references: readonly PodReference[]): Workload => ({
-  references,
-  progress: { state: "Done", message: "rolled out" },
-  paused: false,
-  onDelete: false,
-  unprobed: [],
-  owners: [],
-  stamps: [],
-  labels: {},
-});
+const workload = (references: readonly PodReference[]): Workload => ({ ...IDLE, references });
 const seen = (...names: string[]): Seen => ({
   uid: "1",
   resourceVersion: "1",

@@ -1,7 +1,7 @@
 /** Workloads by what their pods read: who sees which of them, and who is called when one of them changes. */
 import assert from "node:assert/strict";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/kube/identity.ts";
-import type { KubeObject, Resource } from "../../../src/model/kube-object.ts";
+import type { KubeObject } from "../../../src/model/kube-object.ts";
 import {
   type Collection,
   type Dependency,
@@ -13,17 +13,10 @@ import { keepFor } from "../../../src/watch/seen.ts";
 import { Streams } from "../../../src/watch/streams.ts";
 import type { AnyObject } from "../../controller/api.ts";
 import { fakeClock, settled } from "../clock.ts";
+import { DEPLOYMENTS } from "../resources.ts";
 import { FakeApi } from "./api.ts";
 import { apiError } from "./list-watch.ts";
 
-const DEPLOYMENTS: Resource = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  plural: "deployments",
-  namespaced: true,
-  hasStatus: true,
-};
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 const OTHER = serviceAccountIdentity("registry", "other");
 const NAMESPACE = `${ACCOUNT} registry/deployments *`;
