@@ -4,6 +4,7 @@
  * annotations of its workload come to at this moment, whoever wrote it.
  */
 import { setImmediate as turn } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "./kube/identity.ts";
 import { READ_VERBS, streamRefusal } from "./kube/refusal.ts";
 import { isOthers, leftOver, MadeBindings } from "./made-bindings.ts";
@@ -126,7 +127,7 @@ export class Reloading {
   /** Finds out which namespaces and kinds there are. */
   async #look(): Promise<WorkResult> {
     const kinds = await this.#servedKinds();
-    const isOther = kinds.length !== this.#kinds.length;
+    const isOther = !isDeepStrictEqual(kinds, this.#kinds);
     this.#kinds = kinds;
     const now = this.#named() ?? this.#matched();
     if (now === undefined) return DONE;
@@ -167,9 +168,11 @@ export class Reloading {
       choice: true,
     };
     streams.observe(ALL, [all]);
-    const { phase, members } = streams.members(ALL, all);
-    if (phase !== "synced") return undefined;
-    return new Set(members.map(({ name }) => name).filter((name) => installation.isReloading(name)));
+    const seen = streams.members(ALL, all);
+    if (seen.phase === "failed") return this.#complain(ALL, all, seen.error);
+    if (seen.phase === "pending") return undefined;
+    this.#refused.delete(ALL);
+    return new Set(seen.members.map(({ name }) => name).filter((name) => installation.isReloading(name)));
   }
 
   async #work(namespace: string): Promise<WorkResult> {
@@ -219,7 +222,7 @@ export class Reloading {
     const states = all.map((each) => ({ watched: each, ...streams.members(namespace, each) }));
     const failed = states.find((each) => each.phase === "failed");
     // Nobody's annotations are taken for none since they can't be seen.
-    if (failed?.phase === "failed") return this.#complain(namespace, failed.watched.resource, failed.error);
+    if (failed?.phase === "failed") return this.#complain(namespace, failed.watched, failed.error);
     if (states.some(({ phase }) => phase === "pending")) return undefined;
     this.#refused.delete(namespace);
     const membersOf = (watched: Collection) => states.find((each) => each.watched === watched)?.members ?? [];
@@ -237,14 +240,14 @@ export class Reloading {
     };
   }
 
-  #complain(namespace: string, resource: Resource, error: Parameters<typeof streamRefusal>[0]): undefined {
-    const use = { identity: this.#identity, ref: { resource, namespace }, verbs: READ_VERBS };
-    const { message } = streamRefusal(error, use, "list");
+  #complain(key: string, watched: Collection, error: Parameters<typeof streamRefusal>[0]): undefined {
+    const { identity, resource, namespace } = watched;
+    const { message } = streamRefusal(error, { identity, ref: { resource, namespace }, verbs: READ_VERBS }, "list");
     // It was served a moment ago.
     if (error.status === 404) this.#parts.discovery.forget(apiVersionOf(resource));
-    if (error.status === 404) this.#queue.add(ALL);
-    if (this.#refused.get(namespace) === message) return;
-    this.#refused.set(namespace, message);
+    if (error.status === 404 && key !== ALL) this.#queue.add(ALL);
+    if (this.#refused.get(key) === message) return;
+    this.#refused.set(key, message);
     const what = "Reloader's annotations can't be read; apply deploy/manifests/optional/reloader.yaml";
     this.#parts.log.error({ namespace, error: message }, what);
   }
