@@ -95,7 +95,11 @@ export function dependentsOf(
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
       const workload = binding.spec.rollout?.replacePods ? asReplaced(version.workload) : version.workload;
-      if (workload === undefined || (find.by === "owner" && !workload.owners.some((uid) => owners?.uids.has(uid))))
+      if (
+        workload === undefined ||
+        workload.isPassing ||
+        (find.by === "owner" && !workload.owners.some((uid) => owners?.uids.has(uid)))
+      )
         continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;

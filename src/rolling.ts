@@ -6,17 +6,21 @@ import { dependentsOf, type RollingRun } from "./dependents.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, type SecretBinding } from "./model/binding.ts";
 import type { RolloutRules } from "./model/installation.ts";
+import { isJob } from "./model/job-copy.ts";
 import { idOf } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import { givenText } from "./model/restart-field.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
 import { type Followed, ProviderClasses } from "./provider-classes.ts";
+import { finishCutOff, withRecreated } from "./recreated.ts";
 import { replaceDue } from "./replacing.ts";
 import type { References } from "./resolve/references.ts";
 import { resolveRollout } from "./resolve/workloads.ts";
 import { wrongRestartField } from "./restart-fields.ts";
-import { type Rolled, rolled, type Saying, tell } from "./rolled.ts";
+
+import { type Rolled, rolled, tell } from "./rolled.ts";
+
 import { unbudgeted } from "./rollout/budgets.ts";
 import { type Decided, decideRollout } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
@@ -26,23 +30,16 @@ import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
 import { LONGEST_PLACE_MS, type Ordered } from "./rollout/start.ts";
 import { type Known, type Read, Values } from "./rollout/values.ts";
-import { isSeenSince, type Restarted, Stamping } from "./stamping.ts";
+import { Memories, type Memory } from "./rollout-memory.ts";
+import { isSeenSince, Stamping } from "./stamping.ts";
 import { notTakenIn } from "./taken-in.ts";
 import type { View } from "./view.ts";
 import type { As } from "./watch/interest.ts";
 
-interface Memory extends Restarted, Saying {
-  uid: string;
-  /** The generation of the binding whose fields to restart by are known to be there. */
-  checked?: number | undefined;
-  /** Since when workloads are waited for. */
-  pendingSince?: number;
-  /** The sources and the spec, since when they are seen to be as they are, and what is wrong with the pace of that spec. */
-  seen?: { inputs: string; since: number; wrong: Problem | undefined };
-}
-
 /** The first list of workloads mostly comes with those of all else, and spares a second look; the fields wait no longer for it. */
 const PATIENCE_MS = 2_000;
+/** When what was finished is shown for certain. */
+const SHOWN_MS = 1_000;
 /** When it is looked again whether there is a PodDisruptionBudget. */
 const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
@@ -53,7 +50,7 @@ export class Rolling {
   readonly #slots: Slots;
   readonly #stamping: Stamping;
   readonly #classes: ProviderClasses;
-  readonly #memory = new Map<string, Memory>();
+  readonly #memories = new Memories();
   #restored = false;
 
   constructor(parts: Parts, keys: DigestKeys, slots: Slots) {
@@ -67,14 +64,13 @@ export class Rolling {
   /** How many rollouts wait, by what for. */
   get waiting(): Map<string, number> {
     const counts = new Map<string, number>();
-    for (const { waits } of this.#memory.values())
-      if (waits !== undefined) counts.set(waits, (counts.get(waits) ?? 0) + 1);
+    for (const [, reason] of this.#memories.waits()) counts.set(reason, (counts.get(reason) ?? 0) + 1);
     return counts;
   }
 
   /** Every binding whose rollout is under way: what its installation lets it do has changed. */
   wake(): void {
-    for (const [key, { waits }] of this.#memory) if (waits !== undefined) this.#parts.again(key);
+    for (const [key] of this.#memories.waits()) this.#parts.again(key);
   }
 
   /** Where the workloads of a binding are; undefined for one without a rollout. */
@@ -95,10 +91,11 @@ export class Rolling {
     { sourceState, owners, members }: View,
   ): RollingRun {
     const [{ streams }, key] = [this.#parts, bindingKey(binding)];
-    const dependents = dependentsOf(streams, key, as, binding, references, owners);
-    dependents.pending ||= references.classes.some((each) => streams.members(key, each).phase === "pending");
+    const shown = dependentsOf(streams, key, as, binding, references, owners);
+    shown.pending ||= references.classes.some((each) => streams.members(key, each).phase === "pending");
     const spec = binding.spec.rollout as RolloutSpec;
-    const memory = this.#memoryOf(binding);
+    const memory = this.#memories.of(binding);
+    const dependents = withRecreated(shown, memory.recreated);
     // The spec says which source is which.
     const inputs = `${binding.metadata.generation},${sourceState}`;
     if (memory.seen?.inputs !== inputs) {
@@ -132,7 +129,7 @@ export class Rolling {
   ): Promise<Rolled> {
     const { binding, wrong } = rolling;
     const key = bindingKey(binding);
-    const memory = this.#memoryOf(binding);
+    const memory = this.#memories.of(binding);
     const stored = binding.status?.rollout;
     const workloads = rolling.dependents.all.length;
     const before = memory.unsaid?.status ?? stored;
@@ -143,6 +140,9 @@ export class Rolling {
       const isDone = problem.healing === "event" && places.length === 0;
       return { status: stored, workloads, problem, isDone, ...(places.length > 0 && { againMs: LONGEST_PLACE_MS }) };
     };
+    const finished = await attempt(finishCutOff(this.#parts.client, rolling, stored));
+    if (finished instanceof Problem) return failed(finished);
+    if (finished) return { status: stored, workloads, againMs: SHOWN_MS, isDone: false };
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
     if (rolling.dependents.pending) return { status: stored, workloads: undefined, isDone: false };
     const { generation } = binding.metadata;
@@ -167,8 +167,8 @@ export class Rolling {
     const reasons = [...unwritten.values()];
     const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
-    const waiting = [...this.#memory.values()].filter(({ unsaid }) => unsaid !== undefined).length;
-    return rolled(memory, noted ?? stored, done, workloads, problem, waiting, reasons.includes("stale"));
+    const isStale = reasons.includes("stale");
+    return rolled(memory, noted ?? stored, done, workloads, problem, this.#memories.unsaid, isStale);
   }
 
   /**
@@ -177,27 +177,10 @@ export class Rolling {
    */
   forget(key: string): RolloutStatus | undefined {
     this.#restore();
-    const unsaid = this.#memory.get(key)?.unsaid?.status;
-    this.#memory.delete(key);
+    const unsaid = this.#memories.forget(key)?.unsaid?.status;
     this.#values.forget(key);
     this.#slots.forget(key);
     return unsaid;
-  }
-
-  /** Of a binding that was made anew nothing is known. */
-  #memoryOf(binding: SecretBinding): Memory {
-    const [key, { uid }] = [bindingKey(binding), binding.metadata];
-    const known = this.#memory.get(key);
-    if (known?.uid === uid) return known;
-    const memory: Memory = {
-      uid,
-      readyAt: Number.POSITIVE_INFINITY,
-      stamped: new Map(),
-      warned: new Set(),
-      asked: new Set(),
-    };
-    this.#memory.set(key, memory);
-    return memory;
   }
 
   #wrongField({ references, spec }: RollingRun): Promise<Problem | undefined> {
@@ -224,7 +207,7 @@ export class Rolling {
     if (decided.stamps.length === 0) return decided;
     if (waitForTargets !== undefined) {
       const hold = await notTakenIn(client, identity, targets, waitForTargets);
-      const memory = this.#memoryOf(binding);
+      const memory = this.#memories.of(binding);
       memory.readyAt = hold === undefined ? Math.min(memory.readyAt, performance.now()) : Number.POSITIVE_INFINITY;
       if (hold !== undefined) return this.#decide(rolling, known, before, hold);
     }
@@ -245,7 +228,7 @@ export class Rolling {
     without: ReadonlySet<Dependent> = NONE,
   ): Decided {
     const key = bindingKey(binding);
-    const { stamped } = this.#memoryOf(binding);
+    const { stamped } = this.#memories.of(binding);
     const { installation } = this.#parts;
     const now = Date.now();
     return decideRollout({
@@ -276,7 +259,8 @@ export class Rolling {
 
   /** Whether a crash could have a workload restarted twice, or more of them at once than may be. */
   #mustBeNoted({ stamp: { value } }: RolloutSpec, { stamps }: Decided): boolean {
-    const isTold = ({ dependent }: Ordered) => value === "Revision" && givenText(dependent) === undefined;
+    const isTold = ({ dependent }: Ordered) =>
+      value === "Revision" && givenText(dependent) === undefined && !isJob(dependent.ref.resource);
     return stamps.length > 0 && (isLimited(this.#parts.installation.rollouts) || !stamps.every(isTold));
   }
 

@@ -7,14 +7,17 @@ import type { Identity } from "./kube/identity.ts";
 import { attempt } from "./kube/refusal.ts";
 import { bindingKey, type SecretBinding } from "./model/binding.ts";
 import { FieldPath } from "./model/field-path.ts";
+import { isJob } from "./model/job-copy.ts";
 import { apiVersionOf, describeObject, isOlder, type ObjectMeta, type Version } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
 import type { Dependent } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
+import { type Recreated, recreated } from "./recreated.ts";
 import { unbudgetedEvent, unprobedEvent, workloadEvent } from "./report/rollouts.ts";
 import { unbudgeted } from "./rollout/budgets.ts";
 import type { Decided } from "./rollout/engine.ts";
+import { recreate } from "./rollout/recreate.ts";
 import { stamp } from "./rollout/stamp.ts";
 import { Stamps } from "./rollout/stamps.ts";
 import { type Known, writtenFor } from "./rollout/values.ts";
@@ -25,6 +28,8 @@ export interface Restarted {
   readyAt: number;
   /** What stamps made of workloads, by their uids. */
   stamped: Map<string, Stamped>;
+  /** The Jobs that were made anew, by the uids of the former ones. */
+  recreated: Map<string, Recreated>;
   /** Those of which it was said that nobody knows when they are ready. */
   warned: Set<string>;
   /** Those of which it was asked whether a PodDisruptionBudget selects their pods. */
@@ -68,11 +73,15 @@ export class Stamping {
       const { uid } = dependent.version;
       const text = writtenFor(spec, ordered, status, known);
       const sharing = { by: key, place: String(dependent.stampAt), readyAt: restarted.readyAt };
-      const write = () => stamp(client, identity, dependent, text);
+      const isAnew = isJob(dependent.ref.resource);
+      const mark = { annotation: spec.stamp.annotation, stamp: ordered.stamp };
+      const write = () =>
+        isAnew ? recreate(client, identity, dependent.ref, uid, mark) : stamp(client, identity, dependent, text);
       const answer = await attempt(this.#stamps.write(uid, sharing, write));
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
       restarted.stamped.set(uid, { uid, generation, resourceVersion, text });
+      if (isAnew) restarted.recreated.set(uid, recreated(dependent, answer, ordered.stamp));
       propagation.wrote(key);
       // It may have stood there already: what was cut off had arrived.
       if (resourceVersion !== dependent.version.resourceVersion)

@@ -29,6 +29,7 @@ export const DISRUPTION_BUDGETS: Resource = {
 export const EVENTS = kind("events.k8s.io", "v1", "Event", "events");
 /** The same events as kubectl reads them, which can be selected by what they are about. */
 export const CORE_EVENTS = kind("", "v1", "Event", "events");
+export const JOBS: Resource = { ...kind("batch", "v1", "Job", "jobs"), hasStatus: true };
 export const LEASES = kind("coordination.k8s.io", "v1", "Lease", "leases");
 export const INGRESSES: Resource = { ...kind("networking.k8s.io", "v1", "Ingress", "ingresses"), hasStatus: true };
 export const SECRET_BINDINGS: Resource = {

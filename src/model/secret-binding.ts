@@ -650,12 +650,12 @@ export interface SecretBinding {
        */
       consumersOf?: string[];
       /**
-       * The kinds of workloads among which consumersOf and ownedByTargets look.
+       * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and made anew; those of a CronJob never. The account needs create and delete on jobs for that.
        *
        * @minItems 1
        * @maxItems 8
        */
-      kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Rollout")[];
+      kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
       /**
        * The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds.
        */
@@ -673,7 +673,7 @@ export interface SecretBinding {
          */
         apiVersion?: string;
         /**
-         * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template or a field that it restarts on.
+         * Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that it restarts on.
          */
         kind: string;
         /**
@@ -756,12 +756,12 @@ export interface SecretBinding {
          */
         consumersOf?: string[];
         /**
-         * The kinds of workloads among which consumersOf and ownedByTargets look.
+         * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and made anew; those of a CronJob never. The account needs create and delete on jobs for that.
          *
          * @minItems 1
          * @maxItems 8
          */
-        kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Rollout")[];
+        kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
         /**
          * The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds.
          */
@@ -779,7 +779,7 @@ export interface SecretBinding {
            */
           apiVersion?: string;
           /**
-           * Deployment, StatefulSet, DaemonSet, CronJob, Rollout, or any other kind with a pod template or a field that it restarts on.
+           * Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that it restarts on.
            */
           kind: string;
           /**

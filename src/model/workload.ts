@@ -1,5 +1,6 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
 import type { FieldPath } from "./field-path.ts";
+import { isJob, isPassing } from "./job-copy.ts";
 import { isObject } from "./json.ts";
 import { type KubeObject, parseApiVersion } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
@@ -23,6 +24,8 @@ export interface Workload {
   readonly onDelete: boolean;
   /** Of such a one, what it takes to have its pods replaced. */
   readonly replacing?: Replacing;
+  /** A Job that nobody restarts: the next run of its CronJob replaces it, or it is the copy of another. */
+  readonly isPassing?: true;
   /** It has more than one replica. */
   readonly isMany?: true;
   /** The names of containers without a readiness probe. */
@@ -90,6 +93,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
     ...(isObject(pods) && isObject(spec) && Number(spec["replicas"]) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
     ...(replacing && { replacing }),
+    ...(isAJob(object) && isPassing(object) && { isPassing: true as const }),
     unprobed: orNone(unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),
@@ -98,6 +102,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   };
 }
 
+const isAJob = ({ apiVersion, kind }: KubeObject) => isJob({ group: parseApiVersion(apiVersion).group, kind });
 const isArgo = ({ apiVersion, kind }: KubeObject) =>
   kind === "Rollout" && parseApiVersion(apiVersion).group === "argoproj.io";
 

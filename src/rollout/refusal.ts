@@ -1,4 +1,5 @@
 /** What a binding says of its rollout comes in, and a workload; why that is not restarted at all goes out. Pure. */
+import { isJob } from "../model/job-copy.ts";
 import { givenText } from "../model/restart-field.ts";
 import type { Dependent, RolloutSpec } from "../model/rollout.ts";
 
@@ -12,6 +13,8 @@ export function refusalOf(
   const { unprobed, templateElsewhere } = workload;
   if (templateElsewhere && !isRestartField)
     return `${ref.name} has its pod template in another object (spec.workloadRef); have it restarted by spec.rollout.targets with restartPath: spec.restartAt`;
+  if (isJob(ref.resource) && workload.progress.state === "Rolling")
+    return `${ref.name} runs; it is made anew when it has ended`;
   // To say it again says nothing, and pods that have restarted already would keep what they began with.
   if (givenText(dependent) === "true" && workload.restart === "true")
     return `${ref.name} has been told to restart by ${stampAt} before; it is told again when it has`;

@@ -20,6 +20,7 @@ const VERBS = {
   listed: ["list"],
   watched: ["list", "watch"],
   evicted: ["create"],
+  job: ["get", "create", "delete"],
 };
 
 export interface ServedKind {
@@ -107,6 +108,7 @@ export class Named {
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
         if (group.consumersOf)
           note("watched", { ...place, resource: "secrets-store.csi.x-k8s.io/secretproviderclasses" });
+        if (place.resource === "batch/jobs") note("job", { ...place, isCalled: () => true });
         if (!spec.rollout.replacePods) continue;
         note("listed", { ...place, resource: "pods" });
         note("evicted", { ...place, resource: "pods/eviction", isCalled: () => true });

@@ -1,15 +1,28 @@
 /** Why a workload is not restarted at all. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/model/field-path.ts";
+import { JOBS } from "../../../src/model/kinds.ts";
 import type { Dependent, RolloutSpec } from "../../../src/model/rollout.ts";
 import { refusalOf } from "../../../src/rollout/refusal.ts";
+import { WIDGETS } from "../resources.ts";
 
 const STRIMZI = 'metadata.annotations["strimzi.io/manual-rolling-update"]';
 
-function why(workload: object, spec: Partial<RolloutSpec> = {}, restartPath?: string, isUnbudgeted = false) {
+function why(
+  workload: object,
+  spec: Partial<RolloutSpec> = {},
+  restartPath?: string,
+  isUnbudgeted = false,
+  resource = WIDGETS,
+) {
   const stampAt = FieldPath.parse(restartPath ?? 'spec.template.metadata.annotations["inlay.dev/rollout"]');
   const isRestartField = restartPath !== undefined;
-  const dependent = { ref: { name: "core" }, workload: { unprobed: [], ...workload }, stampAt, isRestartField };
+  const dependent = {
+    ref: { resource, name: "core" },
+    workload: { unprobed: [], ...workload },
+    stampAt,
+    isRestartField,
+  };
   return refusalOf(spec as RolloutSpec, dependent as unknown as Dependent, isUnbudgeted);
 }
 
@@ -27,6 +40,13 @@ describe("a workload is not restarted", () => {
   it("whose template is another's, unless it restarts on a field", () => {
     assert.match(why({ templateElsewhere: true }) ?? "", /with restartPath: spec\.restartAt$/);
     assert.equal(why({ templateElsewhere: true }, {}, "spec.restartAt"), undefined);
+  });
+
+  it("that is a Job, while it runs", () => {
+    const job = (state: string) => why({ progress: { state } }, {}, undefined, false, JOBS);
+    assert.match(job("Rolling") ?? "", /^core runs; it is made anew when it has ended$/);
+    for (const state of ["Done", "Failed"]) assert.equal(job(state), undefined);
+    assert.equal(why({ progress: { state: "Rolling" } }), undefined);
   });
 
   it("that has been told so before by true, until that is taken away", () => {

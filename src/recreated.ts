@@ -1,0 +1,58 @@
+/** Jobs that were made anew come in, and the workloads as the streams show them; the workloads as they are go out. And one that a crash has cut off is made. */
+import type { Dependents, RollingRun } from "./dependents.ts";
+import type { Client } from "./kube/client.ts";
+import { isJob } from "./model/job-copy.ts";
+import { JOBS } from "./model/kinds.ts";
+import { type KubeObject, parseApiVersion } from "./model/kube-object.ts";
+import type { Dependent, RolloutStatus } from "./model/rollout.ts";
+import { finish } from "./rollout/recreate.ts";
+
+/** A Job in place of another, until streams show it. */
+export interface Recreated {
+  dependent: Dependent;
+  at: number;
+}
+
+/** One that is not shown by then has come and gone. */
+const SHOWN_WITHIN_MS = 30_000;
+
+export function recreated({ ...former }: Dependent, { metadata }: KubeObject, stamp: string): Recreated {
+  const { uid, resourceVersion, generation } = metadata;
+  const progress = { state: "Rolling", message: "it was made anew" } as const;
+  const workload = { ...former.workload, progress, stamps: [stamp] };
+  return { dependent: { ...former, version: { uid, resourceVersion, generation }, workload }, at: performance.now() };
+}
+
+/** `made` is by the uids of the former ones. What is shown of it is forgotten. */
+export function withRecreated(dependents: Dependents, made: Map<string, Recreated>): Dependents {
+  if (made.size === 0) return dependents;
+  const shown = new Set(dependents.all.map(({ version }) => version.uid));
+  const now = performance.now();
+  const missing: Dependent[] = [];
+  for (const [former, { dependent, at }] of made) {
+    const isShown = shown.has(dependent.version.uid) || at + SHOWN_WITHIN_MS < now;
+    if (!isShown) missing.push(dependent);
+    else if (!shown.has(former)) made.delete(former);
+  }
+  const others = dependents.all.filter(({ version }) => !made.has(version.uid));
+  const all = [...others, ...missing].sort((a, b) => a.step - b.step);
+  return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
+}
+
+/** Whether one was: the streams show it in a moment. Status says which were about to be. Throws Problem. */
+export async function finishCutOff(
+  client: Client,
+  { identity, dependents, spec }: RollingRun,
+  before: RolloutStatus | undefined,
+): Promise<boolean> {
+  const shown = new Set(dependents.all.map(({ version }) => version.uid));
+  let isOne = false;
+  for (const { apiVersion, kind, namespace, name, uid, state, stamp } of before?.pending?.workloads ?? []) {
+    const { group } = parseApiVersion(apiVersion);
+    if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined || shown.has(uid)) continue;
+    const mark = { annotation: spec.stamp.annotation, stamp };
+    const made = await finish(client, identity, { resource: JOBS, namespace, name }, uid, mark);
+    isOne ||= made !== undefined;
+  }
+  return isOne;
+}

@@ -1,0 +1,164 @@
+/** A Job that a binding names is deleted and made anew when it has ended: never lost, and never one of a CronJob. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { newTeam, pause, type Rule, type Team } from "../controller/team.ts";
+import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const mayRecreate: Rule = {
+  apiGroups: ["batch"],
+  resources: ["jobs"],
+  verbs: ["get", "list", "watch", "create", "delete"],
+};
+const mayList: Rule = { ...mayRecreate, verbs: ["get", "list", "watch"] };
+const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
+const sources = [{ secret: { name: "bucket" } }];
+
+const jobs = (team: Team, name = "") => `${team.path("batch/v1", "jobs")}${name && `/${name}`}`;
+const jobOf = (team: Team, name = "migrate"): Promise<AnyObject> => team.api.get(jobs(team, name));
+const isComplete = ({ status }: AnyObject) =>
+  status.conditions?.some(({ type, status: is }: AnyObject) => type === "Complete" && is === "True") ?? false;
+
+function newJob(team: Team, name: string, spec: object = {}, metadata: object = {}): Promise<AnyObject> {
+  const { template } = (deployment("app", { env: { bucket: ["token"] } }) as AnyObject).spec;
+  const [{ readinessProbe: _, ...container }] = template.spec.containers;
+  const pods = { ...template, spec: { containers: [container], restartPolicy: "Never" } };
+  const labels = { app: name };
+  return team.api.create(jobs(team), {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name, labels, ...metadata },
+    spec: { template: pods, ...spec },
+  });
+}
+
+/** A team with a Secret, whose binding restarts the Jobs that refer to it. */
+async function newShop(rollout: object = { consumersOf: ["bucket"], kinds: ["Job"] }, rule: Rule = mayRecreate) {
+  const team = await newTeam({ rules: [...rolloutRules, rule] });
+  const shop = new Workloads(team);
+  const rotate = () => team.secret("bucket", { token: secretText("token") });
+  await rotate();
+  const bind = async () => {
+    await team.bind("rolls", { sources, rollout });
+    await shop.rolledOut("rolls", 0);
+  };
+  const ended = (name = "migrate") => eventually(async () => assert.ok(isComplete(await jobOf(team, name))), 30_000);
+  return { team, shop, rotate, bind, ended };
+}
+
+/** The names of all Jobs, copies too. */
+async function names(team: Team): Promise<string[]> {
+  const { items } = await team.api.get(jobs(team));
+  return items.map(({ metadata }: AnyObject) => metadata.name).sort();
+}
+
+describe("a Job that has ended", function () {
+  this.timeout("2m");
+
+  it("is made anew as it was, once for each change, and runs to its end before others are restarted", async () => {
+    const steps = [
+      { name: "migrate", targets: [{ kind: "Job", name: "migrate" }] },
+      { name: "apps", consumersOf: ["bucket"] },
+    ];
+    const { team, shop, rotate, bind, ended } = await newShop({ steps });
+    const before = await newJob(team, "migrate", { backoffLimit: 2 }, { annotations: { note: "kept" } });
+    await shop.deploy({ web: { env: { bucket: ["token"] } } });
+    await ended();
+    await bind();
+    await rotate();
+    await shop.rolledOut("rolls", 1, 60_000);
+    const after = await jobOf(team);
+    assert.notEqual(after.metadata.uid, before.metadata.uid);
+    assert.ok(isComplete(after));
+    assert.equal(after.metadata.annotations.note, "kept");
+    assert.deepEqual([after.metadata.labels["app"], after.spec.backoffLimit], ["migrate", 2]);
+    assert.deepEqual([after.spec.suspend, after.spec.parallelism], [before.spec.suspend, before.spec.parallelism]);
+    assert.match(after.spec.template.metadata.annotations["inlay.dev/rollout"], STAMP);
+    assert.deepEqual(await names(team), ["migrate"]);
+    const { metadata } = await team.api.get(shop.path("web"));
+    assert.deepEqual(await shop.restarts(), { web: 1 });
+    const stamped = metadata.managedFields.find(({ manager }: AnyObject) => manager === "inlay-rollout");
+    assert.ok(Date.parse(stamped.time) >= Date.parse(after.status.completionTime));
+    await team.controller.stop();
+    await team.controller.start();
+    await team.requestsDuring(() => pause(500));
+    assert.equal((await jobOf(team)).metadata.uid, after.metadata.uid);
+    await rotate();
+    await shop.rolledOut("rolls", 2, 60_000);
+    assert.notEqual((await jobOf(team)).metadata.uid, after.metadata.uid);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  it("is found by what its pods refer to; one of a CronJob is left alone", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop();
+    const first = await newJob(team, "migrate");
+    const { kind, metadata } = await team.api.create(team.path("batch/v1", "cronjobs"), {
+      apiVersion: "batch/v1",
+      kind: "CronJob",
+      metadata: { name: "nightly" },
+      spec: { schedule: "0 0 1 1 *", suspend: true, jobTemplate: { spec: { template: first.spec.template } } },
+    });
+    const owner = { apiVersion: "batch/v1", kind, name: metadata.name, uid: metadata.uid, controller: true };
+    const nightly = await newJob(team, "nightly-1", {}, { ownerReferences: [owner] });
+    for (const name of ["migrate", "nightly-1"]) await ended(name);
+    await bind();
+    await rotate();
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.notEqual((await jobOf(team)).metadata.uid, first.metadata.uid);
+    assert.equal((await jobOf(team, "nightly-1")).metadata.uid, nightly.metadata.uid);
+    assert.deepEqual(await names(team), ["migrate", "nightly-1"]);
+  });
+
+  it("is not one that has not: it is made anew when it has ended", async () => {
+    const { team, shop, rotate, bind } = await newShop();
+    const { metadata } = await newJob(team, "migrate", { suspend: true });
+    await bind();
+    await rotate();
+    const { status } = await shop.until("rolls", "NotRestarted");
+    assert.match(JSON.stringify(status.conditions), /migrate runs; it is made anew when it has ended/);
+    assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
+    await team.api.merge(jobs(team, "migrate"), { spec: { suspend: false } });
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.notEqual((await jobOf(team)).metadata.uid, metadata.uid);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  it("is not lost when the controller ends between its end and its beginning", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop();
+    const { metadata } = await newJob(team, "migrate", {}, { finalizers: ["example.com/hold"] });
+    await ended();
+    await bind();
+    await rotate();
+    const { status } = await shop.until("rolls", "Unavailable");
+    assert.match(JSON.stringify(status.conditions), /Job .*migrate is being made anew: the former one is not gone yet/);
+    await team.controller.stop();
+    const [copy, ...others] = (await names(team)).filter((name) => name !== "migrate");
+    assert.match(copy ?? "", /^inlay-copy-/);
+    assert.deepEqual(others, []);
+    await team.api.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
+    await team.untilGone(jobs(team, "migrate"));
+    await team.controller.start();
+    await eventually(async () => assert.deepEqual(await names(team), ["migrate"]), 30_000);
+    await shop.rolledOut("rolls", 1, 60_000);
+    const made = await jobOf(team);
+    assert.notEqual(made.metadata.uid, metadata.uid);
+    assert.match(made.spec.template.metadata.annotations["inlay.dev/rollout"], STAMP);
+    const pods = (await team.api.get(team.path("v1", "pods"))).items;
+    assert.ok(pods.every(({ metadata: of }: AnyObject) => of.labels["job-name"] === "migrate"));
+  });
+
+  it("stays where the account may not: the condition says what to allow", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop(undefined, mayList);
+    const { metadata } = await newJob(team, "migrate");
+    await ended();
+    await bind();
+    await rotate();
+    const { status } = await shop.until("rolls", "Forbidden");
+    assert.match(JSON.stringify(status.conditions), /kubectl create role .*--verb=create --resource=jobs\.batch/);
+    assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
+    await team.grant([mayRecreate], { role: "jobs" });
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.notEqual((await jobOf(team)).metadata.uid, metadata.uid);
+  });
+});

@@ -1,0 +1,151 @@
+/** A Job that is made anew is never lost, whoever is killed at whatever step. */
+import assert from "node:assert/strict";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client } from "../../../src/kube/client.ts";
+import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import { copyName } from "../../../src/model/job-copy.ts";
+import { JOBS } from "../../../src/model/kinds.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
+import { finish, recreate } from "../../../src/rollout/recreate.ts";
+
+const ACCOUNT = serviceAccountIdentity("shop", "inlay");
+const MIGRATE: ObjectRef = { resource: JOBS, namespace: "shop", name: "migrate" };
+const MARK = { annotation: "inlay.dev/rollout", stamp: "1-abc" };
+
+class Killed extends Error {}
+
+/** The Jobs of a namespace. The process is killed at the so-manieth request: before it arrives, or before its answer does. */
+class Jobs {
+  readonly all = new Map<string, KubeObject>();
+  killAt = Number.POSITIVE_INFINITY;
+  arrives = false;
+  /** The old one is kept by a finalizer. */
+  isHeld = false;
+  requests = 0;
+  #uids = 0;
+
+  constructor() {
+    this.all.set("migrate", this.#stored("migrate", { spec: { parallelism: 2, template: { spec: {} } } }));
+  }
+
+  #stored(name: string, { metadata, ...below }: JsonObject): KubeObject {
+    const uid = `uid-${++this.#uids}`;
+    return {
+      ...below,
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { ...(metadata as object), name, uid, resourceVersion: "1" },
+    };
+  }
+
+  #request<T>(act: () => T): T {
+    const isKilled = ++this.requests === this.killAt;
+    if (isKilled && !this.arrives) throw new Killed();
+    const answer = act();
+    // At every moment there is the Job, or its copy.
+    assert.ok(this.all.has("migrate") || this.all.has(copyName("uid-1")), "the Job is lost");
+    if (isKilled) throw new Killed();
+    return answer;
+  }
+
+  get client(): Client {
+    const missing = (name: string) => {
+      if (!this.all.has(name)) throw new ApiError("it", 404, "NotFound");
+    };
+    return {
+      get: async (_: unknown, { name }: ObjectRef) =>
+        this.#request(() => {
+          missing(name);
+          return this.all.get(name);
+        }),
+      make: async (_: unknown, { name }: ObjectRef, below: JsonObject) =>
+        this.#request(() => {
+          if (this.all.has(name)) throw new ApiError("it", 409, "AlreadyExists");
+          const made = this.#stored(name, below);
+          this.all.set(name, made);
+          return made;
+        }),
+      delete: async (_: unknown, { name }: ObjectRef, { metadata }: KubeObject) =>
+        this.#request(() => {
+          missing(name);
+          assert.equal(this.all.get(name)?.metadata.uid, metadata.uid);
+          if (this.isHeld && metadata.uid === "uid-1") metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+          else this.all.delete(name);
+        }),
+    } as unknown as Client;
+  }
+
+  recreate = () => recreate(this.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+
+  /** There is one Job, another than before, as it was. */
+  assertDone(): void {
+    assert.deepEqual([...this.all.keys()], ["migrate"]);
+    const job = this.all.get("migrate");
+    assert.notEqual(job?.metadata.uid, "uid-1");
+    const annotations = { "inlay.dev/rollout": "1-abc" };
+    assert.deepEqual(job?.["spec"], { parallelism: 2, template: { metadata: { labels: {}, annotations }, spec: {} } });
+  }
+}
+
+describe("a Job that is made anew", () => {
+  it("is another, and nothing else is left", async () => {
+    const jobs = new Jobs();
+    const { metadata } = await jobs.recreate();
+    jobs.assertDone();
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
+    assert.equal(await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    jobs.assertDone();
+  });
+
+  it("is never lost when the process is killed, and is made once by whoever goes on", async () => {
+    const whole = new Jobs();
+    await whole.recreate();
+    for (const arrives of [false, true]) {
+      for (let killAt = 1; killAt <= whole.requests; killAt++) {
+        const jobs = Object.assign(new Jobs(), { killAt, arrives });
+        await assert.rejects(jobs.recreate(), Killed);
+        const made = jobs.all.get("migrate")?.metadata.uid;
+        await jobs.recreate();
+        jobs.assertDone();
+        if (made !== undefined && made !== "uid-1") assert.equal(jobs.all.get("migrate")?.metadata.uid, made);
+      }
+    }
+  });
+
+  it("waits while somebody keeps the former one by a finalizer", async () => {
+    const jobs = Object.assign(new Jobs(), { isHeld: true });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former one is not gone yet/ });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable" });
+    jobs.all.delete("migrate");
+    await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+    jobs.assertDone();
+  });
+
+  it("is that of somebody else who was faster", async () => {
+    const jobs = Object.assign(new Jobs(), { killAt: 5 });
+    await assert.rejects(jobs.recreate(), Killed);
+    assert.ok(!jobs.all.has("migrate"));
+    await jobs.client.make(ACCOUNT, MIGRATE, { spec: {} }, "somebody");
+    const { metadata } = await jobs.recreate();
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
+    assert.deepEqual(jobs.all.get("migrate")?.["spec"], {});
+  });
+
+  it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {
+    const jobs = new Jobs();
+    const { client } = jobs;
+    client.delete = () => Promise.reject(new ApiError("it", 409, "Conflict"));
+    const attempt = recreate(client, ACCOUNT, MIGRATE, "uid-1", MARK);
+    await assert.rejects(attempt, { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ });
+    await jobs.recreate();
+    jobs.assertDone();
+  });
+
+  it("is left alone where its copy is not ours", async () => {
+    const jobs = new Jobs();
+    await jobs.client.make(ACCOUNT, { ...MIGRATE, name: copyName("uid-1") }, { spec: {} }, "somebody");
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /its copy is not there/ });
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+  });
+});
