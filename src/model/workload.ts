@@ -28,7 +28,7 @@ export interface Workload {
   readonly isPassing?: true;
   /** It has more than one replica. */
   readonly isMany?: true;
-  /** The names of containers without a readiness probe. */
+  /** The names of containers without a readiness probe, of one whose pods are to be ready. */
   readonly unprobed: readonly string[];
   /** The uids of its owners. */
   readonly owners: readonly string[];
@@ -94,7 +94,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
     onDelete: isOnDelete(spec),
     ...(replacing && { replacing }),
     ...(isAJob(object) && isPassing(object) && { isPassing: true as const }),
-    unprobed: orNone(unprobedIn(podSpec)),
+    unprobed: orNone(runsToItsEnd(object) ? NONE : unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),
     labels: textsOf(pods, "labels"),
@@ -102,6 +102,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   };
 }
 
+const runsToItsEnd = ({ apiVersion }: KubeObject) => parseApiVersion(apiVersion).group === "batch";
 const isAJob = ({ apiVersion, kind }: KubeObject) => isJob({ group: parseApiVersion(apiVersion).group, kind });
 const isArgo = ({ apiVersion, kind }: KubeObject) =>
   kind === "Rollout" && parseApiVersion(apiVersion).group === "argoproj.io";

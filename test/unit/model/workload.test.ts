@@ -75,6 +75,11 @@ describe("a workload", () => {
     assert.equal(workloadOf(deployment({ template, paused: "true" }), TEMPLATE).paused, false);
   });
 
+  it("needs no readiness probe where its pods run to their end", () => {
+    const run = { apiVersion: "batch/v1", kind: "Job" };
+    assert.deepEqual(workloadOf(deployment({ template }, run), TEMPLATE).unprobed, []);
+  });
+
   it("may have its template in another object", () => {
     const of = (spec: object, kind = "Rollout") =>
       workloadOf({ ...deployment(spec as never, { kind }), apiVersion: "argoproj.io/v1alpha1" }, TEMPLATE);
