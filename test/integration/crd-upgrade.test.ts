@@ -1,0 +1,70 @@
+/** The SecretBinding CRD becomes that of another version of Inlay while there are bindings: nothing restarts and nothing is written for it. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { newTeam, pause, type Team } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";
+const LATER = "addedLater";
+
+/** With a field more in the spec and in its rollout, which every binding has then by its default. */
+function upgraded(spec: AnyObject): AnyObject {
+  const after = structuredClone(spec);
+  const { properties } = after.versions[0].schema.openAPIV3Schema.properties.spec;
+  const field = { type: "string", default: "new", description: "A field of another version." };
+  properties[LATER] = field;
+  properties.rollout.properties[LATER] = field;
+  return after;
+}
+
+/** Puts a spec in place of the CRD's, and waits until bindings are read by it. */
+async function become(team: Team, spec: AnyObject, isThere: (binding: AnyObject) => boolean): Promise<void> {
+  await team.api.jsonPatch(CRD, [{ op: "replace", path: "/spec", value: spec }]);
+  await eventually(async () => assert.ok(isThere(await team.binding("rolls"))));
+}
+
+describe("a CRD that is upgraded", function () {
+  this.timeout("2m");
+
+  it("restarts nothing, has nothing written, and loses no change", async () => {
+    const team = await newTeam({ rules: rolloutRules });
+    const shop = new Workloads(team);
+    await team.secret("bucket", { access: secretText("access") });
+    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    const rollout = { consumersOf: ["bucket"] };
+    await team.bind("rolls", { sources: [{ secret: { name: "bucket" } }], rollout });
+    await shop.rolledOut("rolls", 0);
+    const { metadata } = await team.binding("rolls");
+    const { spec: before } = await team.api.get(CRD);
+    const isUpgraded = ({ spec }: AnyObject) => spec[LATER] === "new" && spec.rollout[LATER] === "new";
+    try {
+      for (const [spec, isThere] of [
+        [upgraded(before), isUpgraded],
+        [before, (binding: AnyObject) => !isUpgraded(binding)],
+      ] as const) {
+        const requests = await team.requestsDuring(async () => {
+          await become(team, spec, isThere);
+          await pause(1_000);
+          await team.controller.stop();
+          await team.controller.start();
+          await pause(1_000);
+        });
+        const writes = requests.filter(({ verb }) => ["create", "patch", "update", "delete"].includes(verb));
+        assert.deepEqual(
+          writes.map(({ verb, uri }) => `${verb} ${uri}`),
+          [],
+        );
+        assert.equal((await team.binding("rolls")).metadata.resourceVersion, metadata.resourceVersion);
+        assert.deepEqual(await shop.restarts(), { core: 0 });
+      }
+      await become(team, upgraded(before), isUpgraded);
+      await team.secret("bucket", { access: secretText("access") });
+      await shop.rolledOut("rolls", 1);
+      assert.deepEqual(await shop.restarts(), { core: 1 });
+    } finally {
+      await become(team, before, (binding) => !isUpgraded(binding));
+    }
+  });
+});
