@@ -55,7 +55,7 @@ export function rolled(
   { status, againMs }: Pick<Decided, "status" | "againMs">,
   workloads: number,
   problem: Problem | undefined,
-  waiting: number,
+  waiting: () => number,
   isStale: boolean,
 ): Rolled {
   const { pending } = status;
@@ -67,9 +67,9 @@ export function rolled(
   delete saying.unsaid;
   const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
   const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
-  const waitMs = since + saidWithinMs(waiting) - performance.now();
-  const mayWait = (isUnderWay || isNoNews || isStale) && problem === undefined;
-  if (mayWait && waitMs > 0 && !isDeepStrictEqual(status, stored)) {
+  const mayWait = (isUnderWay || isNoNews || isStale) && problem === undefined && !isDeepStrictEqual(status, stored);
+  const waitMs = mayWait ? since + saidWithinMs(waiting()) - performance.now() : 0;
+  if (waitMs > 0) {
     saying.unsaid = { status, since };
     return { ...rest, status: stored, againMs: Math.min(waitMs, againMs ?? waitMs), isDone: false };
   }

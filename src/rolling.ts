@@ -24,7 +24,7 @@ import { type Rolled, rolled, tell } from "./rolled.ts";
 import { unbudgeted } from "./rollout/budgets.ts";
 import { type Decided, decideRollout } from "./rollout/engine.ts";
 import type { DigestKeys } from "./rollout/keys.ts";
-import { aboutToBe, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
+import { aboutToBe, isNoted, recordedPlaces, stillRolling, without } from "./rollout/noted.ts";
 import { holdOf, STOPPED, wrongPace } from "./rollout/pace.ts";
 import { refusalOf } from "./rollout/refusal.ts";
 import type { Slots } from "./rollout/slots.ts";
@@ -136,7 +136,8 @@ export class Rolling {
     this.#restore();
     const failed = (problem: Problem): Rolled => {
       const places = stillRolling(rolling.dependents.all, before, Date.now()).map(placeOf);
-      this.#slots.restore(key, places);
+      // Those that are not listed yet keep what they have.
+      if (!rolling.dependents.pending) this.#slots.restore(key, places);
       const isDone = problem.healing === "event" && places.length === 0;
       return { status: stored, workloads, problem, isDone, ...(places.length > 0 && { againMs: LONGEST_PLACE_MS }) };
     };
@@ -158,7 +159,8 @@ export class Rolling {
     else if (rolling.spec.waitForTargets === undefined) memory.readyAt = Math.min(memory.readyAt, performance.now());
     const decided = await attempt(this.#decideOnce(rolling, known, before, blocked));
     if (decided instanceof Problem) return failed(decided);
-    const noted = this.#mustBeNoted(rolling.spec, decided) ? aboutToBe(decided) : undefined;
+    const mustBeNoted = this.#mustBeNoted(rolling.spec, decided) && !isNoted(decided, stored);
+    const noted = mustBeNoted ? aboutToBe(decided) : undefined;
     if (noted !== undefined) await note(noted);
     const unwritten = await this.#stamping.stamp(rolling, decided, known, memory);
     const { done, problem: unreplaced } = await this.#replace(rolling, without(unwritten, decided), memory);
@@ -168,7 +170,7 @@ export class Rolling {
     const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const isStale = reasons.includes("stale");
-    return rolled(memory, noted ?? stored, done, workloads, problem, this.#memories.unsaid, isStale);
+    return rolled(memory, noted ?? stored, done, workloads, problem, () => this.#memories.unsaid, isStale);
   }
 
   /**

@@ -43,7 +43,9 @@ export class Memories {
 
   /** How many have something to say that is not in status yet. */
   get unsaid(): number {
-    return [...this.#all.values()].filter(({ unsaid }) => unsaid !== undefined).length;
+    let count = 0;
+    for (const { unsaid } of this.#all.values()) if (unsaid !== undefined) count++;
+    return count;
   }
 
   /** Of the bindings whose rollouts are under way: the key, and what it waits for. */

@@ -14,6 +14,19 @@ export function aboutToBe({ status, stamps }: Decided): RolloutStatus {
   return withWorkloads(status, (each) => (due.has(each.uid) ? { ...each, state: "Waiting" } : each));
 }
 
+/** Whether status says that already, as it does where the same stamps could not be written before: each try would write it again. */
+export function isNoted({ status, stamps }: Decided, stored: RolloutStatus | undefined): boolean {
+  const entries = new Map(stored?.pending?.workloads?.map((each) => [each.uid, each]));
+  return (
+    stored?.revision === status.revision &&
+    stored?.pending?.changed === status.pending?.changed &&
+    stamps.every(({ dependent, stamp }) => {
+      const entry = entries.get(dependent.version.uid);
+      return entry?.state === "Waiting" && entry.stamp === stamp;
+    })
+  );
+}
+
 /** The workloads that were rolling out when status was written, or were about to. */
 export function recordedPlaces(status: RolloutStatus | undefined, now: number): { id: string; namespace: string }[] {
   const hasLapsed = (since: string | undefined) => now - Date.parse(since ?? "") >= LONGEST_PLACE_MS;

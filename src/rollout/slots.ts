@@ -35,6 +35,8 @@ export class Slots {
   readonly #wake: (bindingKey: string) => void;
   /** By the workload's id. */
   readonly #rolling = new Map<string, Rolling>();
+  /** By the binding: the ids of what it rolls. */
+  readonly #rolled = new Map<string, Set<string>>();
   /** In the order of asking. */
   readonly #asked = new Map<string, Asked>();
   /** Those of them that were woken. */
@@ -49,7 +51,7 @@ export class Slots {
   /** What a binding has rolling, in place of what was known; beyond the limits too, since it does roll. */
   restore(bindingKey: string, rolling: readonly RollingWorkload[]): void {
     const ids = new Set(rolling.map(({ id }) => id));
-    for (const id of this.#rolling.keys()) if (!ids.has(id)) this.#release(bindingKey, id);
+    for (const id of this.#rolled.get(bindingKey) ?? []) if (!ids.has(id)) this.#release(bindingKey, id);
     for (const { id, namespace } of rolling) this.#hold(bindingKey, id, namespace);
     this.#callNext();
   }
@@ -58,7 +60,7 @@ export class Slots {
   take(bindingKey: string, id: string, namespace: string): boolean {
     const asked = this.#asked.get(keyOf(bindingKey, id));
     const isRolling = this.#rolling.has(id);
-    if (!isRolling && !this.#room({ bindingKey, id }).has(id, namespace)) {
+    if (!isRolling && this.#isLimited && !this.#room({ bindingKey, id }).has(id, namespace)) {
       if (asked === undefined) this.#asked.set(keyOf(bindingKey, id), { bindingKey, id, namespace });
       // It was woken, and limits were lowered since: it waits on where it was, and its place may suit another.
       this.#uncall(asked);
@@ -95,9 +97,13 @@ export class Slots {
     const rolling = this.#rolling.get(id) ?? { namespace, bindings: new Set() };
     rolling.bindings.add(bindingKey);
     this.#rolling.set(id, rolling);
+    this.#rolled.set(bindingKey, (this.#rolled.get(bindingKey) ?? new Set()).add(id));
   }
 
   #release(bindingKey: string, id: string): void {
+    const own = this.#rolled.get(bindingKey);
+    own?.delete(id);
+    if (own?.size === 0) this.#rolled.delete(bindingKey);
     const rolling = this.#rolling.get(id);
     rolling?.bindings.delete(bindingKey);
     if (rolling?.bindings.size === 0) this.#rolling.delete(id);
@@ -111,6 +117,7 @@ export class Slots {
 
   /** Wakes whoever waits for a place that there is, and keeps it for him. */
   #callNext(): void {
+    if (this.#asked.size === 0) return;
     const room = this.#room();
     for (const asked of this.#asked.values()) {
       if (asked.lapse !== undefined || !room.has(asked.id, asked.namespace)) continue;
@@ -134,6 +141,11 @@ export class Slots {
   #calledOf(bindingKey: string): Asked | undefined {
     for (const asked of this.#called) if (asked.bindingKey === bindingKey) return asked;
     return undefined;
+  }
+
+  get #isLimited(): boolean {
+    const { maxConcurrent, maxConcurrentPerNamespace } = this.#limits();
+    return (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
   }
 
   /** What is left beside all that rolls and the places that are kept, but for those of who asks, and of the same workload. */

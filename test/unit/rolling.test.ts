@@ -48,6 +48,29 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.forget(), undefined);
   });
 
+  for (const [limited, spec] of [
+    ["at what time it restarts something", { stamp: { annotation: "example.com/at", value: "Time" as const } }],
+    ["what takes a place", {}],
+  ] as const) {
+    it(`notes ${limited} once, however often it is refused, and status stays as it is`, async () => {
+      const rollout = new MadeUp();
+      rollout.spec = spec;
+      rollout.rules = { suspend: false, maxConcurrent: 1 };
+      rollout.refused = () => new ApiError("PATCH", 403, "Forbidden");
+      await rollout.roll("a");
+      await rollout.roll("b");
+      const { status } = rollout;
+      for (let n = 0; n < 3; n++) await rollout.roll("b");
+      assert.equal(rollout.noted.length, 1);
+      assert.deepEqual(rollout.status, status);
+      rollout.refused = undefined;
+      await rollout.roll("b");
+      assert.equal(rollout.stamped.length, 1);
+      await rollout.roll("c");
+      assert.equal(rollout.noted.length, 2);
+    });
+  }
+
   it("leaves all as it is while it is not known yet which workloads there are", async () => {
     const rollout = new MadeUp();
     rollout.rules = { suspend: false, maxConcurrent: 1 };
