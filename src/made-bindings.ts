@@ -4,6 +4,7 @@
  */
 import { isStatus } from "./kube/api-error.ts";
 import type { Identity } from "./kube/identity.ts";
+import { refusal } from "./kube/refusal.ts";
 import type { SecretBinding } from "./model/binding.ts";
 import { SECRET_BINDINGS } from "./model/kinds.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "./model/kube-object.ts";
@@ -29,10 +30,12 @@ export function leftOver({ metadata: { namespace = "", name } }: SecretBinding):
 }
 
 export class MadeBindings {
-  readonly #parts: Pick<Parts, "client" | "contention">;
+  readonly #parts: Pick<Parts, "client" | "contention" | "events">;
   readonly #identity: Identity;
+  /** By namespace, what was told of each binding that could not be made. */
+  readonly #told = new Map<string, Map<string, string>>();
 
-  constructor(parts: Pick<Parts, "client" | "contention">, identity: Identity) {
+  constructor(parts: Pick<Parts, "client" | "contention" | "events">, identity: Identity) {
     this.#parts = parts;
     this.#identity = identity;
   }
@@ -43,20 +46,42 @@ export class MadeBindings {
     made: ReadonlyMap<string, Made>,
     there: ReadonlyMap<string, SecretBinding>,
   ): Promise<WorkResult> {
-    const wanted = await sideBySide([...made.values()], (each) =>
-      this.#putRight(namespace, each, there.get(each.name)),
-    );
     const others = [...there.values()].filter((each) => claimsToBeMade(each) && !made.has(each.metadata.name));
-    return soonest([...wanted, ...(await sideBySide(others, (each) => this.#delete(each)))]);
+    const told = new Map<string, string>();
+    // Where a quota is used up, only that makes room. What can't be done keeps nothing else back.
+    const [deleted] = await Promise.allSettled([sideBySide(others, (each) => this.#delete(each))]);
+    const [wanted] = await Promise.allSettled([
+      sideBySide([...made.values()], (each) => this.#putRight(namespace, each, there.get(each.name), told)),
+    ]);
+    this.forget(namespace);
+    if (told.size > 0) this.#told.set(namespace, told);
+    if (deleted.status === "rejected") throw deleted.reason;
+    if (wanted.status === "rejected") throw wanted.reason;
+    return soonest([...deleted.value, ...wanted.value]);
   }
 
-  async #putRight(namespace: string, made: Made, there: SecretBinding | undefined): Promise<WorkResult> {
+  forget(namespace: string): void {
+    this.#told.delete(namespace);
+  }
+
+  async #putRight(
+    namespace: string,
+    made: Made,
+    there: SecretBinding | undefined,
+    told: Map<string, string>,
+  ): Promise<WorkResult> {
     const { client, contention } = this.#parts;
     const { owner, spec } = made;
     const ref = { resource: SECRET_BINDINGS, namespace, name: made.name };
     if (there === undefined) {
       const metadata = { labels: { [MADE_FOR]: RELOADER }, ownerReferences: [{ ...owner }] };
-      return settled(client.make(this.#identity, ref, { metadata, spec } as unknown as JsonObject, MANAGER));
+      try {
+        return await settled(client.make(this.#identity, ref, { metadata, spec } as unknown as JsonObject, MANAGER));
+      } catch (error) {
+        const problem = refusal(error, { identity: this.#identity, ref, verbs: ["create"] }, "create");
+        if (problem.reason !== "Unavailable") this.#tell(namespace, made, problem, told);
+        throw problem;
+      }
     }
     if (isAsMade(there, made) || isOthers(there) || isGoing(there)) return DONE;
     // What it wrote as another one that it was, that one's account releases.
@@ -70,6 +95,18 @@ export class MadeBindings {
     const owners = [{ ...owner }, ...ownerReferences.filter(({ uid }) => uid !== owner.uid)];
     const metadata = { ...there.metadata, labels: { ...labels, [MADE_FOR]: RELOADER }, ownerReferences: owners };
     return settled(client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER));
+  }
+
+  /** Once for each that is in the way. */
+  #tell(namespace: string, { name: binding, owner }: Made, { message }: Problem, told: Map<string, string>): void {
+    const { name, uid } = owner;
+    const note = `binding ${binding} could not be made, so that nothing restarts by it: ${message}`;
+    if (this.#told.get(namespace)?.get(binding) !== note)
+      this.#parts.events.recordOn(
+        { ...owner, metadata: { name, namespace, uid } },
+        { type: "Warning", reason: "BindingNotMade", action: "Reload", note },
+      );
+    told.set(binding, note);
   }
 
   async #delete(binding: SecretBinding): Promise<WorkResult> {

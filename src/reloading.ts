@@ -15,6 +15,7 @@ import { apiVersionOf, type Resource } from "./model/kube-object.ts";
 import type { Problem } from "./model/problem.ts";
 import { claimsToBeMade, RELOADER_ACCOUNT } from "./model/reloader.ts";
 import { WORKLOAD_KINDS } from "./model/workload.ts";
+import { ownActor } from "./own-actor.ts";
 import type { Actor, Parts } from "./parts.ts";
 import { WorkQueue, type WorkResult } from "./queue/work-queue.ts";
 import { bindingsOf, isAsMade, type Made, PREFIX } from "./reloader/bindings.ts";
@@ -116,8 +117,9 @@ export class Reloading {
    */
   actorOf(binding: SecretBinding): Actor | Problem | undefined {
     const { namespace = "", name } = binding.metadata;
-    if (!claimsToBeMade(binding)) return ownActor(binding);
-    if (!this.#parts.installation.isReloading(namespace)) return leftOver(binding);
+    const { installation } = this.#parts;
+    if (!claimsToBeMade(binding)) return ownActor(binding, installation);
+    if (!installation.isReloading(namespace)) return leftOver(binding);
     const made = this.#made.get(namespace)?.get(name);
     if (made !== undefined && isAsMade(binding, made)) return this.#actor;
     this.#held.add(bindingKey(binding));
@@ -202,6 +204,7 @@ export class Reloading {
   #forget(namespace: string): WorkResult {
     this.#parts.streams.observe(namespace, []);
     for (const map of [this.#made, this.#told, this.#refused, this.#rests]) map.delete(namespace);
+    this.#bindings.forget(namespace);
     return DONE;
   }
 
@@ -290,10 +293,4 @@ export class Reloading {
     for (const note of mistakes)
       this.#parts.events.recordOn(regarding, { type: "Warning", reason: "InvalidAnnotation", action: "Reload", note });
   }
-}
-
-/** The account that it names, of its own namespace. */
-function ownActor({ metadata: { namespace = "" }, spec: { serviceAccountName: name } }: SecretBinding): Actor {
-  const account = { resource: SERVICE_ACCOUNTS, namespace, name };
-  return { as: { identity: serviceAccountIdentity(namespace, name) }, account };
 }

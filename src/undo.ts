@@ -19,11 +19,12 @@ import {
 } from "./model/binding.ts";
 import { fieldManagerOf } from "./model/field-manager.ts";
 import { FieldPath } from "./model/field-path.ts";
-import { NAMESPACES, SERVICE_ACCOUNTS } from "./model/kinds.ts";
+import { NAMESPACES } from "./model/kinds.ts";
 import { describeObject, isSameKind, type ObjectRef, parseApiVersion } from "./model/kube-object.ts";
 import type { TargetOutcome } from "./model/outcome.ts";
 import { Problem } from "./model/problem.ts";
 import { isWritableKind, isWritablePath } from "./model/writable.ts";
+import { ownActor } from "./own-actor.ts";
 import type { Parts, Run } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import { resolveRecorded } from "./resolve/references.ts";
@@ -61,8 +62,13 @@ export async function releaseDeleted(
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
   // With a namespace its accounts go too, which nobody meant as a word to Inlay.
   const ending = await attempt(isTerminating(parts, namespace));
+  const actor = ownActor(binding, parts.installation);
   const account =
-    ending === true ? undefined : await accountProblem(parts, identity, namespace, binding.spec.serviceAccountName);
+    actor instanceof Problem
+      ? actor
+      : ending === true
+        ? undefined
+        : await accountProblem(parts, identity, actor.account);
   const run: Run = {
     parts,
     binding,
@@ -106,9 +112,9 @@ export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Re
 }
 
 /** A deleted account is not acted as, although the API server would let us. */
-async function accountProblem(parts: Parts, identity: Identity, namespace: string, name: string) {
+async function accountProblem(parts: Parts, identity: Identity, account: ObjectRef) {
   try {
-    await parts.client.get(CONTROLLER, { resource: SERVICE_ACCOUNTS, namespace, name });
+    await parts.client.get(CONTROLLER, account);
     return undefined;
   } catch (error) {
     // Any other failure is told by what is tried as the account.

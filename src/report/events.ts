@@ -32,7 +32,7 @@ export interface Happening {
 export interface Regarding {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string | undefined; uid: string; resourceVersion: string };
+  metadata: { name: string; namespace?: string | undefined; uid: string; resourceVersion?: string | undefined };
 }
 
 export class EventRecorder {

@@ -40,9 +40,9 @@ export async function removeReloader(): Promise<void> {
 }
 
 /** A controller with that configuration, not started yet. */
-export async function reloading(reloader: object): Promise<ControllerProcess> {
+export async function reloading(reloader: object, more: object = {}): Promise<ControllerProcess> {
   const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
-  const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader };
+  const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader, ...more };
   await writeFile(file, JSON.stringify(config));
   return new ControllerProcess(controlPlane(), "--config", file);
 }

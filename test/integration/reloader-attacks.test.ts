@@ -9,7 +9,7 @@ import { foundIn, secretText } from "../controller/hunted.ts";
 import { installReloader, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, Team } from "../controller/team.ts";
 import { deployment, Workloads } from "../controller/workloads.ts";
 
 const ACCOUNT = "inlay-reloader";
@@ -68,7 +68,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
 
   before(async () => {
     await installReloader();
-    controller = await reloading({ namespaces: ["team-*"] });
+    controller = await reloading({ namespaces: ["team-*"] }, { openNamespaces: ["inlay-system"] });
     await controller.start();
   });
   after(async () => {
@@ -115,6 +115,25 @@ describe("who may write bindings, where Reloader's annotations are understood,",
       await forge(team, "restarts", { sources, rollout: restarts });
       for (const name of ["copies", "restarts"]) await refused(team, name);
     });
+  });
+
+  it("has none acted for as it where it stands either, though that namespace was opened", async () => {
+    const team = new Team("inlay-system");
+    await rotate(team);
+    try {
+      const requests = await asked(team, async () => {
+        await forge(team, "copies", { sources, targets: copies });
+        const { status } = await team.until("copies", "ImpersonationForbidden");
+        assert.match(status.conditions[0].message, /acts for the annotations of Reloader alone; name another account/);
+        await rotate(team);
+        await forge(team, "restarts", { sources, rollout: restarts });
+        await team.until("restarts", "ImpersonationForbidden");
+      });
+      assert.deepEqual(requests, []);
+    } finally {
+      for (const name of ["copies", "restarts"]) await team.unbind(name);
+      await team.api.delete(`${team.path("v1", "secrets")}/theirs`);
+    }
   });
 
   it("gains nothing by an account of that name that he makes himself: nobody opened it", async () => {

@@ -6,6 +6,7 @@ import { inlayJson } from "../controller/cli.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/hunted.ts";
+import { refuse, tryAs } from "../controller/refusing.ts";
 import { installReloader, madeIn, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
@@ -156,11 +157,13 @@ describe("where Reloader's annotations are understood", function () {
     const metadata = { name: "app", annotations: AUTO };
     const spec = { selector: { matchLabels: { app: "app" } }, template };
     const paths = {
+      deployment: team.path("apps/v1", "deployments"),
       statefulset: team.path("apps/v1", "statefulsets"),
       daemonset: team.path("apps/v1", "daemonsets"),
       cronjob: team.path("batch/v1", "cronjobs"),
       rollout: team.path("argoproj.io/v1alpha1", "rollouts"),
     };
+    await team.api.create(paths.deployment, { metadata, spec });
     const job = { template: { ...template, spec: { ...template.spec, restartPolicy: "Never" } } };
     await team.api.create(paths.statefulset, { metadata, spec: { ...spec, serviceName: "app" } });
     await team.api.create(paths.daemonset, { metadata, spec });
@@ -180,13 +183,27 @@ describe("where Reloader's annotations are understood", function () {
     await eventually(async () => {
       for (const { metadata, status } of await madeIn(team)) assert.ok(status?.rollout, metadata.name);
     });
+    // What is refused is looked at again: it may be another one by now.
+    const lift = await refuse(
+      team,
+      `refuses-${team.namespace}`,
+      { operations: ["UPDATE"], apiGroups: ["apps", "batch", "argoproj.io"], resources: ["*"] },
+      `request.userInfo.username != "${RELOADER}"`,
+      () => tryAs(RELOADER, team, "annotate", "deployment", "app", "touched=true"),
+    );
     await shop.rotate("one");
+    for (const name of made)
+      await eventually(async () => {
+        const reasons = (await team.binding(name)).status?.conditions.map(({ reason }: AnyObject) => reason);
+        assert.ok(reasons?.includes("Rejected"), `${name}: ${reasons}`);
+      }, 30_000);
+    await lift();
     for (const [kind, path] of Object.entries(paths))
       await eventually(async () => {
         const { spec } = await team.api.get(`${path}/app`);
         const { annotations } = (spec.jobTemplate?.spec ?? spec).template.metadata;
         assert.match(annotations?.["inlay.dev/rollout"] ?? "", /^1-/, kind);
-      }, 30_000);
+      }, 60_000);
     await eventually(async () => {
       const { spec } = await team.api.get(`${paths.rollout}/by-time`);
       assert.ok(Date.parse(spec.restartAt) > Date.now() - 60_000);
@@ -396,6 +413,32 @@ describe("where Reloader's annotations are understood", function () {
     await untilMade(team, named("core"));
   });
 
+  it("a binding that can't be made is told on the workload, and keeps none that is to go", async () => {
+    const shop = await newShop();
+    const { team } = shop;
+    await shop.make(annotated("core", AUTO), annotated("stays", AUTO));
+    await untilMade(team, named("core", "stays"));
+    const binding = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata: { name: "x-refused" } };
+    const spec = { serviceAccountName: "inlay", sources: [{ secret: { name: "one" } }], rollout: { targets: [] } };
+    const lift = await refuse(
+      team,
+      `refuses-${team.namespace}`,
+      { operations: ["CREATE"], apiGroups: ["inlay.dev"], resources: ["secretbindings"] },
+      `!object.metadata.name.endsWith("refused")`,
+      () => team.api.create(`${team.path("inlay.dev/v1alpha1", "secretbindings")}?dryRun=All`, { ...binding, spec }),
+    );
+    await shop.make(annotated("refused", AUTO));
+    const notes = async () =>
+      (await team.events("refused")).filter(({ reason }) => reason === "BindingNotMade").map(({ note }) => note);
+    await eventually(async () => assert.match((await notes()).join(), /reloader-deployment-refused could not be made/));
+    await team.api.merge(shop.path("core"), { metadata: { annotations: { "reloader.stakater.com/auto": null } } });
+    await untilMade(team, named("stays"));
+    await shop.restartedBy(() => shop.rotate("one"), ["stays"], named("stays"));
+    assert.equal((await notes()).length, 1);
+    await lift();
+    await untilMade(team, named("refused", "stays"), 60_000);
+  });
+
   it("nothing restarts when the controller does, nothing is written, and what changed meanwhile restarts once", async () => {
     const shop = await newShop();
     const { team } = shop;
@@ -448,6 +491,8 @@ describe("where Reloader's annotations are understood", function () {
     await shop.make(annotated("core", AUTO));
     await untilMade(team, named("core"));
     await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));
+    // They are written in the background.
+    await eventually(async () => assert.notDeepEqual(await team.events("reloader-deployment-core"), []));
     await loggedUntilNow(team);
     const all = (await auditLog().since(mark)).filter(
       ({ user, namespace }) => user === CONTROLLER && namespace === team.namespace,
