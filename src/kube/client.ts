@@ -194,9 +194,12 @@ export class Client {
     });
   }
 
-  /** Deletes an object, and what the garbage collector finds to be its own after that: the very version that was read. */
-  async delete(identity: Identity, { resource, namespace, name }: ObjectRef, { metadata }: KubeObject): Promise<void> {
-    const { uid, resourceVersion } = metadata;
+  /** Deletes an object, and what the garbage collector finds to be its own after that: the version that is given, or any. */
+  async delete(
+    identity: Identity,
+    { resource, namespace, name }: ObjectRef,
+    { metadata: { uid, resourceVersion } }: { metadata: { uid: string; resourceVersion?: string } },
+  ): Promise<void> {
     await this.#write("delete", {
       method: "DELETE",
       path: pathOf(resource, namespace, name),

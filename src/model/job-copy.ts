@@ -21,6 +21,8 @@ const BY_CONTROLLER = [
 interface Original {
   name: string;
   uid: string;
+  /** Of the Job when it was copied. */
+  resourceVersion: string;
   metadata: JsonObject;
   /** Fields of the spec by which a copy is kept from running; null where there was none. */
   spec: JsonObject;
@@ -52,6 +54,7 @@ export function copyOf({ metadata, spec }: KubeObject): JsonObject {
   const original: Original = {
     name: metadata.name,
     uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
     metadata: { labels: besides(labels), annotations, ownerReferences: ownerReferences as unknown as JsonValue[] },
     spec: { suspend: rest["suspend"] ?? null, parallelism: rest["parallelism"] ?? null },
   };

@@ -12,6 +12,7 @@ import { describeObject, type KubeObject, type ObjectRef } from "../model/kube-o
 import { Problem } from "../model/problem.ts";
 import { ROLLOUT_MANAGER } from "../model/rollout.ts";
 
+const CHANGED = "it has changed meanwhile";
 const VERBS = ["get", "list", "watch", "create", "delete"];
 
 /** The annotation that its pods are to have. */
@@ -30,51 +31,62 @@ export async function recreate(
 ): Promise<KubeObject> {
   const access = { client, identity, ref, verbs: VERBS };
   const job = await findObject(access);
-  if (job?.metadata.uid === uid) {
-    const why = whyNoCopy(job);
-    if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not made anew: ${why}`);
-    const copy = { ...ref, name: copyName(uid) };
-    await during(
-      { ...access, ref: copy },
-      "create",
-      (error) => isStatus(error, 409),
-      () => client.make(identity, copy, copyOf(job), ROLLOUT_MANAGER),
-    );
-    const held = await findObject({ ...access, ref: copy });
-    // Nothing is deleted that is not held.
-    if (held === undefined || originalIn(held, uid) === undefined) throw tryAgain(ref, "its copy is not there");
-    await during(access, "delete", isNotFound, () => client.delete(identity, ref, job));
-  }
-  const made = (await finish(client, identity, ref, uid, mark)) ?? job;
-  if (made === undefined) throw tryAgain(ref, "it is not there");
+  const isFormer = job?.metadata.uid === uid;
+  const isThere = isFormer && job.metadata.deletionTimestamp === undefined;
+  const held = isThere ? await replaceByCopy(access, job) : undefined;
+  const made = (await finish(client, identity, ref, uid, mark, held)) ?? (isFormer ? undefined : job);
+  if (made === undefined) throw tryAgain(ref, isFormer ? "somebody deletes it" : "it is not there");
   return made;
 }
 
-/** Makes the Job of its copy, if there is one: then it is not there any more. Throws Problem. */
+/** Deletes the Job, and returns the copy that is held in its place. Throws Problem. */
+async function replaceByCopy(access: Access, job: KubeObject): Promise<KubeObject> {
+  const { client, identity, ref } = access;
+  const { uid, resourceVersion } = job.metadata;
+  const why = whyNoCopy(job);
+  if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not made anew: ${why}`);
+  const copy = { ...access, ref: { ...ref, name: copyName(uid) } };
+  await during(copy, "create", isTaken, () => client.make(identity, copy.ref, copyOf(job), ROLLOUT_MANAGER));
+  const held = await findObject(copy);
+  const original = held && originalIn(held, uid);
+  // Nothing is deleted that is not held.
+  if (held === undefined || original === undefined) throw tryAgain(ref, "its copy is not there");
+  if (original.resourceVersion !== resourceVersion) {
+    await release(copy, held);
+    throw tryAgain(ref, CHANGED);
+  }
+  await during(access, "delete", isNotFound, () => client.delete(identity, ref, job));
+  return held;
+}
+
+/** Makes the Job of its copy, if there is one: that which is `held`, also where somebody else has taken it away since. Throws Problem. */
 export async function finish(
   client: Client,
   identity: Identity,
   ref: ObjectRef,
   uid: string,
   { annotation, stamp }: Mark,
+  held?: KubeObject,
 ): Promise<KubeObject | undefined> {
   const access = { client, identity, ref, verbs: VERBS };
-  const copyRef = { ...ref, name: copyName(uid) };
-  const copy = await findObject({ ...access, ref: copyRef });
+  const copyAccess = { ...access, ref: { ...ref, name: copyName(uid) } };
+  const copy = held ?? (await findObject(copyAccess));
   const original = copy && originalIn(copy, uid);
   if (copy === undefined || original === undefined || original.name !== ref.name) return undefined;
   const made =
-    (await during(
-      access,
-      "create",
-      (error) => isStatus(error, 409),
-      () => client.make(identity, ref, madeAnew(copy, original, annotation, stamp), ROLLOUT_MANAGER),
+    (await during(access, "create", isTaken, () =>
+      client.make(identity, ref, madeAnew(copy, original, annotation, stamp), ROLLOUT_MANAGER),
     )) ?? (await findObject(access));
   // Somebody holds the old one by a finalizer. One that another has made meanwhile is as good as ours.
   if (made === undefined || made.metadata.uid === uid || made.metadata.deletionTimestamp !== undefined)
     throw tryAgain(ref, "the former one is not gone yet");
-  await during({ ...access, ref: copyRef }, "delete", isNotFound, () => client.delete(identity, copyRef, copy));
+  await release(copyAccess, copy);
   return made;
+}
+
+function release(access: Access, copy: KubeObject): Promise<void> {
+  const { client, identity, ref } = access;
+  return during(access, "delete", isNotFound, () => client.delete(identity, ref, copy));
 }
 
 /** Undefined where it failed as it may. */
@@ -88,7 +100,7 @@ async function during<T>(
     return await act();
   } catch (error) {
     if (may(error)) return undefined;
-    if (isStatus(error, 409)) throw tryAgain(ref, "it has changed meanwhile");
+    if (isStatus(error, 409)) throw tryAgain(ref, CHANGED);
     const { name: _, ...kind } = ref;
     throw refusal(
       error,
@@ -98,6 +110,8 @@ async function during<T>(
   }
 }
 
+/** The name is: what would be made was admitted, and found to be valid. */
+const isTaken = (error: unknown) => isStatus(error, 409) && error.reason === "AlreadyExists";
 const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
 const tryAgain = (ref: ObjectRef, why: string) =>
   new Problem("Unavailable", `${describe(ref)} is being made anew: ${why}; it is tried again`);

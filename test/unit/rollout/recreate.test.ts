@@ -22,6 +22,8 @@ class Jobs {
   /** The old one is kept by a finalizer. */
   isHeld = false;
   requests = 0;
+  /** What somebody else does right before the so-manieth request arrives. */
+  meanwhile: Record<number, () => void> = {};
   #uids = 0;
 
   constructor() {
@@ -40,6 +42,7 @@ class Jobs {
 
   #request<T>(act: () => T): T {
     const isKilled = ++this.requests === this.killAt;
+    this.meanwhile[this.requests]?.();
     if (isKilled && !this.arrives) throw new Killed();
     const answer = act();
     // At every moment there is the Job, or its copy.
@@ -65,14 +68,24 @@ class Jobs {
           this.all.set(name, made);
           return made;
         }),
-      delete: async (_: unknown, { name }: ObjectRef, { metadata }: KubeObject) =>
+      delete: async (_: unknown, { name }: ObjectRef, { metadata: { uid, resourceVersion } }: KubeObject) =>
         this.#request(() => {
           missing(name);
-          assert.equal(this.all.get(name)?.metadata.uid, metadata.uid);
-          if (this.isHeld && metadata.uid === "uid-1") metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+          const { metadata } = this.all.get(name) as KubeObject;
+          assert.equal(metadata.uid, uid);
+          if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion)
+            throw new ApiError("it", 409, "Conflict");
+          if (this.isHeld && uid === "uid-1") metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
           else this.all.delete(name);
         }),
     } as unknown as Client;
+  }
+
+  /** Somebody writes it. */
+  change(name: string, labels: Record<string, string> = {}): void {
+    const { metadata, ...job } = this.all.get(name) as KubeObject;
+    const resourceVersion = String(Number(metadata.resourceVersion) + 1);
+    this.all.set(name, { ...job, metadata: { ...metadata, resourceVersion, labels } });
   }
 
   recreate = () => recreate(this.client, ACCOUNT, MIGRATE, "uid-1", MARK);
@@ -134,10 +147,19 @@ describe("a Job that is made anew", () => {
 
   it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {
     const jobs = new Jobs();
-    const { client } = jobs;
-    client.delete = () => Promise.reject(new ApiError("it", 409, "Conflict"));
-    const attempt = recreate(client, ACCOUNT, MIGRATE, "uid-1", MARK);
-    await assert.rejects(attempt, { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ });
+    jobs.meanwhile = { 3: () => jobs.change("migrate", { team: "shop" }) };
+    const changed = { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ };
+    await assert.rejects(jobs.recreate(), changed);
+    await assert.rejects(jobs.recreate(), changed);
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    await jobs.recreate();
+    jobs.assertDone();
+    assert.deepEqual(jobs.all.get("migrate")?.metadata.labels, { team: "shop" });
+  });
+
+  it("is made also where somebody takes its copy away at the worst moment", async () => {
+    const jobs = new Jobs();
+    jobs.meanwhile = { 5: () => jobs.all.delete(copyName("uid-1")) };
     await jobs.recreate();
     jobs.assertDone();
   });
