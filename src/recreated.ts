@@ -39,7 +39,7 @@ export function withRecreated(dependents: Dependents, made: Map<string, Recreate
   return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
 }
 
-/** Whether one was: the streams show it in a moment. Status says which were about to be. Throws Problem. */
+/** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be. Throws Problem. */
 export async function finishCutOff(
   client: Client,
   { identity, dependents, spec }: RollingRun,

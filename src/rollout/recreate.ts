@@ -6,7 +6,7 @@ import { isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { type Access, findObject } from "../kube/find.ts";
 import type { Identity } from "../kube/identity.ts";
-import { refusal } from "../kube/refusal.ts";
+import { attempt, mayNot, refusal } from "../kube/refusal.ts";
 import { copyName, copyOf, madeAnew, originalIn, whyNoCopy } from "../model/job-copy.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
@@ -46,6 +46,10 @@ async function replaceByCopy(access: Access, job: KubeObject): Promise<KubeObjec
   const why = whyNoCopy(job);
   if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not made anew: ${why}`);
   const copy = { ...access, ref: { ...ref, name: copyName(uid) } };
+  const { name: _, ...kind } = ref;
+  // Who may not delete could not take the copy away either.
+  if (!(await during(access, "get", never, () => client.may(identity, "delete", ref.resource, ref.namespace))))
+    throw mayNot({ identity, ref: kind, verbs: VERBS }, "delete");
   await during(copy, "create", isTaken, () => client.make(identity, copy.ref, copyOf(job), ROLLOUT_MANAGER));
   const held = await findObject(copy);
   const original = held && originalIn(held, uid);
@@ -55,11 +59,14 @@ async function replaceByCopy(access: Access, job: KubeObject): Promise<KubeObjec
     await release(copy, held);
     throw tryAgain(ref, CHANGED);
   }
-  await during(access, "delete", isNotFound, () => client.delete(identity, ref, job));
-  return held;
+  const deleted = await attempt(during(access, "delete", isNotFound, () => client.delete(identity, ref, job)));
+  if (!(deleted instanceof Problem)) return held;
+  // Else it may have arrived.
+  if (deleted.reason !== "Unavailable") await release(copy, held);
+  throw deleted;
 }
 
-/** Makes the Job of its copy, if there is one: that which is `held`, also where somebody else has taken it away since. Throws Problem. */
+/** Makes the Job of its copy, if there is one and the Job is gone: the copy which is `held`, also where somebody else has taken it away since. Throws Problem. */
 export async function finish(
   client: Client,
   identity: Identity,
@@ -78,10 +85,11 @@ export async function finish(
       client.make(identity, ref, madeAnew(copy, original, annotation, stamp), ROLLOUT_MANAGER),
     )) ?? (await findObject(access));
   // Somebody holds the old one by a finalizer. One that another has made meanwhile is as good as ours.
-  if (made === undefined || made.metadata.uid === uid || made.metadata.deletionTimestamp !== undefined)
+  if (made === undefined || made.metadata.deletionTimestamp !== undefined)
     throw tryAgain(ref, "the former one is not gone yet");
   await release(copyAccess, copy);
-  return made;
+  // The former one never was deleted.
+  return made.metadata.uid === uid ? undefined : made;
 }
 
 function release(access: Access, copy: KubeObject): Promise<void> {
@@ -112,6 +120,7 @@ async function during<T>(
 
 /** The name is: what would be made was admitted, and found to be valid. */
 const isTaken = (error: unknown) => isStatus(error, 409) && error.reason === "AlreadyExists";
+const never = () => false;
 const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
 const tryAgain = (ref: ObjectRef, why: string) =>
   new Problem("Unavailable", `${describe(ref)} is being made anew: ${why}; it is tried again`);

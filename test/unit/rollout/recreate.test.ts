@@ -22,6 +22,7 @@ class Jobs {
   /** The old one is kept by a finalizer. */
   isHeld = false;
   requests = 0;
+  mayDelete = true;
   /** What somebody else does right before the so-manieth request arrives. */
   meanwhile: Record<number, () => void> = {};
   #uids = 0;
@@ -56,6 +57,7 @@ class Jobs {
       if (!this.all.has(name)) throw new ApiError("it", 404, "NotFound");
     };
     return {
+      may: async () => this.#request(() => this.mayDelete),
       get: async (_: unknown, { name }: ObjectRef) =>
         this.#request(() => {
           missing(name);
@@ -135,7 +137,7 @@ describe("a Job that is made anew", () => {
   });
 
   it("is that of somebody else who was faster", async () => {
-    const jobs = Object.assign(new Jobs(), { killAt: 5 });
+    const jobs = Object.assign(new Jobs(), { killAt: 6 });
     await assert.rejects(jobs.recreate(), Killed);
     assert.ok(!jobs.all.has("migrate"));
     await jobs.client.make(ACCOUNT, MIGRATE, { spec: {} }, "somebody");
@@ -147,7 +149,7 @@ describe("a Job that is made anew", () => {
 
   it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {
     const jobs = new Jobs();
-    jobs.meanwhile = { 3: () => jobs.change("migrate", { team: "shop" }) };
+    jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
     const changed = { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ };
     await assert.rejects(jobs.recreate(), changed);
     await assert.rejects(jobs.recreate(), changed);
@@ -159,9 +161,44 @@ describe("a Job that is made anew", () => {
 
   it("is made also where somebody takes its copy away at the worst moment", async () => {
     const jobs = new Jobs();
-    jobs.meanwhile = { 5: () => jobs.all.delete(copyName("uid-1")) };
+    jobs.meanwhile = { 6: () => jobs.all.delete(copyName("uid-1")) };
     await jobs.recreate();
     jobs.assertDone();
+  });
+
+  it("stays where it was not deleted yet and nobody goes on: its copy goes, and it is not brought back", async () => {
+    const jobs = Object.assign(new Jobs(), { killAt: 5 });
+    await assert.rejects(jobs.recreate(), Killed);
+    assert.equal(jobs.all.size, 2);
+    for (let i = 0; i < 2; i++) assert.equal(await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+  });
+
+  it("stays, without a copy, where the account may not delete, or nobody may delete it", async () => {
+    const jobs = Object.assign(new Jobs(), { mayDelete: false });
+    await assert.rejects(jobs.recreate(), {
+      reason: "Forbidden",
+      message: /may not delete jobs\.batch in namespace shop/,
+    });
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    const kept = new Jobs();
+    const denied = new ApiError("it", 403, "Forbidden", { message: "denied by a policy" });
+    kept.meanwhile = {
+      5: () => {
+        throw denied;
+      },
+    };
+    await assert.rejects(kept.recreate(), { reason: "Rejected" });
+    assert.deepEqual([...kept.all.keys()], ["migrate"]);
+  });
+
+  it("is not brought back where somebody deletes it while a finalizer holds it", async () => {
+    const jobs = new Jobs();
+    const { metadata } = jobs.all.get("migrate") as KubeObject;
+    metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /somebody deletes it/ });
+    assert.equal(jobs.all.size, 1);
   });
 
   it("is left alone where its copy is not ours", async () => {
