@@ -28,7 +28,7 @@ export interface JsonPatchOperation {
   value?: unknown;
 }
 
-/** What stands before a client's writes, and who counts them. Access reviews are none. */
+/** What stands before a client's writes, and who counts them. Access reviews and dry runs are none. */
 export interface Writes {
   /** Whether a write may be sent at this moment. */
   mayWrite(): boolean;
@@ -181,17 +181,23 @@ export class Client {
     });
   }
 
-  /** Makes the object that `ref` names, of what is below its apiVersion, kind and name. Never touches one that is there. */
-  make(identity: Identity, ref: ObjectRef, below: JsonObject, fieldManager: string): Promise<KubeObject> {
+  /**
+   * Makes the object that `ref` names, of what is below its apiVersion, kind and name. Never touches one that is there. By a
+   * dry run nothing is made; the API server looks last at whether the name is taken.
+   */
+  make(
+    identity: Identity,
+    ref: ObjectRef,
+    below: JsonObject,
+    fieldManager: string,
+    dryRun = false,
+  ): Promise<KubeObject> {
     const { resource, namespace } = ref;
-    const query = new URLSearchParams({ fieldManager, fieldValidation: "Strict" });
-    return this.#write<KubeObject>("create", {
-      method: "POST",
-      path: `${pathOf(resource, namespace)}?${query}`,
-      identity,
-      accept: METADATA_ONLY,
-      body: stringifyJson(named(ref, below)),
-    });
+    const query = new URLSearchParams({ fieldManager, fieldValidation: "Strict", ...(dryRun && { dryRun: "All" }) });
+    const path = `${pathOf(resource, namespace)}?${query}`;
+    const body = stringifyJson(named(ref, below));
+    const request: Request = { method: "POST", path, identity, accept: METADATA_ONLY, body };
+    return dryRun ? this.#transport.request(request) : this.#write("create", request);
   }
 
   /** Deletes an object, and what the garbage collector finds to be its own after that: the version that is given, or any. */

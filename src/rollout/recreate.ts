@@ -33,14 +33,14 @@ export async function recreate(
   const job = await findObject(access);
   const isFormer = job?.metadata.uid === uid;
   const isThere = isFormer && job.metadata.deletionTimestamp === undefined;
-  const held = isThere ? await replaceByCopy(access, job) : undefined;
+  const held = isThere ? await replaceByCopy(access, job, mark) : undefined;
   const made = (await finish(client, identity, ref, uid, mark, held)) ?? (isFormer ? undefined : job);
   if (made === undefined) throw tryAgain(ref, isFormer ? "somebody deletes it" : "it is not there");
   return made;
 }
 
 /** Deletes the Job, and returns the copy that is held in its place. Throws Problem. */
-async function replaceByCopy(access: Access, job: KubeObject): Promise<KubeObject> {
+async function replaceByCopy(access: Access, job: KubeObject, { annotation, stamp }: Mark): Promise<KubeObject> {
   const { client, identity, ref } = access;
   const { uid, resourceVersion } = job.metadata;
   const why = whyNoCopy(job);
@@ -59,6 +59,15 @@ async function replaceByCopy(access: Access, job: KubeObject): Promise<KubeObjec
     await release(copy, held);
     throw tryAgain(ref, CHANGED);
   }
+  // What admission or a quota does not take would be lost to its user.
+  const whole = madeAnew(held, original, annotation, stamp);
+  const tried = await attempt(
+    during(access, "create", isTaken, () => client.make(identity, ref, whole, ROLLOUT_MANAGER, true)),
+  );
+  if (tried instanceof Problem) {
+    await release(copy, held);
+    throw new Problem(tried.reason, `${describe(ref)} stays as it is, it could not be made anew: ${tried.message}`);
+  }
   const deleted = await attempt(during(access, "delete", isNotFound, () => client.delete(identity, ref, job)));
   if (!(deleted instanceof Problem)) return held;
   // Else it may have arrived.
@@ -66,7 +75,10 @@ async function replaceByCopy(access: Access, job: KubeObject): Promise<KubeObjec
   throw deleted;
 }
 
-/** Makes the Job of its copy, if there is one and the Job is gone: the copy which is `held`, also where somebody else has taken it away since. Throws Problem. */
+/**
+ * Makes the Job of its copy, if there is one and the Job is gone: the copy which is `held`, also where somebody else has taken
+ * it away since. Throws Problem.
+ */
 export async function finish(
   client: Client,
   identity: Identity,
@@ -92,9 +104,10 @@ export async function finish(
   return made.metadata.uid === uid ? undefined : made;
 }
 
-function release(access: Access, copy: KubeObject): Promise<void> {
+/** Whatever version of the copy it is: the Job controller writes to it too. */
+function release(access: Access, { metadata: { uid } }: KubeObject): Promise<void> {
   const { client, identity, ref } = access;
-  return during(access, "delete", isNotFound, () => client.delete(identity, ref, copy));
+  return during(access, "delete", isNotFound, () => client.delete(identity, ref, { metadata: { uid } }));
 }
 
 /** Undefined where it failed as it may. */

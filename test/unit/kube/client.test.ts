@@ -155,6 +155,22 @@ describe("the client", () => {
     }
   });
 
+  it("makes nothing by a dry run, which is no write", async () => {
+    const { client, last } = recording();
+    await client.make("me", HARBOR, { spec: {} }, "inlay");
+    const { mayBeSent: _, query, ...made } = last();
+    await client.make("me", HARBOR, { spec: {} }, "inlay", true);
+    assert.deepEqual(last(), { ...made, query: { ...query, dryRun: "All" } });
+  });
+
+  it("deletes the version that was read, or whatever version there is", async () => {
+    const { client, last } = recording();
+    for (const metadata of [{ uid: "u", resourceVersion: "7" }, { uid: "u" }]) {
+      await client.delete("me", HARBOR, { metadata });
+      assert.deepEqual(last().body.preconditions, metadata);
+    }
+  });
+
   it("asks before each attempt of a write whether it may be sent, and never for reads and reviews", async () => {
     let may = true;
     const requests: Request[] = [];
@@ -185,6 +201,7 @@ describe("the client", () => {
     requests.splice(0);
     await client.get("me", HARBOR);
     await client.may("me", "watch", HARBORS);
+    await client.make("me", HARBOR, {}, "m", true);
     assert.ok(requests.every((request) => !("mayBeSent" in request)));
   });
 

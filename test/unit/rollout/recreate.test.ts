@@ -23,8 +23,10 @@ class Jobs {
   isHeld = false;
   requests = 0;
   mayDelete = true;
+  /** Of what is made and is no copy. */
+  refusal: ApiError | undefined;
   /** What somebody else does right before the so-manieth request arrives. */
-  meanwhile: Record<number, () => void> = {};
+  meanwhile: Record<number, () => unknown> = {};
   #uids = 0;
 
   constructor() {
@@ -45,11 +47,14 @@ class Jobs {
     const isKilled = ++this.requests === this.killAt;
     this.meanwhile[this.requests]?.();
     if (isKilled && !this.arrives) throw new Killed();
-    const answer = act();
-    // At every moment there is the Job, or its copy.
-    assert.ok(this.all.has("migrate") || this.all.has(copyName("uid-1")), "the Job is lost");
-    if (isKilled) throw new Killed();
-    return answer;
+    try {
+      return act();
+    } finally {
+      // At every moment there is the Job, or its copy.
+      assert.ok(this.all.has("migrate") || this.all.has(copyName("uid-1")), "the Job is lost");
+      // biome-ignore lint/correctness/noUnsafeFinally: nobody sees the answer.
+      if (isKilled) throw new Killed();
+    }
   }
 
   get client(): Client {
@@ -63,11 +68,12 @@ class Jobs {
           missing(name);
           return this.all.get(name);
         }),
-      make: async (_: unknown, { name }: ObjectRef, below: JsonObject) =>
+      make: async (_: unknown, { name }: ObjectRef, below: JsonObject, __: string, dryRun = false) =>
         this.#request(() => {
+          if (!name.startsWith("inlay-copy-") && this.refusal !== undefined) throw this.refusal;
           if (this.all.has(name)) throw new ApiError("it", 409, "AlreadyExists");
           const made = this.#stored(name, below);
-          this.all.set(name, made);
+          if (!dryRun) this.all.set(name, made);
           return made;
         }),
       delete: async (_: unknown, { name }: ObjectRef, { metadata: { uid, resourceVersion } }: KubeObject) =>
@@ -137,7 +143,7 @@ describe("a Job that is made anew", () => {
   });
 
   it("is that of somebody else who was faster", async () => {
-    const jobs = Object.assign(new Jobs(), { killAt: 6 });
+    const jobs = Object.assign(new Jobs(), { killAt: 7 });
     await assert.rejects(jobs.recreate(), Killed);
     assert.ok(!jobs.all.has("migrate"));
     await jobs.client.make(ACCOUNT, MIGRATE, { spec: {} }, "somebody");
@@ -161,7 +167,7 @@ describe("a Job that is made anew", () => {
 
   it("is made also where somebody takes its copy away at the worst moment", async () => {
     const jobs = new Jobs();
-    jobs.meanwhile = { 6: () => jobs.all.delete(copyName("uid-1")) };
+    jobs.meanwhile = { 7: () => jobs.all.delete(copyName("uid-1")) };
     await jobs.recreate();
     jobs.assertDone();
   });
@@ -185,12 +191,34 @@ describe("a Job that is made anew", () => {
     const kept = new Jobs();
     const denied = new ApiError("it", 403, "Forbidden", { message: "denied by a policy" });
     kept.meanwhile = {
-      5: () => {
+      6: () => {
         throw denied;
       },
     };
     await assert.rejects(kept.recreate(), { reason: "Rejected" });
     assert.deepEqual([...kept.all.keys()], ["migrate"]);
+  });
+
+  it("stays, without a copy, where it could not be made anew, and is made when it can", async () => {
+    const jobs = new Jobs();
+    jobs.refusal = new ApiError("it", 422, "Invalid");
+    const message = /Job .*migrate stays as it is, it could not be made anew: .*422 Invalid/;
+    await assert.rejects(jobs.recreate(), { reason: "Rejected", message });
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+    jobs.refusal = undefined;
+    await jobs.recreate();
+    jobs.assertDone();
+  });
+
+  it("loses its copy whatever is written to that by the Job controller", async () => {
+    for (let request = 3; request <= 9; request++) {
+      const jobs = new Jobs();
+      const copy = copyName("uid-1");
+      jobs.meanwhile = { [request]: () => jobs.all.has(copy) && jobs.change(copy) };
+      await jobs.recreate();
+      jobs.assertDone();
+    }
   });
 
   it("is not brought back where somebody deletes it while a finalizer holds it", async () => {
