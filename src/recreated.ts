@@ -45,6 +45,8 @@ export async function finishCutOff(
   { identity, dependents, spec }: RollingRun,
   before: RolloutStatus | undefined,
 ): Promise<boolean> {
+  // It may be there, and not be listed yet.
+  if (dependents.pending) return false;
   const shown = new Set(dependents.all.map(({ version }) => version.uid));
   let isOne = false;
   for (const { apiVersion, kind, namespace, name, uid, state, stamp } of before?.pending?.workloads ?? []) {

@@ -141,12 +141,11 @@ export class Rolling {
       const isDone = problem.healing === "event" && places.length === 0;
       return { status: stored, workloads, problem, isDone, ...(places.length > 0 && { againMs: LONGEST_PLACE_MS }) };
     };
-    const { pending } = rolling.dependents;
-    const finished = !pending && (await attempt(finishCutOff(this.#parts.client, rolling, stored)));
+    const finished = await attempt(finishCutOff(this.#parts.client, rolling, stored));
     if (finished instanceof Problem) return failed(finished);
     if (finished) return { status: stored, workloads, againMs: SHOWN_MS, isDone: false };
     if (rolling.dependents.problem) return failed(rolling.dependents.problem);
-    if (pending) return { status: stored, workloads: undefined, isDone: false };
+    if (rolling.dependents.pending) return { status: stored, workloads: undefined, isDone: false };
     const { generation } = binding.metadata;
     const wrongField = memory.checked === generation ? undefined : await this.#wrongField(rolling);
     if (wrongField) return failed(wrongField);

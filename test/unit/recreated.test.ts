@@ -53,7 +53,7 @@ describe("a Job that a crash cut off", () => {
   const waiting: Entry = { ...entry, state: "Waiting", stamp: "1-abc" };
 
   /** The names that were asked for. */
-  async function askedFor(workloads: Entry[], all: Dependent[] = []): Promise<string[]> {
+  async function askedFor(workloads: Entry[], all: Dependent[] = [], isPending = false): Promise<string[]> {
     const asked: string[] = [];
     const client = {
       get: async (_: unknown, { name }: ObjectRef) => {
@@ -61,18 +61,23 @@ describe("a Job that a crash cut off", () => {
         throw new ApiError("it", 404, "NotFound");
       },
     } as unknown as Client;
-    const run = { identity: "", dependents: { all }, spec: { stamp: { annotation: "a" } } } as unknown as RollingRun;
+    const run = {
+      identity: "",
+      dependents: { all, pending: isPending },
+      spec: { stamp: { annotation: "a" } },
+    } as unknown as RollingRun;
     const pending = { since: "", changed: "", reason: "", message: "", workloads };
     assert.equal(await finishCutOff(client, run, { key: "one", revision: 0, pending }), false);
     return asked;
   }
 
-  it("is looked for by its copy where status says that it was about to be made, and it is not shown", async () => {
+  it("is looked for by its copy where status says that it was about to be made, and it is not shown where all are", async () => {
     assert.deepEqual(await askedFor([waiting]), [copyName("old")]);
   });
 
   it("is not looked for where nothing was cut off: no other request is made", async () => {
     assert.deepEqual(await askedFor([waiting], [dependent("old")]), []);
+    assert.deepEqual(await askedFor([waiting], [], true), []);
     assert.deepEqual(await askedFor([{ ...waiting, state: "Done" }]), []);
     assert.deepEqual(await askedFor([{ ...entry, state: "Waiting" }]), []);
     assert.deepEqual(await askedFor([{ ...waiting, apiVersion: "apps/v1", kind: "Deployment" }]), []);
