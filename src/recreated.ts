@@ -23,20 +23,40 @@ export function recreated({ ...former }: Dependent, { metadata }: KubeObject, st
   return { dependent: { ...former, version: { uid, resourceVersion, generation }, workload }, at: performance.now() };
 }
 
-/** `made` is by the uids of the former ones. What is shown of it is forgotten. */
-export function withRecreated(dependents: Dependents, made: Map<string, Recreated>): Dependents {
+/**
+ * `made` is by the uids of the former ones. What is shown of it is forgotten, once status has that too: one that somebody
+ * else has made has not our stamp.
+ */
+export function withRecreated(
+  dependents: Dependents,
+  made: Map<string, Recreated>,
+  status: RolloutStatus | undefined,
+): Dependents {
   if (made.size === 0) return dependents;
   const shown = new Set(dependents.all.map(({ version }) => version.uid));
+  const recorded = new Set(status?.pending?.workloads?.map(({ uid }) => uid));
+  const unrecorded = new Map<string, readonly string[]>();
   const now = performance.now();
   const missing: Dependent[] = [];
   for (const [former, { dependent, at }] of made) {
-    const isShown = shown.has(dependent.version.uid) || at + SHOWN_WITHIN_MS < now;
-    if (!isShown) missing.push(dependent);
+    const { uid } = dependent.version;
+    const isShown = shown.has(uid);
+    const isUnrecorded = isShown && status?.pending !== undefined && !recorded.has(uid);
+    if (isUnrecorded) unrecorded.set(uid, dependent.workload.stamps);
+    else if (!isShown && at + SHOWN_WITHIN_MS >= now) missing.push(dependent);
     else if (!shown.has(former)) made.delete(former);
   }
-  const others = dependents.all.filter(({ version }) => !made.has(version.uid));
+  const others = dependents.all
+    .filter(({ version }) => !made.has(version.uid))
+    .map((each) => stampedToo(each, unrecorded.get(each.version.uid)));
   const all = [...others, ...missing].sort((a, b) => a.step - b.step);
   return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
+}
+
+function stampedToo(dependent: Dependent, stamps: readonly string[] | undefined): Dependent {
+  if (stamps === undefined) return dependent;
+  const { workload } = dependent;
+  return { ...dependent, workload: { ...workload, stamps: [...workload.stamps, ...stamps] } };
 }
 
 /** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be. Throws Problem. */

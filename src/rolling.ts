@@ -95,7 +95,7 @@ export class Rolling {
     shown.pending ||= references.classes.some((each) => streams.members(key, each).phase === "pending");
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memories.of(binding);
-    const dependents = withRecreated(shown, memory.recreated);
+    const dependents = withRecreated(shown, memory.recreated, memory.unsaid?.status ?? binding.status?.rollout);
     // The spec says which source is which.
     const inputs = `${binding.metadata.generation},${sourceState}`;
     if (memory.seen?.inputs !== inputs) {

@@ -19,6 +19,17 @@ const dependent = (uid: string, step = 0) =>
   }) as unknown as Dependent;
 const job = (uid: string) => ({ metadata: { name: "migrate", uid, resourceVersion: "2" } }) as unknown as KubeObject;
 const of = (all: Dependent[]): Dependents => ({ all, used: new Set(), pending: false, problem: undefined });
+const rollingOut = (uid: string): RolloutStatus => {
+  const entry = {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    namespace: "shop",
+    name: "migrate",
+    uid,
+    state: "Rolling",
+  } as const;
+  return { key: "one", revision: 0, pending: { since: "", changed: "", reason: "", message: "", workloads: [entry] } };
+};
 const uids = (all: readonly Dependent[]) => all.map(({ version }) => version.uid);
 
 describe("a Job that was made anew", () => {
@@ -29,20 +40,33 @@ describe("a Job that was made anew", () => {
   it("takes the place of the former one until streams show it, and is on its way", () => {
     const made = madeOf();
     for (const shown of [[dependent("old"), other], [other]]) {
-      const { all, used } = withRecreated(of(shown), made);
+      const { all, used } = withRecreated(of(shown), made, undefined);
       assert.deepEqual([...used], ["bucket/token"]);
       assert.deepEqual(uids(all), ["new", "other"]);
       assert.deepEqual([all[0]?.workload.progress.state, all[0]?.workload.stamps], ["Rolling", ["1-abc"]]);
     }
     const shown = of([dependent("new"), other]);
-    assert.deepEqual(withRecreated(shown, made).all, shown.all);
+    assert.deepEqual(withRecreated(shown, made, undefined).all, shown.all);
     assert.equal(made.size, 0);
-    assert.equal(withRecreated(shown, made), shown);
+    assert.equal(withRecreated(shown, made, undefined), shown);
+  });
+
+  it("has our stamp, also where somebody else has made it, until status has it", () => {
+    const made = madeOf();
+    const theirs = dependent("new");
+    const shown = of([{ ...theirs, workload: { ...theirs.workload, stamps: ["2-def"] } }, other]);
+    for (let i = 0; i < 2; i++) {
+      const { all } = withRecreated(shown, made, rollingOut("old"));
+      assert.deepEqual(uids(all), ["new", "other"]);
+      assert.deepEqual(all[0]?.workload.stamps, ["2-def", "1-abc"]);
+    }
+    assert.deepEqual(withRecreated(shown, made, rollingOut("new")).all, shown.all);
+    assert.equal(made.size, 0);
   });
 
   it("is not waited for where it has come and gone", () => {
     const made = madeOf(performance.now() - 31_000);
-    assert.deepEqual(uids(withRecreated(of([other]), made).all), ["other"]);
+    assert.deepEqual(uids(withRecreated(of([other]), made, undefined).all), ["other"]);
     assert.equal(made.size, 0);
   });
 });
