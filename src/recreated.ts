@@ -5,6 +5,7 @@ import { isJob } from "./model/job-copy.ts";
 import { JOBS } from "./model/kinds.ts";
 import { type KubeObject, parseApiVersion } from "./model/kube-object.ts";
 import type { Dependent, RolloutStatus } from "./model/rollout.ts";
+import type { Rolled } from "./rolled.ts";
 import { finish } from "./rollout/recreate.ts";
 
 /** A Job in place of another, until streams show it. */
@@ -51,6 +52,14 @@ export function withRecreated(
     .map((each) => stampedToo(each, unrecorded.get(each.version.uid)));
   const all = [...others, ...missing].sort((a, b) => a.step - b.step);
   return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
+}
+
+/** One that came and went is shown by nothing: it is looked again when it is given up. */
+export function untilShown(rolled: Rolled, made: ReadonlyMap<string, Recreated>): Rolled {
+  const now = performance.now();
+  const due = [...made.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);
+  if (rolled.isDone || due.length === 0) return rolled;
+  return { ...rolled, againMs: Math.min(rolled.againMs ?? Number.POSITIVE_INFINITY, ...due) };
 }
 
 function stampedToo(dependent: Dependent, stamps: readonly string[] | undefined): Dependent {

@@ -13,7 +13,7 @@ import { givenText } from "./model/restart-field.ts";
 import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "./model/rollout.ts";
 import type { Parts } from "./parts.ts";
 import { type Followed, ProviderClasses } from "./provider-classes.ts";
-import { finishCutOff, withRecreated } from "./recreated.ts";
+import { finishCutOff, untilShown, withRecreated } from "./recreated.ts";
 import { replaceDue } from "./replacing.ts";
 import type { References } from "./resolve/references.ts";
 import { resolveRollout } from "./resolve/workloads.ts";
@@ -170,7 +170,8 @@ export class Rolling {
     const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const isStale = reasons.includes("stale");
-    return rolled(memory, noted ?? stored, done, workloads, problem, () => this.#memories.unsaid, isStale);
+    const waiting = () => this.#memories.unsaid;
+    return untilShown(rolled(memory, noted ?? stored, done, workloads, problem, waiting, isStale), memory.recreated);
   }
 
   /**

@@ -7,7 +7,7 @@ import { copyName } from "../../src/model/job-copy.ts";
 import { JOBS } from "../../src/model/kinds.ts";
 import type { KubeObject, ObjectRef } from "../../src/model/kube-object.ts";
 import type { Dependent, RolloutStatus } from "../../src/model/rollout.ts";
-import { finishCutOff, type Recreated, recreated, withRecreated } from "../../src/recreated.ts";
+import { finishCutOff, type Recreated, recreated, untilShown, withRecreated } from "../../src/recreated.ts";
 
 const dependent = (uid: string, step = 0) =>
   ({
@@ -68,6 +68,16 @@ describe("a Job that was made anew", () => {
     const made = madeOf(performance.now() - 31_000);
     assert.deepEqual(uids(withRecreated(of([other]), made, undefined).all), ["other"]);
     assert.equal(made.size, 0);
+  });
+
+  it("is looked for again when it is given up, if not before: nobody tells that it has gone", () => {
+    const rolled = { status: undefined, workloads: 1, isDone: false };
+    const made = madeOf();
+    const { againMs = 0 } = untilShown({ ...rolled, againMs: 600_000 }, made);
+    assert.ok(againMs > 29_000 && againMs <= 30_002, String(againMs));
+    assert.deepEqual(untilShown({ ...rolled, againMs: 5 }, made), { ...rolled, againMs: 5 });
+    assert.equal(untilShown(rolled, madeOf(performance.now() - 31_000)), rolled);
+    assert.equal(untilShown(rolled, new Map()), rolled);
   });
 });
 
