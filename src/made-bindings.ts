@@ -5,7 +5,8 @@
 import { isStatus } from "./kube/api-error.ts";
 import type { Identity } from "./kube/identity.ts";
 import { refusal } from "./kube/refusal.ts";
-import type { SecretBinding } from "./model/binding.ts";
+import { bindingKey, type SecretBinding } from "./model/binding.ts";
+import { sameJson } from "./model/json.ts";
 import { SECRET_BINDINGS } from "./model/kinds.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
@@ -13,7 +14,7 @@ import { claimsToBeMade, isLabelled, MADE_FOR, RELOADER, RELOADER_ACCOUNT } from
 import type { Parts } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
-import { isAsMade, type Made } from "./reloader/bindings.ts";
+import { isAsMade, isFormer, type Made } from "./reloader/bindings.ts";
 
 const MANAGER = RELOADER_ACCOUNT;
 const AGAIN: WorkResult = { retry: "backoff" };
@@ -30,23 +31,40 @@ export function leftOver({ metadata: { namespace = "", name } }: SecretBinding):
 }
 
 export class MadeBindings {
-  readonly #parts: Pick<Parts, "client" | "contention" | "events">;
+  readonly #parts: Pick<Parts, "client" | "contention" | "events" | "log" | "again">;
   readonly #identity: Identity;
+  /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what it keeps. */
+  readonly #kept = new Map<string, Record<"written" | "kept", SecretBinding["spec"]>>();
   /** By namespace, what was told of each binding that could not be made. */
   readonly #told = new Map<string, Map<string, string>>();
 
-  constructor(parts: Pick<Parts, "client" | "contention" | "events">, identity: Identity) {
+  constructor(parts: Pick<Parts, "client" | "contention" | "events" | "log" | "again">, identity: Identity) {
     this.#parts = parts;
     this.#identity = identity;
   }
 
-  /** `there` are all bindings of the namespace, by their names. */
+  /** Another version's CRD has other defaults, and a webhook may have its own: what became of our own write is as it was made. */
+  isAsMade(binding: SecretBinding, made: Made): boolean {
+    const { written, kept } = this.#kept.get(binding.metadata.uid) ?? {};
+    return isAsMade(binding, made, sameJson(written, made.spec) ? kept : undefined);
+  }
+
+  gone({ metadata }: SecretBinding): void {
+    this.#kept.delete(metadata.uid);
+  }
+
+  /** `there` are all bindings of the namespace, by their names; of workloads of `unseen` kinds it is not known which there are. */
   async sync(
     namespace: string,
     made: ReadonlyMap<string, Made>,
     there: ReadonlyMap<string, SecretBinding>,
+    unseen: readonly string[],
   ): Promise<WorkResult> {
-    const others = [...there.values()].filter((each) => claimsToBeMade(each) && !made.has(each.metadata.name));
+    const isUnseen = ({ metadata }: SecretBinding) =>
+      metadata.ownerReferences?.some(({ kind = "" }) => unseen.includes(kind)) === true;
+    const others = [...there.values()].filter(
+      (each) => claimsToBeMade(each) && !made.has(each.metadata.name) && !isUnseen(each),
+    );
     const told = new Map<string, string>();
     // Where a quota is used up, only that makes room. What can't be done keeps nothing else back.
     const [deleted] = await Promise.allSettled([sideBySide(others, (each) => this.#delete(each))]);
@@ -83,18 +101,35 @@ export class MadeBindings {
         throw problem;
       }
     }
-    if (isAsMade(there, made) || isOthers(there) || isGoing(there)) return DONE;
-    // What it wrote as another one that it was, that one's account releases.
-    if ((there.status?.targets ?? []).length > 0) return this.#delete(there);
+    if (this.isAsMade(there, made) || isOthers(there) || isGoing(there)) return DONE;
+    // What it wrote as another one that it was, that one's account releases; and another workload has its own beginning.
+    if ((there.status?.targets ?? []).length > 0 || isFormer(there, owner)) return this.#delete(there);
     const fight = `reloader/${there.metadata.uid}`;
     const inputs = JSON.stringify(spec);
     const wait = contention.mayWrite(fight, inputs, []);
     if (wait > 0) return { retry: "after", ms: wait };
-    contention.wrote(fight, inputs);
     const { labels, ownerReferences = [] } = there.metadata;
     const owners = [{ ...owner }, ...ownerReferences.filter(({ uid }) => uid !== owner.uid)];
     const metadata = { ...there.metadata, labels: { ...labels, [MADE_FOR]: RELOADER }, ownerReferences: owners };
-    return settled(client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER));
+    return settled(
+      client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER).then((now) => {
+        contention.wrote(fight, inputs);
+        this.#note(now, made);
+      }),
+    );
+  }
+
+  #note(now: SecretBinding, made: Made): void {
+    const { uid } = now.metadata;
+    if (sameJson(now.spec, made.spec)) this.#kept.delete(uid);
+    else this.#kept.set(uid, { written: made.spec, kept: now.spec });
+    const binding = bindingKey(now);
+    // If that changed nothing, no stream tells of it.
+    if (this.isAsMade(now, made)) this.#parts.again(binding);
+    else {
+      const what = "is not kept as it was made of Reloader's annotations, and does nothing; a webhook may change it";
+      this.#parts.log.warn({ binding }, what);
+    }
   }
 
   /** Once for each that is in the way. */

@@ -18,7 +18,7 @@ import { WORKLOAD_KINDS } from "./model/workload.ts";
 import { ownActor } from "./own-actor.ts";
 import type { Actor, Parts } from "./parts.ts";
 import { WorkQueue, type WorkResult } from "./queue/work-queue.ts";
-import { bindingsOf, isAsMade, type Made, PREFIX } from "./reloader/bindings.ts";
+import { bindingsOf, type Made, PREFIX } from "./reloader/bindings.ts";
 import { choiceOf, type SourceKind } from "./reloader/choice.ts";
 import { chosenSources, MOST_EFFORT, type Present } from "./reloader/sources.ts";
 import { describeError } from "./run/log.ts";
@@ -43,6 +43,8 @@ interface Kind {
 
 /** What there is in a namespace. */
 interface Found {
+  /** Those that were looked at. */
+  kinds: string[];
   workloads: (Member & Kind)[];
   present: Present[];
 }
@@ -108,7 +110,10 @@ export class Reloading {
     const { namespace = "", name } = binding.metadata;
     if (!this.#namespaces.has(namespace) || (!name.startsWith(PREFIX) && !claimsToBeMade(binding))) return;
     const made = this.#made.get(namespace)?.get(name);
-    if (isGone || made === undefined || !isAsMade(binding, made)) this.#queue.add(namespace);
+    if (isGone) this.#bindings.gone(binding);
+    // Somebody's own is in nobody's way but when it comes or goes.
+    else if (made === undefined ? isOthers(binding) : this.#bindings.isAsMade(binding, made)) return;
+    this.#queue.add(namespace);
   }
 
   /**
@@ -121,7 +126,7 @@ export class Reloading {
     if (!claimsToBeMade(binding)) return ownActor(binding, installation);
     if (!installation.isReloading(namespace)) return leftOver(binding);
     const made = this.#made.get(namespace)?.get(name);
-    if (made !== undefined && isAsMade(binding, made)) return this.#actor;
+    if (made !== undefined && this.#bindings.isAsMade(binding, made)) return this.#actor;
     this.#held.add(bindingKey(binding));
     return undefined;
   }
@@ -129,10 +134,10 @@ export class Reloading {
   /** Finds out which namespaces and kinds there are. */
   async #look(): Promise<WorkResult> {
     const kinds = await this.#servedKinds();
-    const isOther = !isDeepStrictEqual(kinds, this.#kinds);
-    this.#kinds = kinds;
     const now = this.#named() ?? this.#matched();
     if (now === undefined) return DONE;
+    const isOther = !isDeepStrictEqual(kinds, this.#kinds);
+    this.#kinds = kinds;
     const before = this.#namespaces;
     this.#namespaces = now;
     for (const namespace of new Set([...before, ...now]))
@@ -198,7 +203,8 @@ export class Reloading {
       this.#held.delete(key);
       again(key);
     }
-    return this.#bindings.sync(namespace, made, there);
+    const unseen = KINDS.filter((kind) => !found.kinds.includes(kind));
+    return this.#bindings.sync(namespace, made, there, unseen);
   }
 
   #forget(namespace: string): WorkResult {
@@ -212,8 +218,7 @@ export class Reloading {
   #seen(namespace: string): Found | undefined {
     const { streams } = this.#parts;
     const of = (resource: Resource, more: Pick<Collection, "workload"> = {}): Collection => {
-      const as = { identity: this.#identity, wide: true };
-      return { ...as, resource, namespace, labels: "", names: undefined, choice: true, ...more };
+      return { ...this.#actor.as, resource, namespace, labels: "", names: undefined, choice: true, ...more };
     };
     const kinds = this.#kinds.map((kind) => ({
       kind,
@@ -230,14 +235,11 @@ export class Reloading {
     this.#refused.delete(namespace);
     const membersOf = (watched: Collection) => states.find((each) => each.watched === watched)?.members ?? [];
     return {
+      kinds: kinds.map(({ kind }) => kind.resource.kind),
       workloads: kinds.flatMap(({ kind, watched }) => membersOf(watched).map((member) => ({ ...member, ...kind }))),
       present: sources.flatMap((watched) =>
         membersOf(watched).map(
-          ({ name, version: { mark } }): Present => ({
-            kind: watched.resource.kind as SourceKind,
-            name,
-            mark,
-          }),
+          ({ name, version: { mark } }): Present => ({ kind: watched.resource.kind as SourceKind, name, mark }),
         ),
       ),
     };

@@ -17,6 +17,8 @@ export const claimsToBeMade = ({ metadata, spec }: Pick<SecretBinding, "metadata
   isLabelled(metadata.labels) && spec.serviceAccountName === RELOADER_ACCOUNT;
 
 const DOMAIN = "reloader.stakater.com";
+/** What Reloader notes on workloads for itself, with each restart. */
+const NOTES = [`${DOMAIN}/last-reloaded-from`, `deployment.${DOMAIN}/paused-at`];
 
 /** Annotations by their keys. */
 export type Texts = Readonly<Record<string, string>>;
@@ -50,6 +52,7 @@ function reloaderTexts(annotations: unknown): Texts {
 }
 
 function isReloaders(key: string): boolean {
+  if (NOTES.includes(key)) return false;
   const prefix = key.slice(0, key.indexOf("/"));
   return prefix === DOMAIN || prefix.endsWith(`.${DOMAIN}`);
 }

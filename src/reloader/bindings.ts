@@ -39,15 +39,23 @@ export function bindingsOf(owner: Owner, sources: readonly Source[], way: Way): 
   );
 }
 
-/** Whether a binding is as it has to be. What it wrote as another that it was is for that one to give up. */
-export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made): boolean {
+/**
+ * Whether a binding is as it has to be, or as the API server keeps it. What it wrote as another that it was is for that one to
+ * give up.
+ */
+export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made, kept = made.spec): boolean {
   return (
     isLabelled(metadata.labels) &&
     metadata.ownerReferences?.some(({ uid }) => uid === made.owner.uid) === true &&
     (status?.targets ?? []).length === 0 &&
-    sameJson(spec, made.spec)
+    (sameJson(spec, made.spec) || sameJson(spec, kept))
   );
 }
+
+/** Whether a binding was made for a workload that went, of which another one has the name now. */
+export const isFormer = ({ metadata: { ownerReferences = [] } }: SecretBinding, { kind, name, uid }: Owner): boolean =>
+  ownerReferences.some((each) => each.kind === kind && each.name === name) &&
+  !ownerReferences.some((each) => each.uid === uid);
 
 function specOf({ kind, name }: Owner, sources: readonly Source[], { minInterval, restartAt }: Way): Made["spec"] {
   return {

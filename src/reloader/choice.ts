@@ -52,13 +52,10 @@ const typed = {
 } as const satisfies Record<SourceKind, object>;
 
 const BOOLEANS = [AUTO, SEARCH, typed.Secret.auto, typed.ConfigMap.auto];
-/** What Reloader notes on workloads for itself. */
-const NOTES = ["reloader.stakater.com/last-reloaded-from", "deployment.reloader.stakater.com/paused-at"];
 const KNOWN = new Set([
   ...BOOLEANS,
   STRATEGY,
   PAUSE,
-  ...NOTES,
   ...SOURCE_KINDS.flatMap((kind) => [typed[kind].listed, typed[kind].excluded]),
 ]);
 

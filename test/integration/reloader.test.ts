@@ -16,6 +16,7 @@ import { deployment, Workloads } from "../controller/workloads.ts";
 const AUTO = { "reloader.stakater.com/auto": "true" };
 const listed = (names: string) => ({ "secret.reloader.stakater.com/reload": names });
 const ROLLOUTS = { group: "argoproj.io", version: "v1alpha1", plural: "rollouts", kind: "Rollout" };
+const LATER = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/addedLater";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /** Its pods refer to the Secret `one`, and to the ConfigMap `config`. */
@@ -411,6 +412,36 @@ describe("where Reloader's annotations are understood", function () {
     assert.deepEqual((await team.api.get(team.bindingPath("reloader-deployment-core"))).spec, own.spec);
     await team.unbind("reloader-deployment-core");
     await untilMade(team, named("core"));
+  });
+
+  it("the CRD of another version, with a default more, keeps none from restarting, and has nothing written for ever", async () => {
+    const shop = await newShop();
+    const { team } = shop;
+    const crd = `${CRDS}/secretbindings.inlay.dev`;
+    const field = { type: "string", default: "new", description: "A field of another version." };
+    await shop.make(annotated("core", AUTO));
+    await untilMade(team, named("core"));
+    await team.api.jsonPatch(crd, [{ op: "add", path: LATER, value: field }]);
+    try {
+      await eventually(async () => assert.equal((await madeIn(team))[0]?.spec.addedLater, "new"));
+      await shop.make(annotated("next", AUTO));
+      const made = named("core", "next");
+      await untilMade(team, made);
+      await shop.restartedBy(() => shop.rotate("one"), ["core", "next"], made);
+      await controller.stop();
+      await shop.restartedBy(() => controller.start(), [], made);
+      const from = await auditLog().mark();
+      await shop.restartedBy(() => shop.rotate("one"), ["core", "next"], made);
+      const writes = (await auditLog().controllerWritesSince(from)).filter(
+        ({ namespace, resource, verb }) =>
+          namespace === team.namespace && resource === "inlay.dev/secretbindings" && verb === "update",
+      );
+      assert.deepEqual(writes, []);
+    } finally {
+      await team.api.jsonPatch(crd, [{ op: "remove", path: LATER }]);
+    }
+    await eventually(async () => assert.equal((await madeIn(team))[0]?.spec.addedLater, undefined));
+    await shop.restartedBy(() => shop.rotate("one"), ["core", "next"], named("core", "next"));
   });
 
   it("a binding that can't be made is told on the workload, and keeps none that is to go", async () => {

@@ -211,6 +211,7 @@ describe("of annotations of Reloader it is told", () => {
       "deployment.reloader.stakater.com/paused-at": "now",
     };
     assert.deepEqual(chosen({ own: notes, pods: notes }).mistakes, []);
+    assert.equal(toldBy(notes, notes), undefined);
   });
 
   it("that the others hold beside one that is wrong", () => {
