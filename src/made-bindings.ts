@@ -33,8 +33,8 @@ export function leftOver({ metadata: { namespace = "", name } }: SecretBinding):
 export class MadeBindings {
   readonly #parts: Pick<Parts, "client" | "contention" | "events" | "log" | "again">;
   readonly #identity: Identity;
-  /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what it keeps. */
-  readonly #kept = new Map<string, Record<"written" | "kept", SecretBinding["spec"]>>();
+  /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what became of it. */
+  readonly #kept = new Map<string, { written: SecretBinding["spec"]; kept: SecretBinding["spec"][] }>();
   /** By namespace, what was told of each binding that could not be made. */
   readonly #told = new Map<string, Map<string, string>>();
 
@@ -114,15 +114,18 @@ export class MadeBindings {
     return settled(
       client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER).then((now) => {
         contention.wrote(fight, inputs);
-        this.#note(now, made);
+        this.#note(there, now, made);
       }),
     );
   }
 
-  #note(now: SecretBinding, made: Made): void {
-    const { uid } = now.metadata;
-    if (sameJson(now.spec, made.spec)) this.#kept.delete(uid);
-    else this.#kept.set(uid, { written: made.spec, kept: now.spec });
+  #note(there: SecretBinding, now: SecretBinding, made: Made): void {
+    const { uid, resourceVersion } = now.metadata;
+    // While one CRD takes the place of another, streams may show the same version by the former one's defaults.
+    const same = there.metadata.resourceVersion === resourceVersion ? [there.spec] : [];
+    const kept = [now.spec, ...same].filter((spec) => !sameJson(spec, made.spec));
+    if (kept.length === 0) this.#kept.delete(uid);
+    else this.#kept.set(uid, { written: made.spec, kept });
     const binding = bindingKey(now);
     // If that changed nothing, no stream tells of it.
     if (this.isAsMade(now, made)) this.#parts.again(binding);

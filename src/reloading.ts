@@ -20,7 +20,7 @@ import type { Actor, Parts } from "./parts.ts";
 import { WorkQueue, type WorkResult } from "./queue/work-queue.ts";
 import { bindingsOf, type Made, PREFIX } from "./reloader/bindings.ts";
 import { choiceOf, type SourceKind } from "./reloader/choice.ts";
-import { chosenSources, MOST_EFFORT, type Present } from "./reloader/sources.ts";
+import { type Present, There } from "./reloader/sources.ts";
 import { describeError } from "./run/log.ts";
 import type { Collection } from "./watch/interest.ts";
 import type { Member } from "./watch/streams.ts";
@@ -33,6 +33,7 @@ const ALL = "*";
 const LOOK_AGAIN_MS = 20_000;
 /** A namespace that took long lets all others go first for so many times as long. */
 const REST = 10;
+const LONGEST_REST_MS = 5_000;
 const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
 
@@ -196,7 +197,7 @@ export class Reloading {
     const there = new Map(keys.flatMap((key) => bindings.get(key) ?? []).map((each) => [each.metadata.name, each]));
     const made = await this.#choose(namespace, found, there);
     const took = performance.now() - began;
-    if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + REST * took);
+    if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, LONGEST_REST_MS));
     this.#made.set(namespace, made);
     for (const key of this.#held) {
       if (namespaceIn(key) !== namespace) continue;
@@ -266,11 +267,12 @@ export class Reloading {
     const { autoReloadAll = false } = this.#parts.installation.reloader ?? {};
     const made = new Map<string, Made>();
     const told = new Map<string, string>();
+    const all = new There(present);
     for (const { resource, name, version } of workloads) {
       const { workload, uid, resourceVersion } = version;
       const choice = choiceOf(resource.kind, workload?.told, autoReloadAll);
       if (choice === undefined) continue;
-      const found = chosenSources(choice, workload?.references ?? [], present, { left: MOST_EFFORT });
+      const found = all.chosen(choice, workload?.references ?? []);
       const mistakes = [...choice.mistakes, ...found.mistakes];
       const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name, uid };
       for (const each of bindingsOf(owner, found.sources, choice)) {

@@ -43,12 +43,12 @@ export function bindingsOf(owner: Owner, sources: readonly Source[], way: Way): 
  * Whether a binding is as it has to be, or as the API server keeps it. What it wrote as another that it was is for that one to
  * give up.
  */
-export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made, kept = made.spec): boolean {
+export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made, kept: Made["spec"][] = []): boolean {
   return (
     isLabelled(metadata.labels) &&
     metadata.ownerReferences?.some(({ uid }) => uid === made.owner.uid) === true &&
     (status?.targets ?? []).length === 0 &&
-    (sameJson(spec, made.spec) || sameJson(spec, kept))
+    [made.spec, ...kept].some((each) => sameJson(spec, each))
   );
 }
 

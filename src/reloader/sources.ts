@@ -1,4 +1,7 @@
-/** The rules of a workload come in, with what its pods refer to and what there is; the sources that it restarts for go out. Pure. */
+/**
+ * What there is in a namespace comes in, and then workload by workload its rules and what its pods refer to; the sources that
+ * it restarts for go out. No I/O.
+ */
 import { RE2JS } from "re2js";
 import type { Effort } from "../model/glob.ts";
 import type { PodPlace, PodReference } from "../model/pod-references.ts";
@@ -24,50 +27,80 @@ const PLACES: readonly PodPlace[] = ["env", "envFrom", "volume", "projected"];
 const MOST_SOURCES = 256;
 const MOST_PATTERNS = 64;
 const LONGEST_PATTERN = 512;
-/** Of patterns times names, in characters of both: some 50 ms. */
+/** Of patterns times names, in characters of both, for one workload: some 50 ms. */
 export const MOST_EFFORT = 20_000_000;
+/** For all of a namespace, each time that it is looked at. */
+const MOST_IN_ALL = 10 * MOST_EFFORT;
 
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 /** One of these is itself and nothing else. */
 const PLAIN = /^[-a-z0-9]*$/;
 const LONGEST_NAME = 253;
 
-/** Sources in the order of kinds and names; none if that can't be told, which is said then. */
-export function chosenSources(
-  { rules }: Pick<Choice, "rules">,
-  references: readonly PodReference[],
-  present: readonly Present[],
-  effort: Effort,
-): { sources: Source[]; mistakes: string[] } {
-  const mistakes: string[] = [];
-  const sources = SOURCE_KINDS.flatMap((kind) => {
-    const there = present.filter((each) => each.kind === kind);
-    const names = chosenOf(kind, rules[kind], namesIn(references, kind), there, effort, mistakes);
-    return [...names].sort().map((name): Source => ({ kind, name }));
-  });
-  if (effort.left < 0) {
-    mistakes.push("restarts for nothing, as its patterns take too long on so many names; list fewer, or plain names");
+/** Of one kind. */
+interface Names {
+  readonly all: string[];
+  readonly matched: Set<string>;
+  readonly ignored: Set<string>;
+  /** By pattern, those that it finds. */
+  readonly found: Map<string, readonly string[]>;
+}
+
+/** What there is in a namespace. What one workload has had looked up is there for the next. */
+export class There {
+  readonly #names: Readonly<Record<SourceKind, Names>>;
+  readonly #mostForOne: number;
+  #left: number;
+
+  constructor(present: readonly Present[], mostForOne = MOST_EFFORT, mostInAll = MOST_IN_ALL) {
+    this.#mostForOne = mostForOne;
+    this.#left = mostInAll;
+    const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
+    this.#names = { Secret: none(), ConfigMap: none() };
+    for (const { kind, name, mark } of present) {
+      const { all, matched, ignored } = this.#names[kind];
+      all.push(name);
+      if (mark === "match") matched.add(name);
+      if (mark === "ignore") ignored.add(name);
+    }
+  }
+
+  /** Sources in the order of kinds and names; none if that can't be told, which is said then. */
+  chosen(
+    { rules }: Pick<Choice, "rules">,
+    references: readonly PodReference[],
+  ): { sources: Source[]; mistakes: string[] } {
+    const mistakes: string[] = [];
+    const most = Math.min(this.#mostForOne, this.#left);
+    const effort = { left: most };
+    const sources = SOURCE_KINDS.flatMap((kind) => {
+      const names = chosenOf(kind, rules[kind], namesIn(references, kind), this.#names[kind], effort, mistakes);
+      return [...names].sort().map((name): Source => ({ kind, name }));
+    });
+    this.#left = Math.max(0, this.#left - (most - effort.left));
+    if (effort.left < 0)
+      mistakes.push(
+        "restarts for nothing, as patterns take too long on so many names here; list fewer, or plain names",
+      );
+    else if (sources.length > MOST_SOURCES)
+      mistakes.push(
+        `restarts for nothing, as it would for ${sources.length} Secrets and ConfigMaps; list ${MOST_SOURCES} at most`,
+      );
+    else return { sources, mistakes };
     return { sources: [], mistakes };
   }
-  if (sources.length > MOST_SOURCES) {
-    mistakes.push(
-      `restarts for nothing, as it would for ${sources.length} Secrets and ConfigMaps; list ${MOST_SOURCES} at most`,
-    );
-    return { sources: [], mistakes };
-  }
-  return { sources, mistakes };
 }
 
 function chosenOf(
   kind: SourceKind,
   { auto, search, listed, excluded }: Rule,
   referred: readonly string[],
-  present: readonly Present[],
+  there: Names,
   effort: Effort,
   mistakes: string[],
 ): Set<string> {
   const chosen = new Set(auto ? referred : []);
-  if (search) for (const { name, mark } of present) if (mark === "match" && referred.includes(name)) chosen.add(name);
+  if (search) for (const name of referred) if (there.matched.has(name)) chosen.add(name);
   if (listed.length > MOST_PATTERNS)
     mistakes.push(
       `${listedBy(kind)} has ${listed.length} entries, of which the first ${MOST_PATTERNS} count; list fewer`,
@@ -78,10 +111,9 @@ function chosenOf(
     if (PLAIN.test(entry)) continue;
     const pattern = patternOf(entry);
     if (pattern === undefined) mistakes.push(`${listedBy(kind)}: ${shown(entry)} is no regular expression; mend it`);
-    else for (const { name } of present) if (finds(pattern, entry, name, effort)) chosen.add(name);
+    else for (const name of foundBy(pattern, entry, there, effort)) chosen.add(name);
   }
-  for (const { name, mark } of present) if (mark === "ignore") chosen.delete(name);
-  for (const name of excluded) chosen.delete(name);
+  for (const name of chosen) if (there.ignored.has(name) || excluded.has(name)) chosen.delete(name);
   return chosen;
 }
 
@@ -90,9 +122,18 @@ const namesIn = (references: readonly PodReference[], kind: SourceKind) =>
     each.kind === kind && each.by.some((place) => PLACES.includes(place)) ? each.name : [],
   );
 
-function finds(pattern: RE2JS, entry: string, name: string, effort: Effort): boolean {
-  effort.left -= entry.length * name.length;
-  return effort.left >= 0 && pattern.matcher(name).find();
+function foundBy(pattern: RE2JS, entry: string, { all, found }: Names, effort: Effort): readonly string[] {
+  const known = found.get(entry);
+  effort.left -= known?.length ?? 0;
+  if (known !== undefined) return known;
+  const names: string[] = [];
+  for (const name of all) {
+    effort.left -= entry.length * name.length;
+    if (effort.left < 0) return [];
+    if (pattern.matcher(name).find()) names.push(name);
+  }
+  found.set(entry, names);
+  return names;
 }
 
 const MAX_KNOWN = 1024;

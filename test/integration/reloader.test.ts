@@ -429,7 +429,9 @@ describe("where Reloader's annotations are understood", function () {
       await untilMade(team, made);
       await shop.restartedBy(() => shop.rotate("one"), ["core", "next"], made);
       await controller.stop();
+      // Once for each, to see what becomes of it.
       await shop.restartedBy(() => controller.start(), [], made);
+      await shop.restartedBy(() => shop.rotate("one"), ["core", "next"], made);
       const from = await auditLog().mark();
       await shop.restartedBy(() => shop.rotate("one"), ["core", "next"], made);
       const writes = (await auditLog().controllerWritesSince(from)).filter(

@@ -119,6 +119,22 @@ describe("of the bindings that annotations come to,", () => {
     assert.equal(cluster.bindings.isAsMade(kept, made), false);
   });
 
+  it("one that streams show as another CRD has it is so too, if our own write made no other version of it", async () => {
+    for (const [version, isAsMade] of [
+      ["5", true],
+      ["6", false],
+    ] as const) {
+      const cluster = new Cluster();
+      const [shown, now] = [isReplaced(binding()), binding()];
+      shown.metadata.resourceVersion = "5";
+      now.metadata.resourceVersion = version;
+      cluster.answers = [() => now];
+      assert.deepEqual(await cluster.sync([shown]), ["replace"]);
+      assert.equal(cluster.bindings.isAsMade(shown, made), isAsMade);
+      assert.ok(cluster.bindings.isAsMade(now, made));
+    }
+  });
+
   it("one that is not kept as what it is said to be is told of", async () => {
     const cluster = new Cluster();
     const stripped = (object: SecretBinding) => ({ ...object, metadata: { ...object.metadata, labels: {} } });

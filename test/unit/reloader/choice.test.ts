@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type PodPlace, type PodReference, podReferences } from "../../../src/model/pod-references.ts";
 import { type Mark, markOf, type Texts, toldBy } from "../../../src/model/reloader.ts";
-import { choiceOf } from "../../../src/reloader/choice.ts";
-import { chosenSources, MOST_EFFORT, type Present } from "../../../src/reloader/sources.ts";
+import { type Choice, choiceOf } from "../../../src/reloader/choice.ts";
+import { type Present, There } from "../../../src/reloader/sources.ts";
 
 const AUTO = "reloader.stakater.com/auto";
 const SEARCH = "reloader.stakater.com/search";
@@ -47,8 +47,7 @@ function chosen(situation: Situation) {
   const { kind = "Deployment", own = {}, pods = {}, all = false } = situation;
   const choice = choiceOf(kind, toldBy(own, pods), all);
   if (choice === undefined) return { sources: [], mistakes: [], minInterval: undefined };
-  const effort = { left: MOST_EFFORT };
-  const found = chosenSources(choice, situation.references ?? references, situation.present ?? present, effort);
+  const found = new There(situation.present ?? present).chosen(choice, situation.references ?? references);
   return {
     sources: found.sources.map((each) => `${each.kind} ${each.name}`),
     mistakes: [...choice.mistakes, ...found.mistakes],
@@ -232,8 +231,19 @@ describe("of annotations of Reloader it is told", () => {
     const began = performance.now();
     const { sources, mistakes } = chosen({ own: { [SECRETS]: list }, present: many });
     assert.deepEqual(sources, []);
-    assert.match(mistakes.at(-1) ?? "", /restarts for nothing, as its patterns take too long/);
+    assert.match(mistakes.at(-1) ?? "", /restarts for nothing, as patterns take too long/);
     assert.ok(performance.now() - began < 10_000);
+  });
+
+  it("that they do where all of the namespace take too long together, and what was looked up for one is there for all", () => {
+    const choiceFor = (entry: string) => choiceOf("Deployment", toldBy({ [SECRETS]: entry }, {}), false) as Choice;
+    const names = ["aa", "ab", "ba"].map((each) => there("Secret", each));
+    const all = new There(names, 100, 50);
+    const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
+    assert.deepEqual(found("a.*"), ["aa", "ab"]);
+    assert.deepEqual(found("b.*"), ["ba"]);
+    assert.match(all.chosen(choiceFor("[ab]+c?"), []).mistakes.join(), /take too long/);
+    assert.deepEqual(found("aa"), ["aa"]);
   });
 });
 
