@@ -148,6 +148,31 @@ describe("a Job that has ended", function () {
     assert.ok(pods.every(({ metadata: of }: AnyObject) => of.labels["job-name"] === "migrate"));
   });
 
+  it("stays where it would not be let in again: it is not deleted, and no copy is left", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop();
+    const { metadata } = await newJob(team, "migrate");
+    await ended();
+    await bind();
+    const quota = await team.api.create(team.path("v1", "resourcequotas"), {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { name: "jobs" },
+      spec: { hard: { "count/jobs.batch": "2" } },
+    });
+    const path = `${team.path("v1", "resourcequotas")}/${quota.metadata.name}`;
+    const used = async () => (await team.api.get(path)).status.used?.["count/jobs.batch"];
+    await eventually(async () => assert.equal(await used(), "1"));
+    await rotate();
+    const { status } = await shop.until("rolls", "Rejected");
+    assert.match(JSON.stringify(status.conditions), /migrate stays as it is, it could not be made anew: /);
+    assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
+    await eventually(async () => assert.deepEqual(await names(team), ["migrate"]));
+    await team.api.merge(path, { spec: { hard: { "count/jobs.batch": "3" } } });
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.notEqual((await jobOf(team)).metadata.uid, metadata.uid);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
   it("stays where the account may not: the condition says what to allow", async () => {
     const { team, shop, rotate, bind, ended } = await newShop(undefined, mayList);
     const { metadata } = await newJob(team, "migrate");
