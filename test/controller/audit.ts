@@ -1,5 +1,5 @@
 /** What the API server was asked, by its own audit log: a place in it comes in, the requests since then go out. */
-import { open, readFile, stat } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import type { AnyObject } from "./api.ts";
 
 export interface AuditedRequest {
@@ -42,6 +42,8 @@ interface AuditEvent {
   annotations?: Record<string, string>;
 }
 
+const PIECE_BYTES = 32 * 1024 * 1024;
+
 export class AuditLog {
   readonly #file: string;
   constructor(file: string) {
@@ -55,12 +57,12 @@ export class AuditLog {
 
   /** Every finished request since a mark. */
   async since(mark: number): Promise<AuditedRequest[]> {
-    return (await this.#events(mark)).filter(({ stage }) => stage !== "ResponseStarted").map(requestOf);
+    return this.#each(mark, (event) => (event.stage === "ResponseStarted" ? [] : [requestOf(event)]));
   }
 
   /** Every watch that the API server began to answer since a mark, in that order, and whether it still does. */
   async watchesSince(mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
-    const events = await this.#events(mark);
+    const events = await this.#each(mark, (event) => [event]);
     const ended = new Set(events.filter(({ stage }) => stage !== "ResponseStarted").map(({ auditID }) => auditID));
     return events
       .filter(({ stage, verb }) => stage === "ResponseStarted" && verb === "watch")
@@ -69,40 +71,50 @@ export class AuditLog {
 
   /** Every object of a kind that was made or changed since the API server began, if the log keeps that kind. */
   async written(kind: string): Promise<Written[]> {
-    return (await this.#lines(0))
-      .filter((line) => line.includes('"responseObject":'))
-      .map((line) => JSON.parse(line) as AuditEvent)
-      .filter(({ responseObject, requestURI }) => responseObject?.kind === kind && !requestURI.includes("dryRun="))
-      .map(({ requestReceivedTimestamp: at, responseObject: object }) => ({ at, object }));
+    const hasObject = (line: string) => line.includes('"responseObject":');
+    return this.#each(
+      0,
+      ({ responseObject, requestURI, requestReceivedTimestamp: at }) =>
+        responseObject?.kind === kind && !requestURI.includes("dryRun=") ? [{ at, object: responseObject }] : [],
+      hasObject,
+    );
   }
 
-  /** All that stands in it. */
-  text(): Promise<string> {
-    return readFile(this.#file, "utf8");
+  /** All that stands in it, some whole lines at a time. */
+  texts(): AsyncGenerator<string, void, void> {
+    return this.#pieces(0);
   }
 
-  async #events(mark: number): Promise<AuditEvent[]> {
-    return (await this.#lines(mark)).map((line) => JSON.parse(line) as AuditEvent);
+  async #each<T>(mark: number, of: (event: AuditEvent) => T[], isAsked = (_: string) => true): Promise<T[]> {
+    const found: T[] = [];
+    for await (const text of this.#pieces(mark)) {
+      for (const line of text.split("\n")) if (line !== "" && isAsked(line)) found.push(...of(JSON.parse(line)));
+    }
+    return found;
   }
 
-  /** The whole lines that began after a mark: at its beginning and its end, one may be half written. */
-  async #lines(mark: number): Promise<string[]> {
-    const log = await this.#bytes(Math.max(0, mark - 1));
-    const from = mark === 0 ? 0 : log.indexOf("\n") + 1;
-    return log
-      .subarray(from, log.lastIndexOf("\n") + 1)
-      .toString("utf8")
-      .split("\n")
-      .filter((line) => line !== "");
-  }
-
-  /** All from a place on. It grows to more than 100 MB. */
-  async #bytes(from: number): Promise<Buffer> {
+  /**
+   * The whole lines that began after a mark: at its beginning and its end, one may be half written. It grows to more than a
+   * text can be.
+   */
+  async *#pieces(mark: number): AsyncGenerator<string, void, void> {
     const file = await open(this.#file);
     try {
-      const bytes = Buffer.alloc(Math.max(0, (await file.stat()).size - from));
-      const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
-      return bytes.subarray(0, bytesRead);
+      const end = (await file.stat()).size;
+      let rest = Buffer.alloc(0);
+      let isWhole = mark === 0;
+      for (let at = Math.max(0, mark - 1); at < end; ) {
+        const { bytesRead, buffer } = await file.read(Buffer.alloc(Math.min(PIECE_BYTES, end - at)), 0, null, at);
+        if (bytesRead === 0) break;
+        at += bytesRead;
+        rest = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
+        const from = isWhole ? 0 : rest.indexOf("\n") + 1;
+        const to = rest.lastIndexOf("\n") + 1;
+        if (to === 0) continue;
+        isWhole = true;
+        yield rest.toString("utf8", from, to);
+        rest = rest.subarray(to);
+      }
     } finally {
       await file.close();
     }
