@@ -254,8 +254,8 @@ export class Reloading {
     if (error.status === 404 && key !== ALL) this.#queue.add(ALL);
     if (this.#refused.get(key) === message) return;
     this.#refused.set(key, message);
-    const what = "Reloader's annotations can't be read; apply deploy/manifests/optional/reloader.yaml";
-    this.#parts.log.error({ namespace, error: message }, what);
+    const file = `deploy/${this.#parts.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
+    this.#parts.log.error({ namespace, error: message }, `Reloader's annotations can't be read; apply ${file}`);
   }
 
   /** The bindings that there have to be, by their names. A workload whose annotations are wrong is told so. */

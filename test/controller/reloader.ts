@@ -14,7 +14,7 @@ export const reloaderFile = join(import.meta.dirname, "..", "..", "deploy", "man
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
 export const MADE_FOR_RELOADER = "inlay.dev/made-for=reloader";
 
-const may = (who: string, ...what: string[]) => controlPlane().kubectl("auth", "can-i", ...what, `--as=${who}`);
+export const may = (who: string, ...what: string[]) => controlPlane().kubectl("auth", "can-i", ...what, `--as=${who}`);
 
 /** Grants the account its role in the whole cluster, or in namespaces. */
 export async function installReloader(...namespaces: string[]): Promise<void> {
@@ -41,10 +41,14 @@ export async function removeReloader(): Promise<void> {
 
 /** A controller with that configuration, not started yet. */
 export async function reloading(reloader: object, more: object = {}): Promise<ControllerProcess> {
+  return new ControllerProcess(controlPlane(), "--config", await configFile(reloader, more));
+}
+
+export async function configFile(reloader: object, more: object = {}): Promise<string> {
   const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
   const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader, ...more };
   await writeFile(file, JSON.stringify(config));
-  return new ControllerProcess(controlPlane(), "--config", file);
+  return file;
 }
 
 /** The bindings that were made of annotations in a namespace. */

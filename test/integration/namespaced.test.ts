@@ -4,77 +4,18 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { freePorts } from "../control-plane/ports.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
-import type { AuditedRequest } from "../controller/audit.ts";
-import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, huntBytes, secretText } from "../controller/hunted.ts";
+import { huntBytes, secretText } from "../controller/hunted.ts";
 import { Keyring } from "../controller/keyring.ts";
-import { paste } from "../controller/paste.ts";
-import { loggedUntilNow } from "../controller/requests.ts";
+import { folder, Installation, leads } from "../controller/one-namespace.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
 
 const root = join(import.meta.dirname, "..", "..");
-const folder = join(root, "deploy", "namespaced");
 
-/** A team with an Inlay of its own. */
-class Installation {
-  readonly team: Team;
-  readonly replicas: ControllerProcess[] = [];
-  readonly ports: number[] = [];
-
-  constructor(team: Team) {
-    this.team = team;
-  }
-
-  get user(): string {
-    return `system:serviceaccount:${this.team.namespace}:inlay-controller`;
-  }
-
-  /** As its README says. */
-  static async make(): Promise<Installation> {
-    const team = await newTeam({ controller: false });
-    const readme = await readFile(join(folder, "README.md"), "utf8");
-    const command = /^sed .*$/m.exec(readme)?.[0] ?? "";
-    await paste(command.replace("team-a", team.namespace).replace("deploy/namespaced", folder));
-    return new Installation(team);
-  }
-
-  /** Starts one replica, as the Deployment would. */
-  async start(account = "inlay-controller"): Promise<ControllerProcess> {
-    const { namespace } = this.team;
-    const door = { kubeconfigForServiceAccount: () => controlPlane().kubeconfigForServiceAccount(namespace, account) };
-    const [port = 0] = await freePorts(1);
-    const flags = [`--watch-namespace=${namespace}`, "--leader-elect", `--health-port=${port}`];
-    const replica = new ControllerProcess(door, ...flags);
-    this.replicas.push(replica);
-    this.ports.push(port);
-    await replica.start();
-    return replica;
-  }
-
-  async readiness(replica = 0): Promise<string> {
-    return (await fetch(`http://127.0.0.1:${this.ports[replica]}/readyz`)).text();
-  }
-
-  /** All that it asked for since a mark, as itself or as an account. */
-  async requests(mark: number): Promise<AuditedRequest[]> {
-    await loggedUntilNow(this.team);
-    const all = [...(await auditLog().since(mark)), ...(await auditLog().watchesSince(mark))];
-    return all.filter(({ user }) => user === this.user);
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.replicas.map((replica) => replica.stop()));
-    for (const { output } of this.replicas) assert.deepEqual(foundIn(output), []);
-  }
-}
-
-const leads = (replica: ControllerProcess) => eventually(() => assert.match(replica.output, /"msg":"leading"/));
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
 
 describe("an Inlay of one namespace", function () {

@@ -1,85 +1,21 @@
 /** A Reloader user changes nothing but the controller: what restarts by his annotations, when, how often, and as whom. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
+import { AUTO, annotated, listed, named, newShop, warningsOn } from "../controller/annotated.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlayJson } from "../controller/cli.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn } from "../controller/hunted.ts";
 import { refuse, tryAs } from "../controller/refusing.ts";
 import { installReloader, madeIn, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, pause, type Team } from "../controller/team.ts";
-import { deployment, Workloads } from "../controller/workloads.ts";
+import { pause, type Team } from "../controller/team.ts";
 
-const AUTO = { "reloader.stakater.com/auto": "true" };
-const listed = (names: string) => ({ "secret.reloader.stakater.com/reload": names });
 const ROLLOUTS = { group: "argoproj.io", version: "v1alpha1", plural: "rollouts", kind: "Rollout" };
 const LATER = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/addedLater";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/** Its pods refer to the Secret `one`, and to the ConfigMap `config`. */
-function annotated(
-  name: string,
-  annotations: object,
-  { pods = {}, spec = {} }: { pods?: object; spec?: object } = {},
-): AnyObject {
-  const volumes = [{ name: "config", configMap: { name: "config" } }];
-  const object = deployment(name, { envFrom: ["one"], pods: { volumes, ...spec } }) as AnyObject;
-  object.metadata.annotations = annotations;
-  object.spec.template.metadata.annotations = pods;
-  return object;
-}
-
-class Shop extends Workloads {
-  readonly team: Team;
-  constructor(team: Team) {
-    super(team);
-    this.team = team;
-  }
-
-  rotate(name: string): Promise<void> {
-    return this.team.secret(name, { token: secretText("token") });
-  }
-
-  async configure(name: string, value: string): Promise<void> {
-    const path = this.team.path("v1", "configmaps");
-    if (await this.team.api.find(`${path}/${name}`)) await this.team.api.merge(`${path}/${name}`, { data: { value } });
-    else await this.team.api.create(path, { metadata: { name }, data: { value } });
-  }
-
-  async make(...workloads: AnyObject[]): Promise<void> {
-    const path = this.team.path("apps/v1", "deployments");
-    await Promise.all(workloads.map((each) => this.team.api.create(path, each)));
-    await this.run(workloads.map(({ metadata }) => metadata.name));
-  }
-
-  /** Which Deployments restarted since, each once for each time that it stands there. */
-  async restartedBy(act: () => Promise<unknown>, names: readonly string[], made: readonly string[]): Promise<void> {
-    const before = await this.restarts();
-    await act();
-    const restarted = async () => {
-      const now = await this.restarts();
-      const all = Object.entries(now).flatMap(([name, count]) => Array(count - (before[name] ?? 0)).fill(name));
-      assert.deepEqual(all.sort(), [...names].sort());
-    };
-    await eventually(restarted, 30_000);
-    await untilMade(this.team, made);
-    await restarted();
-  }
-}
-
-async function newShop(options: { controller?: boolean } = {}): Promise<Shop> {
-  const shop = new Shop(await newTeam({ account: false, rules: [], controller: false, ...options }));
-  await shop.rotate("one");
-  await shop.configure("config", "1");
-  return shop;
-}
-
-const named = (...names: string[]) => names.map((name) => `reloader-deployment-${name}`);
-const warningsOn = async (team: Team, name: string) =>
-  (await team.events(name)).filter(({ reason }) => reason === "InvalidAnnotation").map(({ note }) => note);
 
 describe("where Reloader's annotations are understood", function () {
   this.timeout("3m");

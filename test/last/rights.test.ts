@@ -13,7 +13,7 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Named, type ServedKind } from "../controller/named.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
-import { RELOADER, reloaderFile } from "../controller/reloader.ts";
+import { reloaderFile } from "../controller/reloader.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { describeRight, isAdmitted, isBy, type Right, rightsIn, rightsOf } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
@@ -23,6 +23,8 @@ const deploy = join(import.meta.dirname, "..", "..", "deploy");
 const REVIEWS = "authorization.k8s.io/selfsubjectaccessreviews";
 /** Whatever is installed, for the cluster or for a namespace, has this account. */
 const CONTROLLERS = /^system:serviceaccount:([^:]+):inlay-controller$/;
+/** As the account for Reloader's annotations, which stands beside the controller. */
+const isReloading = ({ user, as }: AuditedRequest) => as === user.replace(/controller$/, "reloader");
 /** What RBAC lets everybody ask who is authenticated. */
 const DESCRIBES_THE_API = /^\/(api|apis|openapi\/v3)([/?]|$)/;
 const OPENED = "inlay.dev/aggregate-to-controller";
@@ -74,7 +76,7 @@ describe("in the whole run the controller", function () {
   let requests: AuditedRequest[];
   let own: AuditedRequest[];
   let impersonated: AuditedRequest[];
-  /** As the account for Reloader's annotations, which is nobody's but Inlay's. */
+  /** As an account that is nobody's but Inlay's. */
   let reloading: AuditedRequest[];
   let rights: Right[];
   /** Of that account, by its role. */
@@ -110,8 +112,8 @@ describe("in the whole run the controller", function () {
     const all = [...(await log.since(0)), ...(await log.watchesSince(0))];
     requests = all.filter(({ user }) => CONTROLLERS.test(user));
     own = requests.filter(({ as, lacks }) => as === undefined && lacks !== "impersonation");
-    impersonated = requests.filter(({ as }) => as !== undefined && as !== RELOADER);
-    reloading = requests.filter(({ as }) => as === RELOADER);
+    impersonated = requests.filter((each) => each.as !== undefined && !isReloading(each));
+    reloading = requests.filter(isReloading);
     rights = rightsIn(await readFile(join(deploy, "manifests", "10-controller-role.yaml"), "utf8"));
     const shipped = parseAllDocuments(await readFile(reloaderFile, "utf8")).map((document) => document.toJS());
     const rightsOfKind = (kind: string): Right[] =>
@@ -247,7 +249,7 @@ describe("in the whole run the controller", function () {
     if (resource === REVIEWS) return verb === "create";
     if (user !== CONTROLLER && namespace !== CONTROLLERS.exec(user)?.[1]) return false;
     if (rights.some((right) => isBy(right, request)) || isOtherAccount(request)) return true;
-    if (namespace === "inlay-system" && opening.some((right) => isBy(right, request))) return true;
+    if (namespace === CONTROLLERS.exec(user)?.[1] && opening.some((right) => isBy(right, request))) return true;
     const isTry = request.lacks !== undefined;
     return lent.some(({ right, from, until }) => isBy(right, request) && from <= at && (isTry || at <= until));
   }

@@ -11,7 +11,9 @@ const objects = (yaml: string) => parseAllDocuments(yaml).map((document) => docu
 
 describe("deploy/namespaced", () => {
   it("holds nothing of the cluster, and all in one namespace", async () => {
-    const files = (await readdir(join(deploy, "namespaced"))).filter((file) => file.endsWith(".yaml"));
+    const files = (await readdir(join(deploy, "namespaced"), { recursive: true })).filter((file) =>
+      file.endsWith(".yaml"),
+    );
     assert.ok(files.length > 0);
     for (const file of files) {
       for (const { kind, metadata, subjects = [] } of objects(await text("namespaced", file))) {
@@ -36,6 +38,12 @@ describe("deploy/namespaced", () => {
     const roles = async (folder: string) =>
       objects(await text(folder, "31-account-role.yaml")).map(({ metadata, rules }) => [metadata.name, rules]);
     assert.deepEqual(await roles("namespaced"), await roles("manifests"));
+  });
+
+  it("gives the account for Reloader's annotations the very rights that deploy/manifests gives it", async () => {
+    const rights = async (folder: string) =>
+      rightsIn(await text(`${folder}/optional`, "reloader.yaml")).map(describeRight);
+    assert.deepEqual(await rights("namespaced"), await rights("manifests"));
   });
 
   for (const file of ["35-config.yaml", "36-digest-key.yaml", "40-controller.yaml", "50-metrics.yaml"]) {

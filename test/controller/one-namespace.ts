@@ -1,0 +1,77 @@
+/** An Inlay that is installed for one namespace, by the files that are shipped for that. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { freePorts } from "../control-plane/ports.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AuditedRequest } from "./audit.ts";
+import { ControllerProcess } from "./controller.ts";
+import { eventually } from "./eventually.ts";
+import { foundIn } from "./hunted.ts";
+import { paste } from "./paste.ts";
+import { loggedUntilNow } from "./requests.ts";
+import { auditLog } from "./shared.ts";
+import { newTeam, type Team } from "./team.ts";
+
+export const folder = join(import.meta.dirname, "..", "..", "deploy", "namespaced");
+
+export const leads = (replica: ControllerProcess) => eventually(() => assert.match(replica.output, /"msg":"leading"/));
+
+/** A team with an Inlay of its own. */
+export class Installation {
+  readonly team: Team;
+  readonly replicas: ControllerProcess[] = [];
+  readonly ports: number[] = [];
+
+  constructor(team: Team) {
+    this.team = team;
+  }
+
+  get user(): string {
+    return `system:serviceaccount:${this.team.namespace}:inlay-controller`;
+  }
+
+  /** As its README says. */
+  static async make(): Promise<Installation> {
+    const one = new Installation(await newTeam({ controller: false }));
+    await one.apply("*.yaml");
+    return one;
+  }
+
+  /** Applies files of its folder by the very command of its README. */
+  async apply(files: string): Promise<void> {
+    const readme = await readFile(join(folder, "README.md"), "utf8");
+    const command = readme.split("\n").find((line) => line.startsWith("sed ") && line.includes(`namespaced/${files} `));
+    assert.ok(command, files);
+    await paste(command.replaceAll("team-a", this.team.namespace).replace("deploy/namespaced", folder));
+  }
+
+  /** Starts one replica, as the Deployment would. */
+  async start(account = "inlay-controller", ...more: string[]): Promise<ControllerProcess> {
+    const { namespace } = this.team;
+    const door = { kubeconfigForServiceAccount: () => controlPlane().kubeconfigForServiceAccount(namespace, account) };
+    const [port = 0] = await freePorts(1);
+    const flags = [`--watch-namespace=${namespace}`, "--leader-elect", `--health-port=${port}`, ...more];
+    const replica = new ControllerProcess(door, ...flags);
+    this.replicas.push(replica);
+    this.ports.push(port);
+    await replica.start();
+    return replica;
+  }
+
+  async readiness(replica = 0): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.ports[replica]}/readyz`)).text();
+  }
+
+  /** All that it asked for since a mark, as itself or as an account. */
+  async requests(mark: number): Promise<AuditedRequest[]> {
+    await loggedUntilNow(this.team);
+    const all = [...(await auditLog().since(mark)), ...(await auditLog().watchesSince(mark))];
+    return all.filter(({ user }) => user === this.user);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.replicas.map((replica) => replica.stop()));
+    for (const { output } of this.replicas) assert.deepEqual(foundIn(output), []);
+  }
+}

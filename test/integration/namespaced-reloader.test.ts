@@ -1,0 +1,103 @@
+/** Reloader's annotations in an Inlay of one namespace: by Roles there, and for nobody elsewhere. */
+import assert from "node:assert/strict";
+import { AUTO, annotated, named, newShop, type Shop } from "../controller/annotated.ts";
+import type { AuditedRequest } from "../controller/audit.ts";
+import type { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Installation, leads } from "../controller/one-namespace.ts";
+import { configFile, madeIn, may, untilMade } from "../controller/reloader.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+
+const ACCOUNT = "inlay-reloader";
+const sources = [{ name: "secret-theirs", optional: true, secret: { name: "theirs" } }];
+const rollout = { targets: [{ kind: "Deployment", name: "victim" }] };
+
+describe("where Reloader's annotations are understood by an Inlay of one namespace", function () {
+  this.timeout("2m");
+  let one: Installation;
+  let shop: Shop;
+  let outside: Shop;
+  let controller: ControllerProcess;
+  let mark: number;
+  const user = () => `system:serviceaccount:${one.team.namespace}:${ACCOUNT}`;
+
+  before(async () => {
+    await stopSharedController();
+    mark = await auditLog().mark();
+    one = await Installation.make();
+    await one.apply("optional/reloader.yaml");
+    const inNamespace = `--namespace=${one.team.namespace}`;
+    await eventually(() => may(user(), "watch", "secrets", inNamespace));
+    await eventually(() => may(one.user, "impersonate", `serviceaccounts/${ACCOUNT}`, inNamespace));
+    [shop, outside] = [await newShop(one.team), await newShop()];
+    controller = await one.start("inlay-controller", "--config", await configFile({ namespaces: ["*"] }));
+    await leads(controller);
+  });
+  after(() => one?.stop());
+
+  it("a workload restarts for what it refers to, as an account of that namespace, and none of another does", async () => {
+    await outside.make(annotated("core", AUTO));
+    await shop.make(annotated("core", AUTO), annotated("none", {}));
+    await untilMade(shop.team, named("core"));
+    await outside.rotate("one");
+    await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));
+    await shop.restartedBy(() => shop.configure("config", "2"), ["core"], named("core"));
+    assert.deepEqual(await madeIn(outside.team), []);
+    assert.deepEqual(await outside.restarts(), { core: 0 });
+    await assert.rejects(may(user(), "get", "secrets", `--namespace=${outside.team.namespace}`));
+    assert.doesNotMatch(controller.output, /can't be read/);
+  });
+
+  it("a binding that somebody writes himself is not acted for as it, labelled as made or not", async () => {
+    const { team } = shop;
+    await shop.rotate("theirs");
+    await shop.make(annotated("victim", {}));
+    const forge = (name: string, metadata: object) =>
+      team.api.create(team.path("inlay.dev/v1alpha1", "secretbindings"), {
+        apiVersion: "inlay.dev/v1alpha1",
+        kind: "SecretBinding",
+        metadata: { name, ...metadata },
+        spec: { serviceAccountName: ACCOUNT, sources, rollout },
+      });
+    await forge("own", {});
+    const { status } = await team.until("own", "ImpersonationForbidden");
+    assert.match(status.conditions[0].message, /acts for the annotations of Reloader alone; name another account/);
+    const labels = { "inlay.dev/made-for": "reloader" };
+    await forge("reloader-deployment-victim", { labels });
+    await team.untilGone(team.bindingPath("reloader-deployment-victim"));
+    await shop.rotate("theirs");
+    await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));
+    await team.unbind("own");
+    const asked = (await one.requests(mark)).filter(({ as }) => as === user());
+    assert.deepEqual(
+      asked.filter(({ name }) => name === "theirs" || name === "victim"),
+      [],
+    );
+  });
+
+  it("nothing is asked of another namespace, and every right of the account is one that the shipped Role gives", async () => {
+    const all = await one.requests(mark);
+    const isElsewhere = ({ resource, namespace }: AuditedRequest) =>
+      !["", "authorization.k8s.io/selfsubjectaccessreviews"].includes(resource) && namespace !== one.team.namespace;
+    assert.deepEqual(all.filter(isElsewhere), []);
+    assert.deepEqual(
+      all.filter(({ lacks }) => lacks === "a right"),
+      [],
+    );
+    assert.ok(
+      all.some(({ verb, resource, as }) => verb === "patch" && resource === "apps/deployments" && as === user()),
+    );
+  });
+
+  it("without the file the log says which to apply", async () => {
+    const none = await Installation.make();
+    try {
+      const without = await none.start("inlay-controller", "--config", await configFile({ namespaces: ["*"] }));
+      await eventually(() =>
+        assert.match(without.output, /can't be read; apply deploy\/namespaced\/optional\/reloader\.yaml/),
+      );
+    } finally {
+      await none.stop();
+    }
+  });
+});
