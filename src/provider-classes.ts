@@ -4,6 +4,7 @@
  */
 import type { Discovery } from "./kube/discovery.ts";
 import type { Identity } from "./kube/identity.ts";
+import { RareKind } from "./kube/rare-kind.ts";
 import { attempt, READ_VERBS, streamRefusal } from "./kube/refusal.ts";
 import type { Resource } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
@@ -12,8 +13,6 @@ import type { Lookup, RolloutReferences } from "./resolve/workloads.ts";
 import type { Collection } from "./watch/interest.ts";
 import type { Member, Streams } from "./watch/streams.ts";
 
-/** Most clusters have no such kind, and every binding that restarts consumers asks for it. */
-const MISSING_LIVES_MS = 60_000;
 /** For one source. */
 const MOST_CLASSES = 64;
 
@@ -23,18 +22,18 @@ export interface Followed extends RolloutReferences {
 }
 
 export class ProviderClasses {
-  readonly #discovery: Discovery;
+  /** Every binding that restarts consumers asks for it. */
+  readonly #kind: RareKind;
   readonly #streams: Streams;
-  #missingUntil = Number.NEGATIVE_INFINITY;
 
   constructor(discovery: Discovery, streams: Streams) {
-    this.#discovery = discovery;
+    this.#kind = new RareKind(discovery, PROVIDER_CLASS);
     this.#streams = streams;
   }
 
   async followed(key: string, identity: Identity, references: RolloutReferences): Promise<Followed> {
     if (!references.lookups.some(isOfSecret)) return { ...references, classes: [] };
-    const resource = await attempt(this.#resource());
+    const resource = await attempt(this.#kind.served());
     if (resource === undefined) return { ...references, classes: [] };
     if (resource instanceof Problem) return { ...references, classes: [], problem: references.problem ?? resource };
     const classes = new Map<string, Collection>();
@@ -52,13 +51,6 @@ export class ProviderClasses {
       return [lookup, ...mounting.slice(0, MOST_CLASSES)];
     });
     return { ...references, lookups, classes: [...classes.values()], problem };
-  }
-
-  async #resource(): Promise<Resource | undefined> {
-    if (performance.now() < this.#missingUntil) return undefined;
-    const found = await this.#discovery.byKind(PROVIDER_CLASS.apiVersion, PROVIDER_CLASS.kind);
-    if (found === undefined) this.#missingUntil = performance.now() + MISSING_LIVES_MS;
-    return found;
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a workload says to Reloader by annotations comes in; which Secrets and ConfigMaps it restarts for goes out, as a rule
- * for each of the two, and what of the annotations says nothing. Pure. It reads them as Reloader does: those of the pod
+ * What a workload says to Reloader by annotations comes in; which Secrets, ConfigMaps and SecretProviderClasses it restarts for
+ * goes out, as a rule for each of them, and what of the annotations says nothing. Pure. It reads them as Reloader does: those of the pod
  * template count for a kind of which the workload itself says nothing.
  */
 import { parseDuration } from "../model/duration.ts";
@@ -9,8 +9,11 @@ import type { Texts, Told } from "../model/reloader.ts";
 
 export type SourceKind = "Secret" | "ConfigMap";
 export const SOURCE_KINDS = ["Secret", "ConfigMap"] as const satisfies readonly SourceKind[];
+/** A class stands for the Secrets that it writes. */
+export type ChosenKind = SourceKind | "SecretProviderClass";
+export const CHOSEN_KINDS = [...SOURCE_KINDS, "SecretProviderClass"] as const satisfies readonly ChosenKind[];
 
-/** Of one kind of sources. */
+/** Of one kind. */
 export interface Rule {
   /** All that the pods refer to. */
   auto: boolean;
@@ -20,10 +23,12 @@ export interface Rule {
   listed: readonly string[];
   /** What is left out whatever else is said. */
   excluded: ReadonlySet<string>;
+  /** What says so says it of this kind alone. */
+  isOwn: boolean;
 }
 
 export interface Choice {
-  rules: Readonly<Record<SourceKind, Rule>>;
+  rules: Readonly<Record<ChosenKind, Rule>>;
   /** How long it is at least between two restarts, as a binding has it. */
   minInterval: string | undefined;
   /** It restarts by a field of its own, without another template. */
@@ -36,7 +41,6 @@ export const AUTO = "reloader.stakater.com/auto";
 const SEARCH = "reloader.stakater.com/search";
 const STRATEGY = "reloader.stakater.com/rollout-strategy";
 const PAUSE = "deployment.reloader.stakater.com/pause-period";
-const CLASSES = "secretproviderclass";
 
 const typed = {
   Secret: {
@@ -49,14 +53,19 @@ const typed = {
     listed: "configmap.reloader.stakater.com/reload",
     excluded: "configmaps.exclude.reloader.stakater.com/reload",
   },
-} as const satisfies Record<SourceKind, object>;
+  SecretProviderClass: {
+    auto: "secretproviderclass.reloader.stakater.com/auto",
+    listed: "secretproviderclass.reloader.stakater.com/reload",
+    excluded: "secretproviderclasses.exclude.reloader.stakater.com/reload",
+  },
+} as const satisfies Record<ChosenKind, object>;
 
-const BOOLEANS = [AUTO, SEARCH, typed.Secret.auto, typed.ConfigMap.auto];
+const BOOLEANS: readonly string[] = [AUTO, SEARCH, ...CHOSEN_KINDS.map((kind) => typed[kind].auto)];
 const KNOWN = new Set([
   ...BOOLEANS,
   STRATEGY,
   PAUSE,
-  ...SOURCE_KINDS.flatMap((kind) => [typed[kind].listed, typed[kind].excluded]),
+  ...CHOSEN_KINDS.flatMap((kind) => [typed[kind].listed, typed[kind].excluded]),
 ]);
 
 /** As Go reads a truth. */
@@ -76,25 +85,28 @@ export function choiceOf(kind: string, told: Told | undefined, autoReloadAll: bo
   const rules = {
     Secret: ruleOf("Secret", own, pods, autoReloadAll),
     ConfigMap: ruleOf("ConfigMap", own, pods, autoReloadAll),
+    SecretProviderClass: ruleOf("SecretProviderClass", own, pods, autoReloadAll),
   };
   const mistakes: string[] = [];
   const minInterval = intervalOf(kind, own, mistakes);
   checkAll({ ...pods, ...own }, mistakes);
-  const isNothing = SOURCE_KINDS.every((each) => isIdle(rules[each]));
+  const isNothing = CHOSEN_KINDS.every((each) => isIdle(rules[each]));
   // All others restart by their template alone.
   const restartAt = kind === "Rollout" && own[STRATEGY] === "restart";
   return isNothing && mistakes.length === 0 ? undefined : { rules, minInterval, restartAt, mistakes };
 }
 
-function ruleOf(kind: SourceKind, own: Texts, pods: Texts, autoReloadAll: boolean): Rule {
+function ruleOf(kind: ChosenKind, own: Texts, pods: Texts, autoReloadAll: boolean): Rule {
   const { auto, listed, excluded } = typed[kind];
   const texts = [listed, SEARCH, AUTO, auto].some((key) => own[key] !== undefined) ? own : pods;
   const autos = [texts[AUTO] ?? "", texts[auto] ?? ""];
+  const list = listOf(texts[listed]);
   return {
     auto: autos.some((text) => TRUE.includes(text)) || (autoReloadAll && autos.every((text) => text === "")),
     search: texts[SEARCH] === "true",
-    listed: listOf(texts[listed]),
+    listed: list,
     excluded: new Set([...listOf(own[excluded]), ...listOf(texts[excluded])]),
+    isOwn: list.length > 0 || TRUE.includes(texts[auto] ?? ""),
   };
 }
 
@@ -127,9 +139,7 @@ function intervalOf(kind: string, own: Texts, mistakes: string[]): string | unde
 
 function checkAll(texts: Texts, mistakes: string[]): void {
   for (const [key, text] of Object.entries(texts).sort()) {
-    if (key.startsWith(CLASSES))
-      mistakes.push(`${key} is not understood; name the Secrets that the class is synced to by ${typed.Secret.listed}`);
-    else if (!KNOWN.has(key)) mistakes.push(`${key} is not known; see docs/rollouts.md for those that are`);
+    if (!KNOWN.has(key)) mistakes.push(`${key} is not known; see docs/rollouts.md for those that are`);
     // Only the very word is taken for a search.
     else if (key === SEARCH ? !["true", "false"].includes(text) : BOOLEANS.includes(key) && !isTruth(text))
       mistakes.push(`${key}: ${shown(text)} is neither true nor false; write "true"`);
@@ -146,4 +156,4 @@ export const shown = (text: string): string =>
   JSON.stringify(text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text);
 
 /** The key of the annotation that lists sources of a kind. */
-export const listedBy = (kind: SourceKind): string => typed[kind].listed;
+export const listedBy = (kind: ChosenKind): string => typed[kind].listed;

@@ -6,13 +6,15 @@ import { RE2JS } from "re2js";
 import type { Effort } from "../model/glob.ts";
 import type { PodPlace, PodReference } from "../model/pod-references.ts";
 import type { Mark } from "../model/reloader.ts";
-import { type Choice, listedBy, type Rule, SOURCE_KINDS, type SourceKind, shown } from "./choice.ts";
+import { type Choice, type ChosenKind, listedBy, type Rule, SOURCE_KINDS, type SourceKind, shown } from "./choice.ts";
 
-/** A Secret or ConfigMap that there is. */
+/** What there is to choose from. */
 export interface Present {
-  kind: SourceKind;
+  kind: ChosenKind;
   name: string;
   mark?: Mark | undefined;
+  /** Of a class, the Secrets that its driver writes. */
+  writes?: readonly string[];
 }
 
 export interface Source {
@@ -22,6 +24,8 @@ export interface Source {
 
 /** Where Reloader looks too. The login to a registry or a volume is nobody's configuration, and may be another every few hours. */
 const PLACES: readonly PodPlace[] = ["env", "envFrom", "volume", "projected"];
+const isRead = ({ kind, by }: PodReference) =>
+  kind === "SecretProviderClass" || by.some((place) => PLACES.includes(place));
 
 /** More are no choice: it would be all that there is, whatever comes. */
 const MOST_SOURCES = 256;
@@ -37,6 +41,12 @@ const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const PLAIN = /^[-a-z0-9]*$/;
 const LONGEST_NAME = 253;
 
+/** Whether it has to be known which SecretProviderClasses there are. Few workloads have to do with one. */
+export function concernsClasses({ rules }: Pick<Choice, "rules">, references: readonly PodReference[]): boolean {
+  const { auto, search, listed } = rules.SecretProviderClass;
+  return listed.length > 0 || ((auto || search) && namesIn(references, "SecretProviderClass").length > 0);
+}
+
 /** Of one kind. */
 interface Names {
   readonly all: string[];
@@ -48,7 +58,8 @@ interface Names {
 
 /** What there is in a namespace. What one workload has had looked up is there for the next. */
 export class There {
-  readonly #names: Readonly<Record<SourceKind, Names>>;
+  readonly #names: Readonly<Record<ChosenKind, Names>>;
+  readonly #writes = new Map<string, readonly string[]>();
   readonly #mostForOne: number;
   #left: number;
 
@@ -56,10 +67,11 @@ export class There {
     this.#mostForOne = mostForOne;
     this.#left = mostInAll;
     const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
-    this.#names = { Secret: none(), ConfigMap: none() };
-    for (const { kind, name, mark } of present) {
+    this.#names = { Secret: none(), ConfigMap: none(), SecretProviderClass: none() };
+    for (const { kind, name, mark, writes } of present) {
       const { all, matched, ignored } = this.#names[kind];
       all.push(name);
+      if (writes !== undefined) this.#writes.set(name, writes);
       if (mark === "match") matched.add(name);
       if (mark === "ignore") ignored.add(name);
     }
@@ -73,10 +85,22 @@ export class There {
     const mistakes: string[] = [];
     const most = Math.min(this.#mostForOne, this.#left);
     const effort = { left: most };
-    const sources = SOURCE_KINDS.flatMap((kind) => {
-      const names = chosenOf(kind, rules[kind], namesIn(references, kind), this.#names[kind], effort, mistakes);
-      return [...names].sort().map((name): Source => ({ kind, name }));
-    });
+    const chosen = (kind: ChosenKind, written: readonly string[] = []) => {
+      const names = chosenOf(
+        kind,
+        rules[kind],
+        namesIn(references, kind),
+        this.#names[kind],
+        effort,
+        mistakes,
+        written,
+      );
+      return [...names].sort();
+    };
+    const written = chosen("SecretProviderClass").flatMap((name) => this.#writtenBy(name, rules, mistakes));
+    const sources = SOURCE_KINDS.flatMap((kind) =>
+      chosen(kind, kind === "Secret" ? written : []).map((name): Source => ({ kind, name })),
+    );
     this.#left = Math.max(0, this.#left - (most - effort.left));
     if (effort.left < 0)
       mistakes.push(
@@ -89,17 +113,29 @@ export class There {
     else return { sources, mistakes };
     return { sources: [], mistakes };
   }
+
+  /** None of one that is not there: it may be some day. */
+  #writtenBy(name: string, { SecretProviderClass: { isOwn } }: Choice["rules"], mistakes: string[]): readonly string[] {
+    const writes = this.#writes.get(name);
+    // Who means all that his pods refer to need not mean this one.
+    if (writes?.length === 0 && isOwn)
+      mistakes.push(
+        `the SecretProviderClass ${name} writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects`,
+      );
+    return writes ?? [];
+  }
 }
 
 function chosenOf(
-  kind: SourceKind,
+  kind: ChosenKind,
   { auto, search, listed, excluded }: Rule,
   referred: readonly string[],
   there: Names,
   effort: Effort,
   mistakes: string[],
+  written: readonly string[],
 ): Set<string> {
-  const chosen = new Set(auto ? referred : []);
+  const chosen = new Set(auto ? [...written, ...referred] : written);
   if (search) for (const name of referred) if (there.matched.has(name)) chosen.add(name);
   if (listed.length > MOST_PATTERNS)
     mistakes.push(
@@ -117,10 +153,8 @@ function chosenOf(
   return chosen;
 }
 
-const namesIn = (references: readonly PodReference[], kind: SourceKind) =>
-  references.flatMap((each) =>
-    each.kind === kind && each.by.some((place) => PLACES.includes(place)) ? each.name : [],
-  );
+const namesIn = (references: readonly PodReference[], kind: ChosenKind) =>
+  references.flatMap((each) => (each.kind === kind && isRead(each) ? each.name : []));
 
 function foundBy(pattern: RE2JS, entry: string, { all, found }: Names, effort: Effort): readonly string[] {
   const known = found.get(entry);

@@ -1,7 +1,7 @@
 /** Workloads that mount a Secret by a SecretProviderClass, whose driver writes it, are consumers of it like any other. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
+import { CLASS_GROUP, classesPath, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { inlayJson } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
@@ -9,34 +9,10 @@ import { stopSharedController } from "../controller/shared.ts";
 import { newTeam, pause, type Rule, type Team } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
-const GROUP = "secrets-store.csi.x-k8s.io";
-const mayFollow: Rule = { apiGroups: [GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
+const mayFollow: Rule = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
 
 /** Pods that mount a class. */
-const mounting = (secretProviderClass: string) => ({
-  pods: {
-    volumes: [
-      {
-        name: "store",
-        csi: { driver: "secrets-store.csi.k8s.io", readOnly: true, volumeAttributes: { secretProviderClass } },
-      },
-    ],
-  },
-});
-
-const classes = (team: Team) => team.path(`${GROUP}/v1`, "secretproviderclasses");
-
-/** Makes a class that has those keys written into a Secret. */
-const newClass = (team: Team, name: string, secretName: string, keys: string[]) =>
-  team.api.create(classes(team), {
-    apiVersion: `${GROUP}/v1`,
-    kind: "SecretProviderClass",
-    metadata: { name },
-    spec: {
-      provider: "vault",
-      secretObjects: [{ secretName, type: "Opaque", data: keys.map((key) => ({ key, objectName: key })) }],
-    },
-  });
+const mounting = (name: string) => ({ pods: { volumes: [classVolume(name)] } });
 
 /** A team with a Secret of two keys, and a binding that restarts its consumers. */
 async function newShop(more: Rule[] = [mayFollow]) {
@@ -58,17 +34,15 @@ describe("a workload that mounts a SecretProviderClass", function () {
   this.timeout("2m");
 
   before("its kind is installed", async () => {
-    const file = join(import.meta.dirname, "..", "demand", "crds", "secretproviderclass.yaml");
-    await controlPlane().kubectl("apply", "--server-side", "--force-conflicts", `--filename=${file}`);
-    await controlPlane().kubectl("wait", "--for=condition=Established", `--filename=${file}`);
+    await installClasses();
     // It asks for a kind that is missing once in a minute.
     await stopSharedController();
   });
 
   it("restarts for the keys that its class has written into the Secret, and for no other", async () => {
     const { team, shop, rotate, bind } = await newShop();
-    await newClass(team, "store", "bucket", ["token"]);
-    await newClass(team, "elsewhere", "another", ["token"]);
+    await newClass(team, "store", { bucket: ["token"] });
+    await newClass(team, "elsewhere", { another: ["token"] });
     await shop.deploy({ web: mounting("store"), api: mounting("elsewhere"), idle: {} });
     await bind();
     await eventually(async () => assert.deepEqual(await digests(team), ["bucket/token"]));
@@ -87,13 +61,13 @@ describe("a workload that mounts a SecretProviderClass", function () {
     const { team, shop, rotate, bind } = await newShop();
     await shop.deploy({ web: mounting("store") });
     await bind();
-    await newClass(team, "store", "bucket", ["token"]);
+    await newClass(team, "store", { bucket: ["token"] });
     await eventually(async () => assert.deepEqual(await digests(team), ["bucket/token"]));
     assert.deepEqual(await shop.restarts(), { web: 0 });
     await rotate("token");
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { web: 1 });
-    await team.api.merge(`${classes(team)}/store`, { spec: { secretObjects: [{ secretName: "another" }] } });
+    await team.api.merge(`${classesPath(team)}/store`, { spec: { secretObjects: [{ secretName: "another" }] } });
     await eventually(async () => assert.deepEqual(await digests(team), []));
     await rotate("token");
     await team.requestsDuring(() => pause(500));
@@ -102,7 +76,7 @@ describe("a workload that mounts a SecretProviderClass", function () {
 
   it("is not found where the account may not list the classes; others restart, and it does too once it may", async () => {
     const { team, shop, rotate, bind } = await newShop([]);
-    await newClass(team, "store", "bucket", ["token"]);
+    await newClass(team, "store", { bucket: ["token"] });
     await shop.deploy({ web: mounting("store"), api: { env: { bucket: ["token"] } } });
     await bind();
     await rotate("token");

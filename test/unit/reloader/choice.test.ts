@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type PodPlace, type PodReference, podReferences } from "../../../src/model/pod-references.ts";
 import { type Mark, markOf, type Texts, toldBy } from "../../../src/model/reloader.ts";
 import { type Choice, choiceOf } from "../../../src/reloader/choice.ts";
-import { type Present, There } from "../../../src/reloader/sources.ts";
+import { concernsClasses, type Present, There } from "../../../src/reloader/sources.ts";
 
 const AUTO = "reloader.stakater.com/auto";
 const SEARCH = "reloader.stakater.com/search";
@@ -25,6 +25,17 @@ const references = [
   refers("Secret", "gone"),
 ];
 const there = (kind: Present["kind"], name: string, mark?: Mark): Present => ({ kind, name, mark });
+const writes = (name: string, secrets: string[], mark?: Mark): Present => ({
+  ...there("SecretProviderClass", name, mark),
+  writes: secrets,
+});
+const CLASS_AUTO = "secretproviderclass.reloader.stakater.com/auto";
+const CLASSES = "secretproviderclass.reloader.stakater.com/reload";
+/** Its pods mount the class `vault`, and there is another. */
+const mounting: Pick<Situation, "references" | "present"> = {
+  references: [refers("SecretProviderClass", "vault", "csi"), refers("Secret", "app")],
+  present: [writes("vault", ["db", "api"]), writes("azure", ["api", "login"])],
+};
 const present = [
   there("ConfigMap", "app"),
   there("ConfigMap", "other"),
@@ -139,6 +150,41 @@ describe("a workload with annotations of Reloader restarts for", () => {
       { pods: { [AUTO]: "true", "secrets.exclude.reloader.stakater.com/reload": "db,gone" } },
       ["Secret app", "ConfigMap app"],
     ],
+    "what the classes write that its pods mount": [
+      { own: { [CLASS_AUTO]: "true" }, ...mounting },
+      ["Secret api", "Secret db"],
+    ],
+    "that too, by auto": [{ own: { [AUTO]: "true" }, ...mounting }, ["Secret api", "Secret app", "Secret db"]],
+    "what the classes write that it lists, mounted or not, there or not": [
+      { own: { [CLASSES]: "gone, az.*" }, ...mounting },
+      ["Secret api", "Secret login"],
+    ],
+    "nothing of a class that it excludes, or that is to be ignored": [
+      {
+        own: { [CLASSES]: "vault,azure,old", "secretproviderclasses.exclude.reloader.stakater.com/reload": "vault" },
+        present: [...(mounting.present ?? []), writes("old", ["old"], "ignore")],
+      },
+      ["Secret api", "Secret login"],
+    ],
+    "no Secret that is excluded or to be ignored, whatever writes it": [
+      {
+        own: { [CLASSES]: "vault,azure", "secrets.exclude.reloader.stakater.com/reload": "api" },
+        present: [...(mounting.present ?? []), there("Secret", "db", "ignore")],
+      },
+      ["Secret login"],
+    ],
+    "what a class writes that it searches": [
+      {
+        own: { [SEARCH]: "true" },
+        references: [...(mounting.references ?? []), refers("SecretProviderClass", "azure", "csi")],
+        present: [writes("vault", ["db"], "match"), writes("azure", ["api"])],
+      },
+      ["Secret db"],
+    ],
+    "nothing of a class that writes nothing, which only happens to be mounted": [
+      { own: { [AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
+      ["Secret app"],
+    ],
     "all, where everybody does": [{ all: true }, REFERRED],
     "nothing, where everybody does and it says no": [{ all: true, own: { [AUTO]: "false" } }, []],
     "ConfigMaps, where everybody does and it says no to Secrets": [
@@ -190,10 +236,12 @@ describe("of annotations of Reloader it is told", () => {
     ],
     "that a strategy is none": [{ own: { "reloader.stakater.com/rollout-strategy": "now" } }, /"now" is no strategy/],
     "that a key is mistyped": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not known/],
-    "that classes are not understood": [
-      { own: { "secretproviderclass.reloader.stakater.com/auto": "true" } },
-      /is not understood; name the Secrets/,
+    "that a class which it means writes nothing": [
+      { own: { [CLASS_AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
+      /^the SecretProviderClass vault writes no Secret, .*; give it spec\.secretObjects$/,
     ],
+    "the same of one that it lists": [{ own: { [CLASSES]: "v.*" }, present: [writes("vault", [])] }, /vault writes no/],
+    "that a pattern of classes is none": [{ own: { [CLASSES]: "a[" } }, /secretproviderclass\..*\/reload: "a\[" is no/],
     "what is wrong on the pod template": [{ pods: { [AUTO]: "yes" } }, /"yes" is neither/],
   };
   for (const [what, [situation, message]] of Object.entries(mistakes)) {
@@ -244,6 +292,26 @@ describe("of annotations of Reloader it is told", () => {
     assert.deepEqual(found("b.*"), ["ba"]);
     assert.match(all.chosen(choiceFor("[ab]+c?"), []).mistakes.join(), /take too long/);
     assert.deepEqual(found("aa"), ["aa"]);
+  });
+});
+
+describe("which classes there are matters to a workload", () => {
+  const concerns = ({ own = {}, all = false, references = [] }: Situation) => {
+    const choice = choiceOf("Deployment", toldBy(own, {}), all);
+    return choice !== undefined && concernsClasses(choice, references);
+  };
+
+  it("that lists some, or whose pods mount one and that restarts for such", () => {
+    assert.ok(concerns({ own: { [CLASSES]: "vault" } }));
+    for (const own of [{ [CLASS_AUTO]: "true" }, { [AUTO]: "true" }, { [SEARCH]: "true" }])
+      assert.deepEqual([concerns({ own, ...mounting }), concerns({ own, references })], [true, false]);
+    assert.ok(concerns({ all: true, ...mounting }));
+  });
+
+  it("and to no other", () => {
+    assert.ok(!concerns({ own: { [SECRETS]: "db" }, ...mounting }));
+    assert.ok(!concerns({ own: { "secret.reloader.stakater.com/auto": "true" }, ...mounting }));
+    assert.ok(!concerns(mounting));
   });
 });
 
