@@ -13,12 +13,14 @@ import { PROVIDER_CLASS, syncedBy } from "./model/provider-class.ts";
 import { WORKLOAD_KINDS } from "./model/workload.ts";
 import type { Parts } from "./parts.ts";
 import type { SourceKind } from "./reloader/choice.ts";
+import { standing } from "./reloader/jobs.ts";
 import type { Present } from "./reloader/sources.ts";
 import type { As, Collection } from "./watch/interest.ts";
 import type { Member } from "./watch/streams.ts";
 
-/** Those that the account may restart, as far as they are served. */
+/** Those that the account may restart, as far as they are served; and if the installation says so, Jobs. */
 const KINDS = ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Rollout"] as const;
+const WITH_JOBS = [...KINDS, "Job"] as const;
 /** The key under which it is found out which namespaces and kinds there are. No namespace is called so. */
 export const ALL = "*";
 /** With a namespace behind it, the key of its classes. */
@@ -88,7 +90,7 @@ export class AnnotatedWorkloads {
 
   async #servedKinds(): Promise<Kind[]> {
     const found = await Promise.all(
-      KINDS.map(async (kind) => {
+      (this.#parts.installation.reloader?.jobs ? WITH_JOBS : KINDS).map(async (kind) => {
         const { apiVersion, template } = WORKLOAD_KINDS[kind];
         const resource = await this.#parts.discovery.byKind(apiVersion, kind);
         return resource === undefined ? [] : [{ resource, template }];
@@ -146,7 +148,9 @@ export class AnnotatedWorkloads {
     const seen = kinds.map(({ kind }) => kind.resource.kind);
     return {
       unseen: KINDS.filter((kind) => !seen.includes(kind)),
-      workloads: kinds.flatMap(({ kind, watched }) => membersOf(watched).map((member) => ({ ...member, ...kind }))),
+      workloads: kinds.flatMap(({ kind, watched }) =>
+        standing(membersOf(watched)).map((each) => ({ ...each, ...kind })),
+      ),
       present: sources.flatMap((watched) =>
         membersOf(watched).map(
           ({ name, version: { mark } }): Present => ({ kind: watched.resource.kind as SourceKind, name, mark }),

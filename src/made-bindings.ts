@@ -10,11 +10,11 @@ import { sameJson } from "./model/json.ts";
 import { SECRET_BINDINGS } from "./model/kinds.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "./model/kube-object.ts";
 import { Problem } from "./model/problem.ts";
-import { claimsToBeMade, isLabelled, MADE_FOR, RELOADER, RELOADER_ACCOUNT } from "./model/reloader.ts";
+import { claimsToBeMade, isLabelled, RELOADER_ACCOUNT } from "./model/reloader.ts";
 import type { Parts } from "./parts.ts";
 import { sideBySide } from "./queue/side-by-side.ts";
 import type { WorkResult } from "./queue/work-queue.ts";
-import { isAsMade, isFormer, type Made } from "./reloader/bindings.ts";
+import { isAsMade, isFormer, type Made, metadataOf } from "./reloader/bindings.ts";
 
 const MANAGER = RELOADER_ACCOUNT;
 const AGAIN: WorkResult = { retry: "backoff" };
@@ -89,10 +89,10 @@ export class MadeBindings {
     told: Map<string, string>,
   ): Promise<WorkResult> {
     const { client, contention } = this.#parts;
-    const { owner, spec } = made;
+    const { spec } = made;
     const ref = { resource: SECRET_BINDINGS, namespace, name: made.name };
     if (there === undefined) {
-      const metadata = { labels: { [MADE_FOR]: RELOADER }, ownerReferences: [{ ...owner }] };
+      const metadata = metadataOf(made);
       try {
         return await settled(client.make(this.#identity, ref, { metadata, spec } as unknown as JsonObject, MANAGER));
       } catch (error) {
@@ -103,14 +103,12 @@ export class MadeBindings {
     }
     if (this.isAsMade(there, made) || isOthers(there) || isGoing(there)) return DONE;
     // What it wrote as another one that it was, that one's account releases; and another workload has its own beginning.
-    if ((there.status?.targets ?? []).length > 0 || isFormer(there, owner)) return this.#delete(there);
+    if ((there.status?.targets ?? []).length > 0 || isFormer(there, made)) return this.#delete(there);
     const fight = `reloader/${there.metadata.uid}`;
     const inputs = JSON.stringify(spec);
     const wait = contention.mayWrite(fight, inputs, []);
     if (wait > 0) return { retry: "after", ms: wait };
-    const { labels, ownerReferences = [] } = there.metadata;
-    const owners = [{ ...owner }, ...ownerReferences.filter(({ uid }) => uid !== owner.uid)];
-    const metadata = { ...there.metadata, labels: { ...labels, [MADE_FOR]: RELOADER }, ownerReferences: owners };
+    const metadata = metadataOf(made, there.metadata) as SecretBinding["metadata"];
     return settled(
       client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER).then((now) => {
         contention.wrote(fight, inputs);

@@ -189,7 +189,7 @@ export class Reloading {
       const mistakes = [...choice.mistakes, ...found.mistakes];
       if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(BLIND);
       const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name, uid };
-      for (const each of bindingsOf(owner, found.sources, choice)) {
+      for (const each of bindingsOf(owner, found.sources, choice, (workload?.stamps ?? []).length > 0)) {
         const other = there.get(each.name);
         if (other === undefined || !isOthers(other)) made.set(each.name, each);
         else

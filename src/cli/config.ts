@@ -87,12 +87,14 @@ function rolloutsOf(value: unknown): RolloutRules {
 }
 
 function reloaderOf(value: unknown): ReloaderRules {
-  const { namespaces, autoReloadAll = false } = fieldsOf(value, "reloader", ["namespaces", "autoReloadAll"]);
+  const known = ["namespaces", "autoReloadAll", "jobs"];
+  const { namespaces, autoReloadAll = false, jobs = false } = fieldsOf(value, "reloader", known);
   const names = namespaces === undefined ? [] : textsOf(namespaces, "reloader.namespaces");
   if (names.length === 0)
     throw new Error('reloader.namespaces: must name some; write ["*"] for all, or leave reloader out');
   if (typeof autoReloadAll !== "boolean") throw new Error("reloader.autoReloadAll: must be true or false");
-  return { namespaces: names, autoReloadAll };
+  if (typeof jobs !== "boolean") throw new Error("reloader.jobs: must be true or false");
+  return { namespaces: names, autoReloadAll, jobs };
 }
 
 function read(text: string): unknown {

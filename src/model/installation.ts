@@ -38,6 +38,8 @@ export interface ReloaderRules {
   readonly namespaces: readonly string[];
   /** Whoever says nothing restarts for all that his pods refer to. */
   readonly autoReloadAll: boolean;
+  /** A Job that says so is deleted and made anew. */
+  readonly jobs: boolean;
 }
 
 export interface InstallationRules {

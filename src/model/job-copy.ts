@@ -37,6 +37,14 @@ export function isPassing({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[COPY_OF] !== undefined || owners.some(({ kind }) => kind === "CronJob");
 }
 
+/** The Job that a copy stands for, as the copy says; undefined for what is no copy, and has not the name of one. */
+export function copied({ metadata }: KubeObject): { name: string; uid: string; annotations: unknown } | undefined {
+  const said = read(metadata.annotations?.[COPY_OF]);
+  const { name, uid } = said;
+  if (typeof name !== "string" || typeof uid !== "string" || metadata.name !== copyName(uid)) return undefined;
+  return { name, uid, annotations: fieldsOf(said["metadata"])["annotations"] };
+}
+
 export const copyName = (uid: string): string =>
   `inlay-copy-${createHash("sha256").update(uid).digest("hex").slice(0, 20)}`;
 
@@ -69,12 +77,8 @@ export function copyOf({ metadata, spec }: KubeObject): JsonObject {
 
 /** Undefined for what is no copy of that Job. */
 export function originalIn({ metadata }: KubeObject, uid: string): Original | undefined {
-  try {
-    const original = parseJson(metadata.annotations?.[COPY_OF] ?? "null") as unknown as Original | null;
-    return isObject(original) && original["uid"] === uid ? (original as unknown as Original) : undefined;
-  } catch {
-    return undefined;
-  }
+  const original = read(metadata.annotations?.[COPY_OF]);
+  return original["uid"] === uid ? (original as unknown as Original) : undefined;
 }
 
 /** All but apiVersion, kind and name, with an annotation in the pod template. */
@@ -91,6 +95,14 @@ export function madeAnew(
   const inPods = { ...podMetadata, labels: besides(fieldsOf(podMetadata["labels"])), annotations };
   const given = Object.fromEntries(Object.entries(kept).filter(([, each]) => each !== null));
   return { metadata, spec: { ...rest, ...given, template: { ...pods, metadata: inPods } } };
+}
+
+function read(text = "null"): JsonObject {
+  try {
+    return fieldsOf(parseJson(text));
+  } catch {
+    return {};
+  }
 }
 
 const besides = (labels: JsonObject): JsonObject =>

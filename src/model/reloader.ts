@@ -8,6 +8,8 @@ export const RELOADER_ACCOUNT = "inlay-reloader";
 /** The label of every binding that was made of annotations. */
 export const MADE_FOR = "inlay.dev/made-for";
 export const RELOADER = "reloader";
+/** The annotation of one that was made for a Job: its uid. It can have no owner, which would take it along when the Job is made anew. */
+export const MADE_FOR_UID = "inlay.dev/made-for-uid";
 
 export const isLabelled = (labels: Readonly<Record<string, string>> | undefined): boolean =>
   labels?.[MADE_FOR] === RELOADER;

@@ -1,6 +1,6 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
 import type { FieldPath } from "./field-path.ts";
-import { isJob, isPassing } from "./job-copy.ts";
+import { copied, isJob, isPassing } from "./job-copy.ts";
 import { isObject } from "./json.ts";
 import { type KubeObject, parseApiVersion } from "./kube-object.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
@@ -26,6 +26,8 @@ export interface Workload {
   readonly replacing?: Replacing;
   /** A Job that nobody restarts: the next run of its CronJob replaces it, or it is the copy of another. */
   readonly isPassing?: true;
+  /** Of a copy, the Job that it stands for. */
+  readonly copied?: { readonly name: string; readonly uid: string };
   /** It has more than one replica. */
   readonly isMany?: true;
   /** The names of containers without a readiness probe, of one whose pods are to be ready. */
@@ -38,7 +40,7 @@ export interface Workload {
   readonly restart?: string;
   /** Those of its pods. */
   readonly labels: Readonly<Record<string, string>>;
-  /** What it says to Reloader, if anything. */
+  /** What it says to Reloader, if anything; of a copy, what the Job says. */
   readonly told?: Told;
 }
 
@@ -83,7 +85,8 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
   const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
-  const told = toldBy(metadata.annotations, textsOf(pods, "annotations"));
+  const original = isAJob(object) ? copied(object) : undefined;
+  const told = toldBy(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
   return {
     references: orNone(podReferences(podSpec)),
     progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,
@@ -94,6 +97,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
     onDelete: isOnDelete(spec),
     ...(replacing && { replacing }),
     ...(isAJob(object) && isPassing(object) && { isPassing: true as const }),
+    ...(original && { copied: { name: original.name, uid: original.uid } }),
     unprobed: orNone(runsToItsEnd(object) ? NONE : unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Source as BindingSource, SecretBinding } from "../model/binding.ts";
 import { sameJson } from "../model/json.ts";
-import { isLabelled, RELOADER_ACCOUNT } from "../model/reloader.ts";
+import { isLabelled, MADE_FOR, MADE_FOR_UID, RELOADER, RELOADER_ACCOUNT } from "../model/reloader.ts";
 import type { Choice } from "./choice.ts";
 import type { Source } from "./sources.ts";
 
@@ -21,6 +21,8 @@ export interface Owner {
 export interface Made {
   name: string;
   owner: Owner;
+  /** A binding has restarted it: of a Job, made it anew. */
+  isStamped: boolean;
   spec: SecretBinding["spec"];
 }
 
@@ -32,11 +34,23 @@ export const PREFIX = "reloader-";
 const LONGEST_NAME = 253;
 const LONGEST_SOURCE_NAME = 63;
 
+const JOB = "Job";
+/** A Job may run long. */
+const TIMEOUTS: Readonly<Record<string, string>> = { [JOB]: "24h" };
+
 /** None for a workload without sources, one for up to sixteen of them. */
-export function bindingsOf(owner: Owner, sources: readonly Source[], way: Way): Made[] {
+export function bindingsOf(owner: Owner, sources: readonly Source[], way: Way, isStamped = false): Made[] {
   return shared(sources).flatMap((own, place) =>
-    own.length === 0 ? [] : [{ name: nameOf(owner, place), owner, spec: specOf(owner, own, way) }],
+    own.length === 0 ? [] : [{ name: nameOf(owner, place), owner, isStamped, spec: specOf(owner, own, way) }],
   );
+}
+
+/** The metadata of a binding as it has to be, beside what others say there. */
+export function metadataOf({ owner }: Made, there: Partial<SecretBinding["metadata"]> = {}) {
+  const labels = { ...there.labels, [MADE_FOR]: RELOADER };
+  if (owner.kind === JOB) return { ...there, labels, annotations: { [MADE_FOR_UID]: owner.uid, ...there.annotations } };
+  const others = (there.ownerReferences ?? []).filter(({ uid }) => uid !== owner.uid);
+  return { ...there, labels, ownerReferences: [{ ...owner }, ...others] };
 }
 
 /**
@@ -46,16 +60,28 @@ export function bindingsOf(owner: Owner, sources: readonly Source[], way: Way): 
 export function isAsMade({ metadata, spec, status }: SecretBinding, made: Made, kept: Made["spec"][] = []): boolean {
   return (
     isLabelled(metadata.labels) &&
-    metadata.ownerReferences?.some(({ uid }) => uid === made.owner.uid) === true &&
+    isFor(metadata, made) &&
     (status?.targets ?? []).length === 0 &&
     [made.spec, ...kept].some((each) => sameJson(spec, each))
   );
 }
 
 /** Whether a binding was made for a workload that went, of which another one has the name now. */
-export const isFormer = ({ metadata: { ownerReferences = [] } }: SecretBinding, { kind, name, uid }: Owner): boolean =>
-  ownerReferences.some((each) => each.kind === kind && each.name === name) &&
-  !ownerReferences.some((each) => each.uid === uid);
+export function isFormer({ metadata }: SecretBinding, made: Made): boolean {
+  const { ownerReferences = [], annotations = {} } = metadata;
+  const { kind, name } = made.owner;
+  const isMade =
+    kind === JOB
+      ? annotations[MADE_FOR_UID] !== undefined
+      : ownerReferences.some((each) => each.kind === kind && each.name === name);
+  return isMade && !isFor(metadata, made);
+}
+
+/** Whether a binding is for that very workload. For a Job that was made anew, by whichever binding, it is the one of the former Job. */
+function isFor({ annotations, ownerReferences }: SecretBinding["metadata"], { owner, isStamped }: Made): boolean {
+  if (owner.kind !== JOB) return ownerReferences?.some((each) => each.uid === owner.uid) === true;
+  return annotations?.[MADE_FOR_UID] === owner.uid || isStamped;
+}
 
 function specOf({ kind, name }: Owner, sources: readonly Source[], { minInterval, restartAt }: Way): Made["spec"] {
   return {
@@ -68,7 +94,7 @@ function specOf({ kind, name }: Owner, sources: readonly Source[], { minInterval
       targets: [{ kind, name, ...(restartAt && { restartPath: "spec.restartAt" }) }],
       onFirstSync: "None",
       stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
-      timeout: "10m",
+      timeout: TIMEOUTS[kind] ?? "10m",
       ...(minInterval !== undefined && { minInterval }),
     },
   };

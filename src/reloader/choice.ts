@@ -77,11 +77,12 @@ const INTERVAL = /^([0-9]+(ms|s|m|h))+$/;
 const LONGEST_INTERVAL = 32;
 
 /**
- * Undefined for a workload that restarts for nothing and says nothing wrong. `autoReloadAll`: who says nothing means
- * `auto`.
+ * Undefined for a workload that restarts for nothing and says nothing wrong. `reloadAll`: who says nothing means `auto`. That a
+ * Job runs once more has to be said.
  */
-export function choiceOf(kind: string, told: Told | undefined, autoReloadAll: boolean): Choice | undefined {
+export function choiceOf(kind: string, told: Told | undefined, reloadAll: boolean): Choice | undefined {
   const { own, pods } = told ?? { own: {}, pods: {} };
+  const autoReloadAll = reloadAll && kind !== "Job";
   const rules = {
     Secret: ruleOf("Secret", own, pods, autoReloadAll),
     ConfigMap: ruleOf("ConfigMap", own, pods, autoReloadAll),

@@ -61,7 +61,8 @@ export function isChoice(after: Seen | undefined, before: Seen | undefined): boo
   return after.mark !== before.mark || !isDeepStrictEqual(saidBy(after), saidBy(before));
 }
 
-const saidBy = ({ workload }: Seen) => workload && [workload.told, workload.references];
+const saidBy = ({ workload }: Seen) =>
+  workload && [workload.told, workload.references, workload.isPassing, workload.copied];
 
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);

@@ -11,6 +11,7 @@ import { stopSharedController } from "./shared.ts";
 import type { Team } from "./team.ts";
 
 export const reloaderFile = join(import.meta.dirname, "..", "..", "deploy", "manifests", "optional", "reloader.yaml");
+const JOBS = "inlay-reloader-jobs";
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
 export const MADE_FOR_RELOADER = "inlay.dev/made-for=reloader";
 
@@ -29,9 +30,16 @@ export async function installReloader(...namespaces: string[]): Promise<void> {
   await eventually(() => may(CONTROLLER, "impersonate", "serviceaccounts/inlay-reloader", "--namespace=inlay-system"));
 }
 
+/** Lets the account make Jobs anew in the whole cluster, beside. */
+export async function allowJobs(): Promise<void> {
+  const account = "--serviceaccount=inlay-system:inlay-reloader";
+  await controlPlane().kubectl("create", "clusterrolebinding", JOBS, `--clusterrole=${JOBS}`, account);
+  await eventually(() => may(RELOADER, "delete", "jobs", "--all-namespaces"));
+}
+
 /** Once no controller goes by it any more. */
 export async function removeReloader(): Promise<void> {
-  await controlPlane().kubectl("delete", "clusterrolebinding", "inlay-reloader", "--ignore-not-found");
+  await controlPlane().kubectl("delete", "clusterrolebinding", "inlay-reloader", JOBS, "--ignore-not-found");
   await controlPlane().kubectl("delete", `--filename=${reloaderFile}`);
   await controlPlane().kubectl("delete", "secretbindings", "--all-namespaces", `--selector=${MADE_FOR_RELOADER}`);
   await eventually(() =>

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
-import { newTeam, pause, type Rule, type Team } from "../controller/team.ts";
-import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
+import { ended, isComplete, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
+import { newTeam, pause, type Rule } from "../controller/team.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayRecreate: Rule = {
   apiGroups: ["batch"],
@@ -12,26 +13,7 @@ const mayRecreate: Rule = {
   verbs: ["get", "list", "watch", "create", "delete"],
 };
 const mayList: Rule = { ...mayRecreate, verbs: ["get", "list", "watch"] };
-const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
 const sources = [{ secret: { name: "bucket" } }];
-
-const jobs = (team: Team, name = "") => `${team.path("batch/v1", "jobs")}${name && `/${name}`}`;
-const jobOf = (team: Team, name = "migrate"): Promise<AnyObject> => team.api.get(jobs(team, name));
-const isComplete = ({ status }: AnyObject) =>
-  status.conditions?.some(({ type, status: is }: AnyObject) => type === "Complete" && is === "True") ?? false;
-
-function newJob(team: Team, name: string, spec: object = {}, metadata: object = {}): Promise<AnyObject> {
-  const { template } = (deployment("app", { env: { bucket: ["token"] } }) as AnyObject).spec;
-  const [{ readinessProbe: _, ...container }] = template.spec.containers;
-  const pods = { ...template, spec: { containers: [container], restartPolicy: "Never" } };
-  const labels = { app: name };
-  return team.api.create(jobs(team), {
-    apiVersion: "batch/v1",
-    kind: "Job",
-    metadata: { name, labels, ...metadata },
-    spec: { template: pods, ...spec },
-  });
-}
 
 /** A team with a Secret, whose binding restarts the Jobs that refer to it. */
 async function newShop(rollout: object = { consumersOf: ["bucket"], kinds: ["Job"] }, rule: Rule = mayRecreate) {
@@ -43,14 +25,7 @@ async function newShop(rollout: object = { consumersOf: ["bucket"], kinds: ["Job
     await team.bind("rolls", { sources, rollout });
     await shop.rolledOut("rolls", 0);
   };
-  const ended = (name = "migrate") => eventually(async () => assert.ok(isComplete(await jobOf(team, name))), 30_000);
-  return { team, shop, rotate, bind, ended };
-}
-
-/** The names of all Jobs, copies too. */
-async function names(team: Team): Promise<string[]> {
-  const { items } = await team.api.get(jobs(team));
-  return items.map(({ metadata }: AnyObject) => metadata.name).sort();
+  return { team, shop, rotate, bind, ended: (name?: string) => ended(team, name) };
 }
 
 describe("a Job that has ended", function () {

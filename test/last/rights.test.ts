@@ -198,7 +198,7 @@ describe("in the whole run the controller", function () {
     // A part of the tests alone says nothing of it.
     if (reloading.length > 0) assert.deepEqual(unused.map(describeRight), []);
     for (const { resource } of reloading.filter(({ verb }) => ["create", "update", "delete"].includes(verb)))
-      assert.ok([REVIEWS, "inlay.dev/secretbindings"].includes(resource), resource);
+      assert.ok([REVIEWS, "inlay.dev/secretbindings", "batch/jobs"].includes(resource), resource);
   });
 
   it("acted as nobody but the accounts of bindings, with the groups of an account and no others", () => {

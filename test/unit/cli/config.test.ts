@@ -41,8 +41,9 @@ reloader: { namespaces: ["team-*", shop] }
     assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
     assert.ok(installation.requires("ReadableCopies"));
     assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
-    assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false });
+    assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false, jobs: false });
     assert.ok(of('reloader: { namespaces: ["*"], autoReloadAll: true }').reloader?.autoReloadAll);
+    assert.ok(of('reloader: { namespaces: ["*"], jobs: true }').reloader?.jobs);
   });
 
   const mistakes: [text: string, says: RegExp][] = [
@@ -83,6 +84,7 @@ reloader: { namespaces: ["team-*", shop] }
     ["reloader: { namespaces: [] }", /^reloader\.namespaces: must name some/],
     ["reloader: { namespaces: shop }", /^reloader\.namespaces: must be a list$/],
     ["reloader: { namespace: [shop] }", /^reloader\.namespace: there is no such field; did you mean namespaces\?/],
+    ["reloader: { namespaces: [shop], jobs: 1 }", /^reloader\.jobs: must be true or false$/],
     ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
     ["openNamespaces: []\nopenNamespaces: []", /unique/],
     ["openNamespaces: [", /line 3/],
@@ -114,7 +116,7 @@ reloader: { namespaces: ["team-*", shop] }
     assert.ok(installation.requires("ReadableCopies"));
     const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
     assert.deepEqual(Object.keys(installation.rollouts), rollouts);
-    assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false });
+    assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false, jobs: false });
     for (const field of [
       "autoReloadAll",
       "openNamespaces",

@@ -68,7 +68,7 @@ describe("an installation", () => {
 
   it("restarts by annotations of Reloader where it says so, and never where it is closed", () => {
     const of = (rules: object) => new Installation({ ownNamespace: "inlay-system", ...rules });
-    const reloader = { namespaces: ["*"], autoReloadAll: false };
+    const reloader = { namespaces: ["*"], autoReloadAll: false, jobs: false };
     const where = (installation: Installation) =>
       ["team", "shop", "kube-system", "inlay-system"].filter((each) => installation.isReloading(each));
     assert.deepEqual(where(of({})), []);

@@ -1,6 +1,6 @@
 /** What is kept of a Job while it is made anew, and what comes out of that. */
 import assert from "node:assert/strict";
-import { copyName, copyOf, isPassing, madeAnew, originalIn, whyNoCopy } from "../../../src/model/job-copy.ts";
+import { copied, copyName, copyOf, isPassing, madeAnew, originalIn, whyNoCopy } from "../../../src/model/job-copy.ts";
 import type { KubeObject } from "../../../src/model/kube-object.ts";
 
 const byController = { "controller-uid": "1", "batch.kubernetes.io/job-name": "migrate", "job-name": "migrate" };
@@ -63,6 +63,15 @@ describe("the copy of a Job", () => {
     assert.equal(originalIn(job(), "1"), undefined);
     for (const text of ["", "{", "null", "7", "[]"])
       assert.equal(originalIn(job({}, { annotations: { "inlay.dev/copy-of": text } }), "1"), undefined);
+  });
+
+  it("tells for whom it stands, and nothing else does, whatever it says", () => {
+    assert.deepEqual(copied(copy), { name: "migrate", uid: "1", annotations: { note: "kept" } });
+    assert.equal(copied(job()), undefined);
+    assert.equal(copied(stored(copyOf(job()), "migrate-2")), undefined);
+    assert.equal(copied(stored(copyOf(job()), copyName("2"))), undefined);
+    for (const text of ["", "{", "null", "7", "[]", '{"name":7,"uid":"1"}', '{"name":"migrate"}'])
+      assert.equal(copied(stored({ metadata: { annotations: { "inlay.dev/copy-of": text } } })), undefined);
   });
 
   it("becomes the Job again, with its stamp and without what the Job controller added", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretBinding } from "../../../src/model/binding.ts";
 import { isLabelled } from "../../../src/model/reloader.ts";
-import { bindingsOf, isAsMade, type Made, type Owner } from "../../../src/reloader/bindings.ts";
+import { bindingsOf, isAsMade, isFormer, type Made, metadataOf, type Owner } from "../../../src/reloader/bindings.ts";
 import type { Source } from "../../../src/reloader/sources.ts";
 
 const owner: Owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "1" };
@@ -126,4 +126,44 @@ describe("a binding is as it was made", () => {
   for (const [what, change] of Object.entries(edits)) {
     it(`and not with ${what}`, () => assert.equal(isAsMade(binding(change), made), false));
   }
+});
+
+describe("the binding of a Job", () => {
+  const job: Owner = { apiVersion: "batch/v1", kind: "Job", name: "migrate", uid: "1" };
+  const madeFor = (uid: string, isStamped = false) =>
+    bindingsOf({ ...job, uid }, [secret("a")], plain, isStamped)[0] ?? assert.fail();
+  const binding = (metadata: object = metadataOf(madeFor("1"))) =>
+    ({
+      metadata: { name: "reloader-job-migrate", uid: "b", ...metadata },
+      spec: madeFor("1").spec,
+    }) as unknown as SecretBinding;
+
+  it("has no owner, with whom it would go, and time", () => {
+    assert.deepEqual(metadataOf(madeFor("1")), {
+      labels: { "inlay.dev/made-for": "reloader" },
+      annotations: { "inlay.dev/made-for-uid": "1" },
+    });
+    assert.equal(madeFor("1").spec.rollout?.timeout, "24h");
+  });
+
+  it("is that of the Job that was made anew, which says so, and of no other that has its name by now", () => {
+    const cases: [Made, asMade: boolean, former: boolean][] = [
+      [madeFor("1"), true, false],
+      [madeFor("2", true), true, false],
+      [madeFor("2"), false, true],
+    ];
+    for (const [made, asMade, former] of cases)
+      assert.deepEqual([isAsMade(binding(), made), isFormer(binding(), made)], [asMade, former]);
+  });
+
+  it("is put right where somebody took out for which it is, and keeps what others say", () => {
+    const robbed = binding({ labels: { mine: "x" }, annotations: { note: "y" } });
+    const made = madeFor("1");
+    assert.deepEqual([isAsMade(robbed, made), isFormer(robbed, made)], [false, false]);
+    const { labels, annotations } = metadataOf(made, robbed.metadata);
+    assert.deepEqual(labels, { mine: "x", "inlay.dev/made-for": "reloader" });
+    assert.deepEqual(annotations as object, { note: "y", "inlay.dev/made-for-uid": "1" });
+    const anew = metadataOf(madeFor("2", true), binding().metadata) as { annotations: object };
+    assert.deepEqual(anew.annotations, { "inlay.dev/made-for-uid": "1" });
+  });
 });

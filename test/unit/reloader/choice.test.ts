@@ -186,6 +186,8 @@ describe("a workload with annotations of Reloader restarts for", () => {
       ["Secret app"],
     ],
     "all, where everybody does": [{ all: true }, REFERRED],
+    "nothing, where everybody does and it is a Job, which has to say so": [{ all: true, kind: "Job" }, []],
+    "all, where it is a Job and says so": [{ kind: "Job", own: { [AUTO]: "true" } }, REFERRED],
     "nothing, where everybody does and it says no": [{ all: true, own: { [AUTO]: "false" } }, []],
     "ConfigMaps, where everybody does and it says no to Secrets": [
       { all: true, own: { "secret.reloader.stakater.com/auto": "false" } },

@@ -1,0 +1,35 @@
+/** Jobs for tests, which KWOK's node runs to their end at once. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "./api.ts";
+import { eventually } from "./eventually.ts";
+import type { Team } from "./team.ts";
+import { deployment } from "./workloads.ts";
+
+export const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
+
+export const jobs = (team: Team, name = "") => `${team.path("batch/v1", "jobs")}${name && `/${name}`}`;
+export const jobOf = (team: Team, name = "migrate"): Promise<AnyObject> => team.api.get(jobs(team, name));
+export const isComplete = ({ status }: AnyObject): boolean =>
+  status.conditions?.some(({ type, status: is }: AnyObject) => type === "Complete" && is === "True") ?? false;
+export const ended = (team: Team, name = "migrate") =>
+  eventually(async () => assert.ok(isComplete(await jobOf(team, name))), 30_000);
+
+/** Its pods read the key `token` of the Secret `bucket`. */
+export function newJob(team: Team, name: string, spec: object = {}, metadata: object = {}): Promise<AnyObject> {
+  const { template } = (deployment("app", { env: { bucket: ["token"] } }) as AnyObject).spec;
+  const [{ readinessProbe: _, ...container }] = template.spec.containers;
+  const pods = { ...template, spec: { containers: [container], restartPolicy: "Never" } };
+  const labels = { app: name };
+  return team.api.create(jobs(team), {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name, labels, ...metadata },
+    spec: { template: pods, ...spec },
+  });
+}
+
+/** The names of all Jobs, copies too. */
+export async function names(team: Team): Promise<string[]> {
+  const { items } = await team.api.get(jobs(team));
+  return items.map(({ metadata }: AnyObject) => metadata.name).sort();
+}
