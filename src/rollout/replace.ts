@@ -5,7 +5,7 @@ import type { Identity } from "../kube/identity.ts";
 import { refusal } from "../kube/refusal.ts";
 import { EVICTIONS, PODS } from "../model/kinds.ts";
 import type { KubeObject } from "../model/kube-object.ts";
-import { nextPod, type Replacing } from "../model/pod-replacing.ts";
+import { nextPod, type Replacing, replacingOf } from "../model/pod-replacing.ts";
 import type { Dependent } from "../model/rollout.ts";
 
 /** What came of it: when to look again, if nothing tells of that, and what it waits for, if that is not told otherwise. */
@@ -18,7 +18,10 @@ export interface Replaced {
 const LOOK_AGAIN_MS = 10_000;
 const HELD = "a PodDisruptionBudget lets none of its pods go at the moment";
 
-/** Pods are read as they are, so that one that has just gone is not taken to be there. Throws Problem. */
+/**
+ * Pods are read as they are, so that one that has just gone is not taken to be there. Then the workload, so that none is
+ * evicted that is newer than what was seen of it. Throws Problem.
+ */
 export async function replaceNext(
   client: Client,
   identity: Identity,
@@ -28,7 +31,11 @@ export async function replaceNext(
 ): Promise<Replaced> {
   const { namespace = "" } = ref;
   const pods = await ownPods(client, identity, namespace, replacing.selector, version.uid);
-  const next = nextPod(replacing, pods, now);
+  let next = nextPod(replacing, pods, now);
+  if (next.do === "evict") {
+    const latest = await latestOf(client, identity, ref, version.uid);
+    next = latest === undefined ? { do: "nothing" } : nextPod(latest, pods, now);
+  }
   if (next.do !== "evict")
     return { againMs: Math.min(LOOK_AGAIN_MS, (next.do === "wait" && next.againMs) || LOOK_AGAIN_MS) };
   const { name, uid } = next.pod.metadata;
@@ -41,6 +48,22 @@ export async function replaceNext(
       throw refusal(error, { identity, ref: { resource: EVICTIONS, namespace }, verbs: ["create"] }, "create");
   }
   return { againMs: LOOK_AGAIN_MS };
+}
+
+/** Undefined for a workload that is gone, is another one now, or replaces its pods itself. */
+async function latestOf(
+  client: Client,
+  identity: Identity,
+  ref: Dependent["ref"],
+  uid: string,
+): Promise<Replacing | undefined> {
+  try {
+    const object = await client.get(identity, ref);
+    return object.metadata.uid === uid ? replacingOf(object) : undefined;
+  } catch (error) {
+    if (isStatus(error, 404)) return undefined;
+    throw refusal(error, { identity, ref, verbs: ["get"] }, "get");
+  }
 }
 
 async function ownPods(

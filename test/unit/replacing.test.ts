@@ -4,11 +4,20 @@ import type { RollingRun } from "../../src/dependents.ts";
 import { ApiError } from "../../src/kube/api-error.ts";
 import type { Client } from "../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
+import { replacingOf } from "../../src/model/pod-replacing.ts";
 import type { Dependent } from "../../src/model/rollout.ts";
 import { replaceDue } from "../../src/replacing.ts";
 import type { Decided } from "../../src/rollout/engine.ts";
 
 type Entry = NonNullable<NonNullable<Decided["status"]["pending"]>["workloads"]>[number];
+
+const statefulSet = (name: string) => ({
+  apiVersion: "apps/v1",
+  kind: "StatefulSet",
+  metadata: { name, uid: name, generation: 1, resourceVersion: "1" },
+  spec: { replicas: 1, selector: {}, updateStrategy: { type: "OnDelete" } },
+  status: { observedGeneration: 1, updateRevision: "new" },
+});
 
 const workload = (name: string, state: Entry["state"], progress = "Rolling") => ({
   dependent: {
@@ -16,7 +25,7 @@ const workload = (name: string, state: Entry["state"], progress = "Rolling") => 
     version: { uid: name },
     workload: {
       progress: { state: progress },
-      replacing: { selector: "", wanted: 1, label: "revision", revision: "new", readySeconds: 0 },
+      replacing: replacingOf(statefulSet(name)),
     },
   } as unknown as Dependent,
   entry: { uid: name, name, state, message: "0 of 1 pods are updated" } as Entry,
@@ -32,6 +41,7 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
       });
       yield all.map(({ dependent }) => pod(dependent.version.uid));
     },
+    get: async (_: unknown, { name }: { name: string }) => statefulSet(name),
     async evict(_: unknown, { name }: { name: string }) {
       evicted.push(name);
       if (status > 0) throw new ApiError("it", status, "Refused");
