@@ -43,9 +43,11 @@ function groupInWords({ consumersOf = [], kinds, ownedByTargets, targets = [] }:
   ];
 }
 
-function chosenInWords({ kind, name, selector }: Chosen): string {
-  if (name !== undefined) return `${kind} ${name}`;
-  return `every ${kind} that matches ${selectorInWords(selector ?? {})}`;
+function chosenInWords({ kind, name, selector, template, restartPath }: Chosen): string {
+  const which =
+    name === undefined ? `every ${kind} that matches ${selectorInWords(selector ?? {})}` : `${kind} ${name}`;
+  const field = restartPath ?? template;
+  return field === undefined ? which : `${which}, by ${field}`;
 }
 
 /** What has to hold. */

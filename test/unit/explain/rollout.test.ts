@@ -13,8 +13,10 @@ describe("the rollout of an explanation", () => {
         ownedByTargets: true,
         targets: [
           { kind: "Deployment", name: "core" },
+          { kind: "Database", name: "main", template: "spec.podTemplate" },
           {
-            kind: "Deployment",
+            kind: "Rollout",
+            restartPath: "spec.restartAt",
             selector: {
               names: ["web-*"],
               matchLabels: { tier: "front" },
@@ -33,7 +35,8 @@ describe("the rollout of an explanation", () => {
         "step cache: workloads whose pods refer to bucket, among StatefulSet",
         "step rest: workloads that belong to a target, among Deployment, StatefulSet, DaemonSet",
         "step rest: Deployment core",
-        "step rest: every Deployment that matches web-*, tier=front, a In b c, d Exists",
+        "step rest: Database main, by spec.podTemplate",
+        "step rest: every Rollout that matches web-*, tier=front, a In b c, d Exists, by spec.restartAt",
       ],
       compares: [],
     });
