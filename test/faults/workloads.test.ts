@@ -1,6 +1,7 @@
-/** Workloads that can't be listed: they wait, and the fields do not. */
+/** Workloads, or what leads to them, that can't be listed: they wait, and the fields do not. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
+import { CLASS_GROUP, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { harborTarget, newTeam } from "../controller/team.ts";
@@ -8,18 +9,22 @@ import { rolloutRules, Workloads } from "../controller/workloads.ts";
 import { Behind } from "./behind.ts";
 import { HttpProxy } from "./http-proxy.ts";
 
+const mayListClasses = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
+
 describe("an API server that gives no answer to who lists workloads", function () {
   this.timeout("2m");
   let behind: Behind<HttpProxy>;
 
   before(async () => {
     const plane = controlPlane();
+    await installClasses();
     behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 1);
   });
   after(() => behind?.stop());
 
-  it("keeps no field from its value, and a restart only until it answers", async () => {
-    const team = await newTeam({ controller: false, rules: rolloutRules });
+  /** A binding that writes a field and restarts consumers, while lists that match get no answer until it has written twice. */
+  async function held(isHeld: (path: string) => boolean, workload: object): Promise<void> {
+    const team = await newTeam({ controller: false, rules: [...rolloutRules, mayListClasses] });
     const shop = new Workloads(team);
     const rotate = async () => {
       const access = secretText("access");
@@ -27,9 +32,10 @@ describe("an API server that gives no answer to who lists workloads", function (
       return access;
     };
     const first = await rotate();
-    await shop.deploy({ core: { env: { bucket: ["access"] } } });
+    await newClass(team, "store", { bucket: ["access"] });
+    await shop.deploy({ core: workload });
     await team.harbor();
-    behind.proxy.hold((path) => path.includes("/deployments?"));
+    behind.proxy.hold(isHeld);
     await team.bind("rolls", {
       sources: [{ secret: { name: "bucket" } }],
       targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } })],
@@ -46,5 +52,11 @@ describe("an API server that gives no answer to who lists workloads", function (
     await shop.rolledOut("rolls", 1, 60_000);
     assert.deepEqual(await shop.restarts(), { core: 1 });
     await team.unbind("rolls");
-  });
+  }
+
+  it("keeps no field from its value, and a restart only until it answers", () =>
+    held((path) => path.includes("/deployments?"), { env: { bucket: ["access"] } }));
+
+  it("does not either where what gets no answer are the classes that pods mount Secrets by", () =>
+    held((path) => path.includes("/secretproviderclasses?"), { pods: { volumes: [classVolume("store")] } }));
 });
