@@ -5,6 +5,8 @@ import type { Recreated } from "./recreated.ts";
 import type { Saying } from "./rolled.ts";
 import type { Restarted } from "./stamping.ts";
 
+const COUNTED_FOR_MS = 100;
+
 export interface Memory extends Restarted, Saying {
   uid: string;
   /** The generation of the binding whose fields to restart by are known to be there. */
@@ -17,6 +19,7 @@ export interface Memory extends Restarted, Saying {
 
 export class Memories {
   readonly #all = new Map<string, Memory>();
+  #unsaid = { count: 0, until: Number.NEGATIVE_INFINITY };
 
   of(binding: SecretBinding): Memory {
     const [key, { uid }] = [bindingKey(binding), binding.metadata];
@@ -41,10 +44,13 @@ export class Memories {
     return memory;
   }
 
-  /** How many have something to say that is not in status yet. */
+  /** About how many have something to say that is not in status yet: each of them asks. */
   get unsaid(): number {
+    const now = performance.now();
+    if (now < this.#unsaid.until) return this.#unsaid.count;
     let count = 0;
     for (const { unsaid } of this.#all.values()) if (unsaid !== undefined) count++;
+    this.#unsaid = { count, until: now + COUNTED_FOR_MS };
     return count;
   }
 

@@ -51,8 +51,11 @@ export class ByTurns<T> {
     this.#size = 0;
   }
 
+  /** At each item of a full backlog, so nothing is made for it. */
   #dropOne(): void {
-    const [group, items] = [...this.#groups].reduce((most, each) => (each[1].size > most[1].size ? each : most));
-    this.delete(group, [...items.keys()].at(-1) as string);
+    let [most, size] = ["", 0];
+    for (const [group, items] of this.#groups) if (items.size > size) [most, size] = [group, items.size];
+    const last = [...(this.#groups.get(most)?.keys() ?? [])].at(-1);
+    if (last !== undefined) this.delete(most, last);
   }
 }

@@ -42,14 +42,15 @@ const BYTES = 16;
 export function digestOf(key: DigestKey, { binding, ref, key: place }: Place, source: LiveSource): string {
   const { group, kind } = ref.resource;
   const what = [DOMAIN, binding, group, kind, ref.namespace ?? "", ref.name, place, ...partsOf(source, place)];
-  const hmac = createHmac("sha256", key.bytes.reveal());
-  for (const part of what) {
-    const bytes = Buffer.from(part);
-    const length = Buffer.alloc(8);
-    length.writeBigUInt64BE(BigInt(bytes.length));
-    hmac.update(length).update(bytes);
-  }
+  const hmac = createHmac("sha256", key.bytes.reveal()).update(Buffer.concat(what.flatMap(framed)));
   return hmac.digest().subarray(0, BYTES).toString("base64url");
+}
+
+function framed(part: Part): Uint8Array[] {
+  const bytes = Buffer.from(part);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64BE(BigInt(bytes.length));
+  return [length, bytes];
 }
 
 type Part = string | Uint8Array;
