@@ -134,13 +134,19 @@ export class Client {
   }
 
   /** JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it hits what was read. */
-  mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
-    const { resource, namespace, name } = ref;
+  mergePatch<T = KubeObject>(
+    identity: Identity,
+    { resource, namespace, name }: ObjectRef,
+    patch: object,
+    { fieldManager, accept }: { fieldManager: string; accept?: string },
+  ): Promise<T> {
+    const query = new URLSearchParams({ fieldManager, fieldValidation: "Strict" });
     return this.#write<T>("patch", {
       method: "PATCH",
-      path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
+      path: `${pathOf(resource, namespace, name)}?${query}`,
       identity,
       contentType: "application/merge-patch+json",
+      ...(accept !== undefined && { accept }),
       body: stringifyJson(patch),
     });
   }
