@@ -140,15 +140,9 @@ export class Client {
     patch: object,
     { fieldManager, accept }: { fieldManager: string; accept?: string },
   ): Promise<T> {
-    const query = new URLSearchParams({ fieldManager, fieldValidation: "Strict" });
-    return this.#write<T>("patch", {
-      method: "PATCH",
-      path: `${pathOf(resource, namespace, name)}?${query}`,
-      identity,
-      contentType: "application/merge-patch+json",
-      ...(accept !== undefined && { accept }),
-      body: stringifyJson(patch),
-    });
+    const path = `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager, fieldValidation: "Strict" })}`;
+    const [contentType, body] = ["application/merge-patch+json", stringifyJson(patch)];
+    return this.#write<T>("patch", { method: "PATCH", path, identity, contentType, ...(accept && { accept }), body });
   }
 
   /** Replaces the status; the object's resourceVersion guards it. */
