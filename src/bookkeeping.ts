@@ -64,9 +64,7 @@ export class Bookkeeping {
   async #setFinalizers(binding: SecretBinding, finalizers: string[]): Promise<SecretBinding> {
     const { client, bindings } = this.#parts;
     const patch = { metadata: { resourceVersion: binding.metadata.resourceVersion, finalizers } };
-    return bindings.wrote(
-      await client.mergePatch(CONTROLLER, refOf(binding), patch, { fieldManager: CONTROLLER_MANAGER }),
-    );
+    return bindings.wrote(await client.mergePatch(CONTROLLER, refOf(binding), patch, CONTROLLER_MANAGER));
   }
 }
 

@@ -134,15 +134,15 @@ export class Client {
   }
 
   /** JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it hits what was read. */
-  mergePatch<T = KubeObject>(
-    identity: Identity,
-    { resource, namespace, name }: ObjectRef,
-    patch: object,
-    { fieldManager, accept }: { fieldManager: string; accept?: string },
-  ): Promise<T> {
-    const path = `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager, fieldValidation: "Strict" })}`;
-    const [contentType, body] = ["application/merge-patch+json", stringifyJson(patch)];
-    return this.#write<T>("patch", { method: "PATCH", path, identity, contentType, ...(accept && { accept }), body });
+  mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
+    const { resource, namespace, name } = ref;
+    return this.#write<T>("patch", {
+      method: "PATCH",
+      path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
+      identity,
+      contentType: "application/merge-patch+json",
+      body: stringifyJson(patch),
+    });
   }
 
   /** Replaces the status; the object's resourceVersion guards it. */

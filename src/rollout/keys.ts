@@ -106,9 +106,7 @@ export class DigestKeys {
     const data = { [PRIMARY]: Buffer.from(id).toString("base64"), [id]: bytes.toString("base64") };
     const patch = { metadata: version, data };
     try {
-      await this.#ask("patch", () =>
-        this.#client.mergePatch(CONTROLLER, this.#ref, patch, { fieldManager: CONTROLLER_MANAGER }),
-      );
+      await this.#ask("patch", () => this.#client.mergePatch(CONTROLLER, this.#ref, patch, CONTROLLER_MANAGER));
     } catch (error) {
       if (isStatus(error, 409)) return undefined;
       throw error;

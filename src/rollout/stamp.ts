@@ -3,7 +3,7 @@
  * written as the binding's account by the one field manager of all rollouts. The same stamp again changes nothing, and restarts nothing.
  */
 import { isStatus } from "../kube/api-error.ts";
-import { type Client, METADATA_ONLY } from "../kube/client.ts";
+import type { Client } from "../kube/client.ts";
 import { findObject } from "../kube/find.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
@@ -35,13 +35,13 @@ export async function stamp(
   try {
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       try {
-        const patch = guarded(nested(stampAt, value), version.uid, resourceVersion);
-        return await client.mergePatch(identity, ref, patch, { fieldManager: ROLLOUT_MANAGER, accept: METADATA_ONLY });
+        return await client.apply(identity, ref, version.uid, guarded(nested(stampAt, value), resourceVersion), OURS);
       } catch (error) {
-        if (isStatus(error, 404)) return "stale";
-        if (!isStatus(error, 409)) throw error;
+        // One that was made anew under the name is told by 422, like one that is not valid.
+        if (!isStatus(error, 409) && !isStatus(error, 422)) throw error;
         const now = await findObject({ client, ...use });
         if (now === undefined || !isAsDecided(now, dependent)) return "stale";
+        if (isStatus(error, 422)) throw error;
         resourceVersion = now.metadata.resourceVersion;
       }
     }
@@ -54,9 +54,11 @@ export async function stamp(
   );
 }
 
-const guarded = (leaves: JsonObject, uid: string, resourceVersion: string): JsonObject => ({
+const OURS = { fieldManager: ROLLOUT_MANAGER, force: true };
+
+const guarded = (leaves: JsonObject, resourceVersion: string): JsonObject => ({
   ...leaves,
-  metadata: { ...(leaves["metadata"] as JsonObject | undefined), uid, resourceVersion },
+  metadata: { ...(leaves["metadata"] as JsonObject | undefined), resourceVersion },
 });
 
 /** By its generation; what is written into metadata makes no other one. */

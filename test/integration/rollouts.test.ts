@@ -370,9 +370,7 @@ describe("the stamp of a restart", function () {
     await Promise.all(["one", "two"].map((name) => shop.rolledOut(name, 1)));
     const stamps = await shop.annotations("core");
     const { managedFields } = (await team.api.get(shop.path("core"))).metadata;
-    const managers = managedFields.filter(({ fieldsV1 }: AnyObject) =>
-      JSON.stringify(fieldsV1).includes("inlay.dev/rollout"),
-    );
+    const managers = managedFields.filter(({ operation }: AnyObject) => operation === "Apply");
     assert.deepEqual(
       managers.map(({ manager }: AnyObject) => manager),
       ["inlay-rollout"],

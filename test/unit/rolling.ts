@@ -56,7 +56,7 @@ export class MadeUp {
     const ignore = () => undefined;
     const rules = () => this.rules;
     const parts = {
-      client: { mergePatch: this.#patch, get: () => this.read() },
+      client: { apply: this.#apply, get: () => this.read() },
       installation: {
         get rollouts() {
           return rules();
@@ -73,14 +73,11 @@ export class MadeUp {
     this.#rolling = new Rolling(parts, keys as unknown as DigestKeys, this.slots);
   }
 
-  readonly #patch = async (_: unknown, ref: ObjectRef, patch: JsonObject): Promise<KubeObject> => {
+  readonly #apply = async (_: unknown, ref: ObjectRef, uid: string, leaves: JsonObject): Promise<KubeObject> => {
     if (this.refused) throw this.refused();
-    const { spec, metadata: guard } = patch as {
-      metadata: { uid: string };
-      spec: { template: { metadata: { annotations: Record<string, string> } } };
-    };
+    const { spec } = leaves as { spec: { template: { metadata: { annotations: Record<string, string> } } } };
     this.stamped.push(...Object.values(spec.template.metadata.annotations));
-    const metadata = { name: ref.name, uid: guard.uid, resourceVersion: "2", generation: ++this.#generation };
+    const metadata = { name: ref.name, uid, resourceVersion: "2", generation: ++this.#generation };
     return { apiVersion: "apps/v1", kind: "Deployment", metadata };
   };
 

@@ -128,7 +128,7 @@ describe("the client", () => {
         [{ op: "remove", path: "/spec/a" }],
       ],
     );
-    await client.mergePatch("me", HARBOR, { metadata: { finalizers: [] } }, { fieldManager: "inlay" });
+    await client.mergePatch("me", HARBOR, { metadata: { finalizers: [] } }, "inlay");
     const merge = last();
     assert.deepEqual([merge.path, merge.contentType], [path, "application/merge-patch+json"]);
     await client.replaceStatus("", HARBOR, { status: { synced: "1/1" } }, "inlay");
@@ -187,7 +187,7 @@ describe("the client", () => {
     const all = [
       () => client.apply("me", HARBOR, "u", {}, { fieldManager: "m", force: false }),
       () => client.jsonPatch("me", HARBOR, [], "m"),
-      () => client.mergePatch("me", HARBOR, {}, { fieldManager: "m" }),
+      () => client.mergePatch("me", HARBOR, {}, "m"),
       () => client.replaceStatus("", HARBOR, {}, "m"),
       () => client.replace("", HARBOR, {}),
       () => client.create("", HARBORS, "registry", {}),
