@@ -3,6 +3,7 @@
  * leaves of an object, and the elements of sets and map lists. Others may hold what is beside them.
  */
 import { type FieldPath, inOrder } from "../model/field-path.ts";
+import { isObject } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
@@ -25,7 +26,8 @@ export function leafPaths(path: FieldPath, value: JsonValue, shape: TargetShape)
 function elementLeaves(list: FieldPath, elements: readonly JsonValue[], shape: TargetShape): FieldPath[] {
   const type = shape.listAt(list);
   if (type.kind !== "map") return type.kind === "set" ? [] : [list];
-  return (elements as JsonObject[]).flatMap((element) => {
+  // What has no keys is for the API server to refuse.
+  return elements.filter(isObject).flatMap((element) => {
     const conditions = inOrder(type.keys.map((key) => ({ key, value: String(element[key]) })));
     const rest = Object.entries(element).filter(([key]) => !type.keys.includes(key));
     const path = list.with({ kind: "element", conditions });

@@ -5,7 +5,7 @@ import { findObject } from "../kube/find.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
 import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import { sameJson, stringifyJson } from "../model/json.ts";
+import { isObject, sameJson, stringifyJson } from "../model/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../model/kube-object.ts";
 import { Problem } from "../model/problem.ts";
 import { toApplied } from "./create.ts";
@@ -144,8 +144,10 @@ function field(object: JsonObject | JsonValue[], key: string, made: JsonValue): 
 
 /** The element of those keys, made with what it is to hold if it is not there yet. */
 function element(list: JsonObject | JsonValue[], keys: JsonObject = {}, made: JsonValue): JsonValue {
-  const elements = list as JsonObject[];
-  const found = elements.find((each) => Object.entries(keys).every(([key, value]) => sameJson(each[key], value)));
+  const elements = list as JsonValue[];
+  const found = elements
+    .filter(isObject)
+    .find((each) => Object.entries(keys).every(([key, value]) => sameJson(each[key], value)));
   if (found !== undefined) return found;
   const own = Object.assign(emptyObject(), keys, made);
   elements.push(own);

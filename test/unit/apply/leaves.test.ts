@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { leafPaths, otherHoldersOf, ownParts } from "../../../src/apply/leaves.ts";
 import { FieldPath } from "../../../src/model/field-path.ts";
 import type { JsonValue } from "../../../src/model/kube-object.ts";
-import { entry, liveObject, OURS, shape } from "./managed.ts";
+import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
 
 const data = FieldPath.parse("data");
 const leaves = (value: JsonValue) => leafPaths(data, value, shape()).map(String);
@@ -16,6 +16,11 @@ describe("the leaves of a value", () => {
 
   it("are not told apart where a key is one that no path may name", () => {
     assert.deepEqual(leaves({ a: 1, b: { constructor: 1 } }), ["data.a", "data.b"]);
+  });
+
+  it("are none of what no element of its list can be", () => {
+    const list = [null, "x", { name: "a", value: 1 }];
+    assert.deepEqual(leafPaths(data, list, shape({ data: byKeys("name") })).map(String), ["data[name=a].value"]);
   });
 
   it("are another's when he holds them, or all of an object that is one value", () => {
