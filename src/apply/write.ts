@@ -145,9 +145,9 @@ function field(object: JsonObject | JsonValue[], key: string, made: JsonValue): 
 /** The element of those keys, made with what it is to hold if it is not there yet. */
 function element(list: JsonObject | JsonValue[], keys: JsonObject = {}, made: JsonValue): JsonValue {
   const elements = list as JsonValue[];
-  const found = elements
-    .filter(isObject)
-    .find((each) => Object.entries(keys).every(([key, value]) => sameJson(each[key], value)));
+  const found = elements.find(
+    (each) => isObject(each) && Object.entries(keys).every(([key, value]) => sameJson(each[key], value)),
+  );
   if (found !== undefined) return found;
   const own = Object.assign(emptyObject(), keys, made);
   elements.push(own);

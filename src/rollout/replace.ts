@@ -1,6 +1,7 @@
 /** A workload comes in that leaves its pods to whoever deletes them; one old pod is evicted, as the binding's account, if all others are ready. */
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
+import { findObject } from "../kube/find.ts";
 import type { Identity } from "../kube/identity.ts";
 import { refusal } from "../kube/refusal.ts";
 import { EVICTIONS, PODS } from "../model/kinds.ts";
@@ -33,7 +34,8 @@ export async function replaceNext(
   const pods = await ownPods(client, identity, namespace, replacing.selector, version.uid);
   let next = nextPod(replacing, pods, now);
   if (next.do === "evict") {
-    const latest = await latestOf(client, identity, ref, version.uid);
+    const object = await findObject({ client, identity, ref, verbs: ["get"] });
+    const latest = object?.metadata.uid === version.uid ? replacingOf(object) : undefined;
     next = latest === undefined ? { do: "nothing" } : nextPod(latest, pods, now);
   }
   if (next.do !== "evict")
@@ -48,22 +50,6 @@ export async function replaceNext(
       throw refusal(error, { identity, ref: { resource: EVICTIONS, namespace }, verbs: ["create"] }, "create");
   }
   return { againMs: LOOK_AGAIN_MS };
-}
-
-/** Undefined for a workload that is gone, is another one now, or replaces its pods itself. */
-async function latestOf(
-  client: Client,
-  identity: Identity,
-  ref: Dependent["ref"],
-  uid: string,
-): Promise<Replacing | undefined> {
-  try {
-    const object = await client.get(identity, ref);
-    return object.metadata.uid === uid ? replacingOf(object) : undefined;
-  } catch (error) {
-    if (isStatus(error, 404)) return undefined;
-    throw refusal(error, { identity, ref, verbs: ["get"] }, "get");
-  }
 }
 
 async function ownPods(
