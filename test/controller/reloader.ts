@@ -52,6 +52,25 @@ export async function reloading(reloader: object, more: object = {}): Promise<Co
   return new ControllerProcess(controlPlane(), "--config", await configFile(reloader, more));
 }
 
+/**
+ * Has a controller, for `act` to start, that understands annotations in these namespaces alone, where the account has its
+ * role; afterwards nothing of either is there.
+ */
+export async function whileReloading(
+  namespaces: string[],
+  rules: object,
+  act: (controller: ControllerProcess) => Promise<void>,
+): Promise<void> {
+  await installReloader(...namespaces);
+  const controller = await reloading({ namespaces, ...rules });
+  try {
+    await act(controller);
+  } finally {
+    await controller.stop();
+    await removeReloader();
+  }
+}
+
 export async function configFile(reloader: object, more: object = {}): Promise<string> {
   const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
   const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader, ...more };

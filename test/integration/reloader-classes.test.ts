@@ -13,7 +13,15 @@ import {
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/hunted.ts";
-import { installReloader, madeIn, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
+import {
+  installReloader,
+  madeIn,
+  RELOADER,
+  reloading,
+  removeReloader,
+  untilMade,
+  whileReloading,
+} from "../controller/reloader.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 
@@ -138,12 +146,12 @@ describe("where Reloader's annotations are understood, and there are SecretProvi
 describe("where Reloader's annotations are understood in some namespaces, and there are SecretProviderClasses,", function () {
   this.timeout("3m");
 
+  before(installClasses);
+
   it("none is asked for where no workload has to do with one", async () => {
     const [shop, other] = [await newStore(), await newStore()];
-    await installReloader(shop.team.namespace, other.team.namespace);
-    const controller = await reloading({ namespaces: [shop.team.namespace, other.team.namespace] });
     const mark = await auditLog().mark();
-    try {
+    await whileReloading([shop.team.namespace, other.team.namespace], {}, async (controller) => {
       await controller.start();
       await shop.make(annotated("core", AUTO), mounting("none", "store", {}));
       await other.make(mounting("core", "store", CLASS_AUTO));
@@ -157,22 +165,17 @@ describe("where Reloader's annotations are understood in some namespaces, and th
         );
       };
       await eventually(async () => assert.deepEqual([...(await asked())], [other.team.namespace]));
-    } finally {
-      await controller.stop();
-      await removeReloader();
-    }
+    });
   });
 
   it("and the account may not list them, all else goes on, and who means them is told", async () => {
     const shop = await newStore();
     const { team } = shop;
-    await installReloader(team.namespace);
-    // As the role was before it knew of classes.
-    const path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/inlay-reloader";
-    const { rules } = await team.api.get(path);
-    await team.api.merge(path, { rules: rules.filter(({ apiGroups }: AnyObject) => apiGroups[0] !== CLASS_GROUP) });
-    const controller = await reloading({ namespaces: [team.namespace] });
-    try {
+    await whileReloading([team.namespace], {}, async (controller) => {
+      // As the role was before it knew of classes.
+      const path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/inlay-reloader";
+      const { rules } = await team.api.get(path);
+      await team.api.merge(path, { rules: rules.filter(({ apiGroups }: AnyObject) => apiGroups[0] !== CLASS_GROUP) });
       await controller.start();
       await shop.make(mounting("core", "store", CLASS_AUTO), mounting("all", "store", AUTO));
       await untilMade(team, named("all"));
@@ -185,9 +188,6 @@ describe("where Reloader's annotations are understood in some namespaces, and th
       await eventually(async () => assert.deepEqual(await sourcesOf(shop, "core"), ["bucket"]), 60_000);
       await untilMade(team, named("all", "core"), 60_000);
       await shop.restartedBy(() => shop.rotate("bucket"), ["all", "core"], named("all", "core"));
-    } finally {
-      await controller.stop();
-      await removeReloader();
-    }
+    });
   });
 });

@@ -6,7 +6,15 @@ import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/hunted.ts";
 import { ended, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
-import { allowJobs, installReloader, madeIn, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
+import {
+  allowJobs,
+  installReloader,
+  madeIn,
+  reloading,
+  removeReloader,
+  untilMade,
+  whileReloading,
+} from "../controller/reloader.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { pause } from "../controller/team.ts";
@@ -233,17 +241,12 @@ describe("where Reloader's annotations are understood, and not on Jobs,", functi
   it("nor where its role is not bound, which the log tells", async () => {
     const shop = await newJobs();
     const { team } = shop;
-    await installReloader(team.namespace);
-    const controller = await reloading({ namespaces: [team.namespace], jobs: true });
-    try {
+    await whileReloading([team.namespace], { jobs: true }, async (controller) => {
       await controller.start();
       await newJob(team, "migrate", {}, JOB);
       await eventually(() => assert.match(controller.output, /jobs\.batch.*can't be read; apply deploy/));
       await pause(500);
       assert.deepEqual(await madeIn(team), []);
-    } finally {
-      await controller.stop();
-      await removeReloader();
-    }
+    });
   });
 });

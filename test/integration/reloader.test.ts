@@ -8,7 +8,15 @@ import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/hunted.ts";
 import { refuse, tryAs } from "../controller/refusing.ts";
-import { installReloader, madeIn, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
+import {
+  installReloader,
+  madeIn,
+  RELOADER,
+  reloading,
+  removeReloader,
+  untilMade,
+  whileReloading,
+} from "../controller/reloader.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { pause, type Team } from "../controller/team.ts";
@@ -479,9 +487,7 @@ describe("where Reloader's annotations are understood in one namespace", functio
 
   it("the account has its rights there alone, and all workloads restart that do not say no", async () => {
     const [shop, other] = [await newShop(), await newShop()];
-    await installReloader(shop.team.namespace);
-    const controller = await reloading({ namespaces: [shop.team.namespace], autoReloadAll: true });
-    try {
+    await whileReloading([shop.team.namespace], { autoReloadAll: true }, async (controller) => {
       await controller.start();
       await shop.make(annotated("core", {}), annotated("not", { "reloader.stakater.com/auto": "false" }));
       await other.make(annotated("core", AUTO));
@@ -492,10 +498,7 @@ describe("where Reloader's annotations are understood in one namespace", functio
       assert.deepEqual(await madeIn(other.team), []);
       assert.deepEqual(await other.restarts(), { core: 0 });
       assert.ok(!controller.output.includes("can't be read"));
-    } finally {
-      await controller.stop();
-      await removeReloader();
-    }
+    });
   });
 
   it("and are switched off, nothing restarts any more, and what was made says how to delete it", async () => {
@@ -537,10 +540,8 @@ describe("where Reloader's annotations are understood in one namespace", functio
 
   it("and lacks them somewhere, the log says what is lacking, and nothing is taken for gone", async () => {
     const shop = await newShop();
-    await installReloader(shop.team.namespace);
-    const controller = await reloading({ namespaces: [shop.team.namespace] });
     const rolebinding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${shop.team.namespace}/rolebindings/inlay-reloader`;
-    try {
+    await whileReloading([shop.team.namespace], {}, async (controller) => {
       await controller.start();
       await shop.make(annotated("core", AUTO));
       const [made] = await untilMade(shop.team, named("core"));
@@ -558,10 +559,7 @@ describe("where Reloader's annotations are understood in one namespace", functio
       const { resourceVersion: _r, uid: _u, ...metadata } = binding.metadata;
       await shop.team.api.create(rolebinding.replace(/\/[^/]+$/, ""), { ...binding, metadata });
       await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));
-    } finally {
-      await controller.stop();
-      await removeReloader();
-    }
+    });
   });
 });
 
