@@ -23,19 +23,31 @@ export class RequestFailed extends Error {
   }
 }
 
-export class Api {
-  readonly #url: string;
-  readonly #token: string;
-  readonly #agent: Agent;
-  readonly #as: string | undefined;
+/** One pool of connections for each control plane: a test has many clients, and each new connection costs both sides. */
+const agents = new WeakMap<ControlPlane, Agent>();
 
-  /** `as` is whom the user impersonates. */
-  constructor(controlPlane: ControlPlane, user = "admin", as?: string) {
-    this.#url = controlPlane.url;
-    this.#token = controlPlane.token(user);
+export class Api {
+  readonly #controlPlane: ControlPlane;
+  readonly #user: string;
+  readonly #as: readonly string[];
+  readonly #isDryRun: boolean;
+
+  /** Sends requests as `user`, who impersonates a user and groups where `as` names them in that order. */
+  constructor(controlPlane: ControlPlane, user = "admin", as: readonly string[] = [], isDryRun = false) {
+    this.#controlPlane = controlPlane;
+    this.#user = user;
     this.#as = as;
-    // Not HTTP/2: an API server may be told to send its clients away, which is for those to bear that are tested.
-    this.#agent = new Agent({ connect: { ca: controlPlane.caData }, allowH2: false, connections: CONNECTIONS });
+    this.#isDryRun = isDryRun;
+  }
+
+  /** The same API for another user, such as `kubectl --as=NAME --as-group=GROUP` has it. */
+  as(name: string, ...groups: string[]): Api {
+    return new Api(this.#controlPlane, this.#user, [name, ...groups], this.#isDryRun);
+  }
+
+  /** The same API, where every write is checked and none is kept, such as `kubectl --dry-run=server` has it. */
+  get dryRun(): Api {
+    return new Api(this.#controlPlane, this.#user, this.#as, true);
   }
 
   get(path: string): Promise<AnyObject> {
@@ -54,6 +66,11 @@ export class Api {
 
   create(path: string, body: object): Promise<AnyObject> {
     return this.#send("POST", path, "application/json", body);
+  }
+
+  /** Update: the whole object, which holds the version that it replaces unless it may replace any. */
+  replace(path: string, body: object): Promise<AnyObject> {
+    return this.#send("PUT", path, "application/json", body);
   }
 
   delete(path: string): Promise<AnyObject> {
@@ -81,10 +98,13 @@ export class Api {
 
   /** The events of a watch, from the objects as they are now on, for so long. */
   async *watch(path: string, seconds: number): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
-    const { statusCode, body } = await request(`${this.#url}${path}?watch=true&timeoutSeconds=${seconds}`, {
-      dispatcher: this.#agent,
-      headers: { authorization: `Bearer ${this.#token}`, accept: "application/json" },
-    });
+    const { statusCode, body } = await request(
+      `${this.#controlPlane.url}${path}?watch=true&timeoutSeconds=${seconds}`,
+      {
+        dispatcher: this.#agent,
+        headers: this.#headers,
+      },
+    );
     if (statusCode >= 300) throw new RequestFailed(`WATCH ${path}`, statusCode, await body.json());
     let rest = "";
     for await (const chunk of body.setEncoding("utf8")) {
@@ -94,20 +114,13 @@ export class Api {
     }
   }
 
-  async close(): Promise<void> {
-    await this.#agent.close();
-  }
-
-  async #send(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, contentType?: string, body?: object) {
-    const answer = await request(this.#url + path, {
+  async #send(method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE", path: string, contentType?: string, body?: object) {
+    const url = new URL(path, this.#controlPlane.url);
+    if (this.#isDryRun && method !== "GET") url.searchParams.set("dryRun", "All");
+    const answer = await request(url, {
       method,
       dispatcher: this.#agent,
-      headers: {
-        authorization: `Bearer ${this.#token}`,
-        accept: "application/json",
-        ...(this.#as && { "impersonate-user": this.#as }),
-        ...(contentType && { "content-type": contentType }),
-      },
+      headers: { ...this.#headers, ...(contentType && { "content-type": contentType }) },
       ...(body && { body: JSON.stringify(body) }),
     });
     const text = await answer.body.text();
@@ -116,5 +129,26 @@ export class Api {
     const parsed = /^\s*[[{]/.test(text) ? JSON.parse(text) : { message: text };
     if (answer.statusCode >= 300) throw new RequestFailed(`${method} ${path}`, answer.statusCode, parsed);
     return parsed;
+  }
+
+  get #headers(): Record<string, string | string[]> {
+    const [name, ...groups] = this.#as;
+    return {
+      authorization: `Bearer ${this.#controlPlane.token(this.#user)}`,
+      accept: "application/json",
+      ...(name && { "impersonate-user": name }),
+      ...(groups.length > 0 && { "impersonate-group": groups }),
+    };
+  }
+
+  get #agent(): Agent {
+    let agent = agents.get(this.#controlPlane);
+    if (agent === undefined) {
+      // Not HTTP/2: an API server may be told to send its clients away, which is for those to bear that are tested.
+      const connect = { ca: this.#controlPlane.caData };
+      agent = new Agent({ connect, allowH2: false, connections: CONNECTIONS });
+      agents.set(this.#controlPlane, agent);
+    }
+    return agent;
   }
 }

@@ -1,8 +1,10 @@
 /** The controller as a process of its own, with the rights that deploy/manifests gives it: started, stopped, and read. */
+import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
+import { freePorts } from "../control-plane/ports.ts";
 import { eventually } from "./eventually.ts";
 
 const root = join(import.meta.dirname, "..", "..");
@@ -13,6 +15,7 @@ export class ControllerProcess {
   protected readonly env: NodeJS.ProcessEnv = process.env;
   readonly #controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">;
   readonly #args: readonly string[];
+  #healthPort = 0;
   #child: ChildProcess | undefined;
   #starting: Promise<void> | undefined;
   #output = "";
@@ -40,7 +43,9 @@ export class ControllerProcess {
 
   async #start(): Promise<void> {
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
-    const args = [...this.command, "controller", "--kubeconfig", kubeconfig, "--log-level", "debug", ...this.#args];
+    [this.#healthPort = 0] = await freePorts(1);
+    const flags = ["--kubeconfig", kubeconfig, "--log-level", "debug", "--health-port", `${this.#healthPort}`];
+    const args = [...this.command, "controller", ...flags, ...this.#args];
     const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     const from = this.#output.length;
@@ -53,6 +58,29 @@ export class ControllerProcess {
       if (child.exitCode !== null) throw new Error(`the controller ended: ${this.#output.slice(from)}`);
       if (!this.#output.slice(from).includes("controller started")) throw new Error("the controller did not start");
     });
+  }
+
+  /** Fetches a page of its health server: /livez, /readyz or /metrics. */
+  async page(path: string): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.#healthPort}${path}`)).text();
+  }
+
+  /** Adds up a metric over all its series whose labels contain `label`. */
+  async metric(name: string, label = ""): Promise<number> {
+    const series = (await this.page("/metrics")).split("\n").filter((line) => /^\w+/.exec(line)?.[0] === name);
+    return series.filter((line) => line.includes(label)).reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+  }
+
+  /**
+   * Waits until it has dealt with everything that it has observed: its watches are open, no binding waits for its turn and
+   * none is reconciled. What happened a moment ago it may not have observed yet; `Team.barrier` waits for that too.
+   */
+  idle(withinMs?: number): Promise<void> {
+    return eventually(async () => {
+      assert.equal(await this.metric("inlay_watch_streams", 'state="pending"'), 0, "watches are being opened");
+      assert.equal(await this.metric("workqueue_depth"), 0, "bindings wait for their turn");
+      assert.equal(await this.metric("controller_runtime_active_workers"), 0, "bindings are being reconciled");
+    }, withinMs);
   }
 
   /** Asks it to stop, and waits until it has. Returns its exit code. */

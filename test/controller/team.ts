@@ -3,13 +3,13 @@
  * there, each in a line. Nothing is cleaned up: the cluster goes with the run.
  */
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
 import type { AuditedRequest } from "./audit.ts";
 import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
 import { foundIn, secretText } from "./hunted.ts";
+import { loggedUntilNow } from "./requests.ts";
 import { auditLog, sharedController } from "./shared.ts";
 
 export interface Rule {
@@ -198,10 +198,18 @@ export class Team {
     const mark = await auditLog().mark();
     await act();
     await pulse();
-    await sleep(300);
     return (await auditLog().since(mark)).filter(
       ({ user, namespace, name }) => user === CONTROLLER && namespace === this.namespace && !name.startsWith("pulse"),
     );
+  }
+
+  /**
+   * Waits until the controller has dealt with everything that happened here before, to Secrets, HarborClusters and bindings.
+   * After this, what it has not done it will not do. The account needs `usualRules`.
+   */
+  async barrier(): Promise<void> {
+    const pulse = await this.#pulse();
+    await pulse();
   }
 
   /** A binding of its own beside what is tested. Call what comes back to have a change go through it. */
@@ -222,7 +230,12 @@ export class Team {
     }
     await first();
     await this.until("pulse", "Synced");
-    return async () => (await beat())();
+    return async () => {
+      // A watch shows changes in their order: what shows this one has shown all before it.
+      await (await beat())();
+      await this.controller.idle();
+      await loggedUntilNow(this);
+    };
   }
 
   bindingPath(name: string): string {

@@ -342,7 +342,7 @@ describe("the policy on a binding's author", () => {
 
     it("lets the controller set its finalizer and the status, but no spec", async () => {
       // It has no right to get a binding, which kubectl patch begins with.
-      const controller = new Api(controlPlane(), "admin", CONTROLLER);
+      const controller = new Api(controlPlane()).as(CONTROLLER);
       const path = `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings/harbor-s3`;
       await controller.merge(path, { metadata: { finalizers: ["inlay.dev/release"] } });
       // A controller that runs writes to it too, so this is for the version that was read, and for the next if it was late.

@@ -69,7 +69,6 @@ describe("the key of the installation", function () {
   after(async () => {
     for await (const text of auditLog().texts()) assert.deepEqual(foundIn(text), []);
     await ring.close();
-    await api.close();
   });
 
   it("is made by the first that needs it, and is the same over restarts, without another write", async () => {

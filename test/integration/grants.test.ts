@@ -426,7 +426,6 @@ describe("somebody who would read what nobody granted him", () => {
     await assert.rejects(mallory.create(grants(both.owner), forged(both)), isForbidden);
     await eventually(() => mallory.create(grants(both.reader), forged(both)), 10_000);
     await staysOut(both);
-    await mallory.close();
   });
 
   it("may make no grant at all with the role edit", async () => {
@@ -435,7 +434,6 @@ describe("somebody who would read what nobody granted him", () => {
     for (const team of [both.owner, both.reader]) {
       await assert.rejects(mallory.create(grants(team), forged(both)), isForbidden);
     }
-    await mallory.close();
   });
 
   it("has no binding write the grant for him, though its account may", async () => {
@@ -456,7 +454,6 @@ describe("somebody who would read what nobody granted him", () => {
     );
     await both.reader.until("harbor-s3", "ForbiddenKind");
     assert.deepEqual((await both.owner.api.get(grants(both.owner))).items, []);
-    await mallory.close();
   });
 
   it("swaps the name of a Secret that was granted for another, after the binding was let in", async () => {
@@ -468,7 +465,6 @@ describe("somebody who would read what nobody granted him", () => {
     await both.reader.until("harbor-s3", "NotGranted");
     await pause(LONG_ENOUGH_MS);
     assert.equal((await both.reader.s3()).accesskey, value);
-    await mallory.close();
   });
 
   it("uses what was granted to another account, or in another namespace", async () => {
@@ -478,7 +474,6 @@ describe("somebody who would read what nobody granted him", () => {
     await both.grant("namespace", { from: [{ namespace: both.owner.namespace }] });
     await mallory.create(bindings(both), binding(both));
     await staysOut(both);
-    await mallory.close();
   });
 
   it("finds a grant in kube-system, which is closed to bindings", async () => {
@@ -497,6 +492,5 @@ describe("somebody who would read what nobody granted him", () => {
     });
     await mallory.create(bindings(both), binding(both));
     await staysOut(both, "Forbidden");
-    await mallory.close();
   });
 });

@@ -215,7 +215,7 @@ describe("a binding that protects", function () {
     await guarded.protect(guard([bucket(will)], { targets: [made] }));
     const { metadata } = await team.until("guard", "Synced");
     assert.deepEqual(metadata.finalizers, ["inlay.dev/release"]);
-    const controller = new Api(controlPlane(), "admin", CONTROLLER);
+    const controller = new Api(controlPlane()).as(CONTROLLER);
     const weaker = { spec: { sources: [bucket()] } };
     const said = /inlay-controller may not (change the protection|get secrets)/;
     await assert.rejects(controller.merge(team.bindingPath("guard"), weaker), said);

@@ -102,7 +102,6 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
   });
   after(async () => {
     await controller?.stop();
-    await api?.close();
     await everywhere((team) => team.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings")));
     assert.deepEqual(foundIn(controller?.output ?? ""), []);
   });
