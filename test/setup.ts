@@ -1,19 +1,27 @@
 /**
- * What a run of the tests has in common: the specs that were chosen come in, and where one of them needs an API server,
- * out goes one control plane with Inlay installed, for all of them.
+ * What the tests of a worker process have in common. mocha runs each file in a worker (.mocharc.yaml); a worker starts a
+ * control plane of its own, with Inlay installed, for the first file that needs one, and keeps it for later ones, so files
+ * that run side by side share nothing. After each test its namespaces are searched for values of Secrets and removed;
+ * after each file, what it leaves in logs and what Inlay did on the API server are checked.
  */
-import { join, sep } from "node:path";
-import type { Runner, Suite } from "mocha";
-import { startControlPlane } from "./control-plane/control-plane.ts";
+import { join } from "node:path";
+import type { Context, Hook, RootHookObject, Suite } from "mocha";
+import { type ControlPlane, startControlPlane } from "./control-plane/control-plane.ts";
 import { install } from "./control-plane/install.ts";
-import { share, stopShared } from "./control-plane/shared.ts";
+import { share } from "./control-plane/shared.ts";
+import { Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
-import { shareAuditLog, stopSharedController } from "./controller/shared.ts";
+import { ControllerProcess } from "./controller/controller.ts";
+import { loggedUntilNow } from "./controller/requests.ts";
+import { auditLog, shareAuditLog } from "./controller/shared.ts";
+import { type Team, takeTeams } from "./controller/team.ts";
+import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
+import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
+import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
 
-const needControlPlane = ["integration", "demand", "e2e", "faults", "last"].map(
-  (folder) => join(import.meta.dirname, folder) + sep,
-);
-const ENDS_WITHIN = 10_000;
+/** A cold cache of programs is filled first, which takes minutes. */
+const STARTS_WITHIN = "20m";
+const CHECKED_WITHIN = "3m";
 
 /** People without rights of their own, for tests to grant them some. */
 const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
@@ -21,43 +29,124 @@ const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
 /** In the control plane's folder, with which it goes. */
 const AUDIT_LOG = "audit.log";
 
-export async function mochaGlobalSetup(this: Runner): Promise<void> {
-  // Whatever a test starts finds the test's cluster, or none, but never that of who runs the tests.
-  process.env["KUBECONFIG"] = "/nowhere";
-  if (!this.suite.suites.some((suite) => inNeed(suite) && this.grepTotal(suite) > 0)) return;
+/** The control plane of this worker, and what the last file left off at. */
+let shared: { controlPlane: ControlPlane; rights: RightsCheck } | undefined;
+
+/** The file that runs. */
+let result: FileResult;
+let onControlPlane = false;
+let began = 0;
+/** Namespaces that hooks made for all tests of the file. */
+const fileTeams: Team[] = [];
+/** When the last test ended: what comes before the next one is the time of its hooks. */
+let lastEnd = 0;
+let auditMark = 0;
+let logs = 0;
+/** How much each controller had logged as the test began, or the file. */
+let testMarks = new Map<ControllerProcess, number>();
+let fileMarks = new Map<ControllerProcess, number>();
+
+export const mochaHooks: RootHookObject = {
+  async beforeAll(this: Context) {
+    this.timeout(STARTS_WITHIN);
+    const root = this.test?.parent as Suite;
+    const file = root.suites[0]?.file ?? "";
+    onControlPlane = isOnControlPlane(file);
+    const startedAt = performance.now();
+    // Whatever a test starts finds the test's cluster, or none, but never that of who runs the tests.
+    process.env["KUBECONFIG"] = "/nowhere";
+    if (onControlPlane) {
+      shared ??= await start();
+      process.env["KUBECONFIG"] = shared.controlPlane.kubeconfigFile;
+      auditMark = await auditLog().mark();
+    }
+    began = lastEnd = performance.now();
+    result = {
+      file: nameOf(file),
+      ms: 0,
+      startMs: began - startedAt,
+      tests: [],
+      logs: [],
+      rights: [],
+      reloaderRights: [],
+      isSearched: false,
+    };
+    assertNoValue("the names of the tests", titlesOf(root).join("\n"));
+    fileMarks = testMarks = ControllerProcess.marks();
+  },
+
+  beforeEach() {
+    // Those of hooks before it belong to the file.
+    fileTeams.push(...takeTeams());
+    testMarks = ControllerProcess.marks();
+  },
+
+  async afterEach(this: Context) {
+    const test = this.currentTest;
+    if (test === undefined) return;
+    const now = performance.now();
+    const state = test.state ?? "pending";
+    const kept = state === "failed" ? await keepLogs(testMarks) : [];
+    result.tests.push({ title: test.fullTitle(), state, ms: now - lastEnd, logs: kept });
+    await Promise.all(takeTeams().map((team) => team.remove()));
+    lastEnd = performance.now();
+  },
+
+  async afterAll(this: Context) {
+    this.timeout(CHECKED_WITHIN);
+    if (hasFailedHook(this.test?.parent as Suite)) result.logs = await keepLogs(fileMarks);
+    try {
+      if (shared !== undefined && onControlPlane) {
+        await Promise.all([...fileTeams.splice(0), ...takeTeams()].map((team) => team.remove()));
+        for (const text of ControllerProcess.since(fileMarks)) assertNoValue("the controller's log", text);
+        await loggedUntilNow({ api: new Api(shared.controlPlane), namespace: "default" });
+        await assertNoValueInAuditLog(auditLog(), auditMark);
+        Object.assign(result, await shared.rights.check(), { isSearched: true });
+      }
+    } finally {
+      ControllerProcess.forgetEnded();
+      result.ms = performance.now() - began;
+      await writeResult(result);
+    }
+  },
+};
+
+async function start(): Promise<NonNullable<typeof shared>> {
   const policy = join(import.meta.dirname, "controller", "audit-policy.yaml");
-  const started = await startControlPlane({
+  const controlPlane = await startControlPlane({
     users,
     // In one file, in MB: tests ask for all that was done since the beginning.
     apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${AUDIT_LOG}`, "--audit-log-maxsize=10000"],
   });
-  share(started);
-  shareAuditLog(new AuditLog(join(started.folder, AUDIT_LOG)));
-  process.env["KUBECONFIG"] = started.kubeconfigFile;
   try {
-    await install(started);
+    share(controlPlane);
+    shareAuditLog(new AuditLog(join(controlPlane.folder, AUDIT_LOG)));
+    await install(controlPlane);
     const crd = join(import.meta.dirname, "..", "samples", "harbor", "crd");
-    await started.kubectl("apply", `--filename=${crd}`);
-    await started.kubectl("wait", "--for=condition=Established", `--filename=${crd}`);
+    await controlPlane.kubectl("apply", `--filename=${crd}`);
+    await controlPlane.kubectl("wait", "--for=condition=Established", `--filename=${crd}`);
+    return { controlPlane, rights: new RightsCheck(new Api(controlPlane), auditLog(), await shippedRights()) };
   } catch (error) {
-    await started.stop();
+    await controlPlane.stop();
     throw error;
   }
 }
 
-export async function mochaGlobalTeardown(): Promise<void> {
-  await stopSharedController();
-  await stopShared();
-  // A test that leaves something open keeps this process alive, which is a fault to show rather than to hide.
-  setTimeout(() => {
-    const open = process.getActiveResourcesInfo().join(", ");
-    process.stderr.write(`The tests ended, but something of theirs stays open: ${open}\n`);
-    // Mocha sets the exit code on the same event, so this must come after it.
-    process.once("exit", () => {
-      process.exitCode ||= 1;
-    });
-    process.exit();
-  }, ENDS_WITHIN).unref();
+/** Keeps what each controller logged since a mark, if it did. Returns the files. */
+async function keepLogs(since: ReadonlyMap<ControllerProcess, number>): Promise<string[]> {
+  const texts = ControllerProcess.since(since).filter((text) => text !== "");
+  return Promise.all(texts.map((text) => keepLog(result.file, ++logs, text)));
 }
 
-const inNeed = ({ file = "" }: Suite) => needControlPlane.some((folder) => file.startsWith(folder));
+function titlesOf(suite: Suite): string[] {
+  return [suite.title, ...suite.tests.map(({ title }) => title), ...suite.suites.flatMap(titlesOf)];
+}
+
+/** mocha keeps the hooks of a suite where its types don't show them. */
+type Hooks = Record<"_beforeAll" | "_beforeEach" | "_afterEach" | "_afterAll", Hook[]>;
+
+function hasFailedHook(suite: Suite): boolean {
+  const { _beforeAll, _beforeEach, _afterEach, _afterAll } = suite as unknown as Hooks;
+  const hooks = [..._beforeAll, ..._beforeEach, ..._afterEach, ..._afterAll];
+  return hooks.some(({ state }) => state === "failed") || suite.suites.some(hasFailedHook);
+}

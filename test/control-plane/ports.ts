@@ -7,12 +7,15 @@ import { createServer } from "node:net";
  * port free, and a client that keeps trying a port of that range can end up connected to itself.
  */
 const LOWEST = 20_000;
-const HIGHEST = 32_000;
+/** For each worker process of the tests, so that none takes what another has just found free. */
+const RANGE = 1_000;
+const WORKERS = 12;
+const lowest = LOWEST + (Number(process.env["MOCHA_WORKER_ID"] ?? 0) % WORKERS) * RANGE;
 
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   while (ports.size < count) {
-    const port = randomInt(LOWEST, HIGHEST);
+    const port = randomInt(lowest, lowest + RANGE);
     if (await isFree(port)) ports.add(port);
   }
   return [...ports];

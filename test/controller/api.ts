@@ -9,6 +9,12 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 // biome-ignore lint/suspicious/noExplicitAny: answers of the API server are checked by assertions
 export type AnyObject = any;
 
+/** For a request about what may be gone by then. */
+export function unlessGone(error: Error): undefined {
+  if (error instanceof RequestFailed && error.status === 404) return undefined;
+  throw error;
+}
+
 /** More than that at once, as of a thousand objects that are made together, wait for each other. */
 const CONNECTIONS = 64;
 
@@ -56,12 +62,7 @@ export class Api {
 
   /** Undefined when there is no such object. */
   async find(path: string): Promise<AnyObject | undefined> {
-    try {
-      return await this.get(path);
-    } catch (error) {
-      if (error instanceof RequestFailed && error.status === 404) return undefined;
-      throw error;
-    }
+    return await this.get(path).catch(unlessGone);
   }
 
   create(path: string, body: object): Promise<AnyObject> {
@@ -75,6 +76,11 @@ export class Api {
 
   delete(path: string): Promise<AnyObject> {
     return this.#send("DELETE", path);
+  }
+
+  /** Deletes an object, or all of a collection, unless there is none. */
+  async remove(path: string): Promise<void> {
+    await this.delete(path).catch(unlessGone);
   }
 
   /** JSON merge patch, by the manager `somebody` unless another is given. */

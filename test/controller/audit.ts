@@ -69,20 +69,20 @@ export class AuditLog {
       .map((event) => ({ ...requestOf(event), open: !ended.has(event.auditID) }));
   }
 
-  /** Every object of a kind that was made or changed since the API server began, if the log keeps that kind. */
-  async written(kind: string): Promise<Written[]> {
+  /** Every object of a kind that was made or changed since a mark, if the log keeps that kind. */
+  async written(kind: string, mark = 0): Promise<Written[]> {
     const hasObject = (line: string) => line.includes('"responseObject":');
     return this.#each(
-      0,
+      mark,
       ({ responseObject, requestURI, requestReceivedTimestamp: at }) =>
         responseObject?.kind === kind && !requestURI.includes("dryRun=") ? [{ at, object: responseObject }] : [],
       hasObject,
     );
   }
 
-  /** All that stands in it, some whole lines at a time. */
-  texts(): AsyncGenerator<string, void, void> {
-    return this.#pieces(0);
+  /** All that stands in it since a mark, some whole lines at a time. */
+  texts(mark = 0): AsyncGenerator<string, void, void> {
+    return this.#pieces(mark);
   }
 
   async #each<T>(mark: number, of: (event: AuditEvent) => T[], isAsked = (_: string) => true): Promise<T[]> {

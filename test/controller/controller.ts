@@ -7,9 +7,31 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { freePorts } from "../control-plane/ports.ts";
 import { eventually } from "./eventually.ts";
 
+const STARTS_WITHIN_MS = 60_000;
 const root = join(import.meta.dirname, "..", "..");
 
+/** Every one that was started and not forgotten, of which none outlives this process. */
+const known = new Set<ControllerProcess>();
+process.once("exit", () => {
+  for (const each of known) each.signal("SIGKILL");
+});
+
 export class ControllerProcess {
+  /** How much each has written by now. */
+  static marks(): Map<ControllerProcess, number> {
+    return new Map([...known].map((each) => [each, each.output.length]));
+  }
+
+  /** What each has written since. */
+  static since(marks: ReadonlyMap<ControllerProcess, number>): string[] {
+    return [...known].map((each) => each.output.slice(marks.get(each) ?? 0));
+  }
+
+  /** Lets go of those that don't run any more, with all that they wrote. */
+  static forgetEnded(): void {
+    for (const each of known) if (each.pid === undefined) known.delete(each);
+  }
+
   /** What Node is started with: the source, as it is. The benchmark runs what is built. */
   protected readonly command: readonly string[] = [join(root, "src", "cli", "inlay.ts")];
   protected readonly env: NodeJS.ProcessEnv = process.env;
@@ -48,6 +70,7 @@ export class ControllerProcess {
     const args = [...this.command, "controller", ...flags, ...this.#args];
     const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
+    known.add(this);
     const from = this.#output.length;
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding("utf8").on("data", (chunk: string) => {
@@ -57,7 +80,7 @@ export class ControllerProcess {
     await eventually(() => {
       if (child.exitCode !== null) throw new Error(`the controller ended: ${this.#output.slice(from)}`);
       if (!this.#output.slice(from).includes("controller started")) throw new Error("the controller did not start");
-    });
+    }, STARTS_WITHIN_MS);
   }
 
   /** Fetches a page of its health server: /livez, /readyz or /metrics. */

@@ -55,9 +55,14 @@ export class Named {
   readonly #accounts = new Map<string, Map<string, string>>();
   readonly #kinds: ReadonlyMap<string, readonly ServedKind[]>;
 
-  /** `kinds` are by group and kind, such as `apps/Deployment`: as they were ever served. */
+  /** `kinds` are by group and kind, such as `apps/Deployment`: as they were ever served. More may be added to them. */
   constructor(bindings: readonly Written[], kinds: ReadonlyMap<string, readonly ServedKind[]>) {
     this.#kinds = kinds;
+    this.take(bindings);
+  }
+
+  /** Takes note of more bindings, whose kinds are known by now. */
+  take(bindings: readonly Written[]): void {
     for (const { at, object } of bindings) this.#take(at, object);
   }
 

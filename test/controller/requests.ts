@@ -21,7 +21,7 @@ export async function watchesFor(team: Team, mark: number): Promise<(AuditedRequ
 }
 
 /** A request enters the log when it is answered, or a moment after: one more request of ours brings it up to now. */
-export async function loggedUntilNow({ api, namespace }: Team): Promise<void> {
+export async function loggedUntilNow({ api, namespace }: Pick<Team, "api" | "namespace">): Promise<void> {
   const uri = `/api/v1/namespaces/${namespace}?marker=${++markers}`;
   const mark = await auditLog().mark();
   await api.get(uri);

@@ -1,10 +1,11 @@
 /**
  * A namespace of its own for each test, with an account that may do what the test says; and the few things that tests do
- * there, each in a line. Nothing is cleaned up: the cluster goes with the run.
+ * there, each in a line. It goes at the end of the test.
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
-import { type AnyObject, Api } from "./api.ts";
+import { assertNoValueInNamespace } from "../whole-run/leaks.ts";
+import { type AnyObject, Api, unlessGone } from "./api.ts";
 import type { AuditedRequest } from "./audit.ts";
 import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
@@ -31,12 +32,21 @@ export const RESTARTED_WITHIN_MS = 45_000;
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 let count = 0;
+let teams: Team[] = [];
+
+/** Those that were made since the last call. setup.ts removes them at the end of the test or file that made them. */
+export function takeTeams(): Team[] {
+  const taken = teams;
+  teams = [];
+  return taken;
+}
 
 /** Makes a namespace with the account `inlay` and starts the controller if it does not run, unless a test has its own. */
 export async function newTeam(
   options: { account?: boolean; rules?: Rule[]; controller?: boolean } = {},
 ): Promise<Team> {
   const team = new Team(`team-${++count}`);
+  teams.push(team);
   await team.api.create("/api/v1/namespaces", { metadata: { name: team.namespace } });
   if (options.account ?? true) await team.createAccount();
   await team.grant(options.rules ?? usualRules);
@@ -48,6 +58,7 @@ export class Team {
   readonly namespace: string;
   readonly api = new Api(controlPlane());
   readonly controller: ControllerProcess = sharedController(controlPlane());
+  #hasClusterRole = false;
 
   constructor(namespace: string) {
     this.namespace = namespace;
@@ -72,7 +83,8 @@ export class Team {
   /** Grants the account these rights in the whole cluster. They hold when this returns. */
   async grantInCluster(rules: Rule[]): Promise<void> {
     const rbac = "/apis/rbac.authorization.k8s.io/v1";
-    const name = `${this.namespace}-inlay`;
+    const name = this.#clusterRole;
+    this.#hasClusterRole = true;
     await this.api.create(`${rbac}/clusterroles`, { metadata: { name }, rules });
     await this.api.create(`${rbac}/clusterrolebindings`, {
       metadata: { name },
@@ -80,6 +92,30 @@ export class Team {
       subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: this.namespace }],
     });
     await this.#untilMay(this.#user("inlay"), rules);
+  }
+
+  get #clusterRole(): string {
+    return `${this.namespace}-inlay`;
+  }
+
+  /**
+   * Searches what is in the namespace for values of Secrets, then removes its bindings and the namespace itself, without
+   * waiting until the namespace is gone. No controller has to run for that.
+   */
+  async remove(): Promise<void> {
+    const rbac = "/apis/rbac.authorization.k8s.io/v1";
+    const roles = ["clusterrolebindings", "clusterroles"].map((plural) => `${rbac}/${plural}/${this.#clusterRole}`);
+    const bindings = this.path("inlay.dev/v1alpha1", "secretbindings");
+    await assertNoValueInNamespace(this.api, this.namespace);
+    await this.api.remove(bindings);
+    // A finalizer waits for a controller, which need not run.
+    for (const { metadata } of (await this.api.find(bindings))?.items ?? [])
+      await this.api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
+    await Promise.all(
+      [...(this.#hasClusterRole ? roles : []), `/api/v1/namespaces/${this.namespace}`].map((path) =>
+        this.api.remove(path),
+      ),
+    );
   }
 
   /** Takes the rights of a role away. They hold no more when this returns. */

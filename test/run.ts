@@ -1,0 +1,69 @@
+/**
+ * Runs the tests: all of them and then what can be said of the whole run only, or the files that are named, or with
+ * --scaled those that have scale cases. While it runs it prints a line for each file that has ended; at its end the
+ * failures, tables of durations, and `N passed, N failed`.
+ *
+ * Usage: node test/run.ts [--random=SEED] [--jobs=N] [--scaled] [FILE...]
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, globSync, mkdtempSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+const root = join(import.meta.dirname, "..");
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { random: { type: "string" }, jobs: { type: "string" }, scaled: { type: "boolean", default: false } },
+});
+
+/** What takes longest comes first, so that no worker begins it when the others are done. */
+const PARTS = ["e2e", "faults", "demand", "integration", "unit"];
+
+const folder = mkdtempSync(join(tmpdir(), "inlay-test-"));
+process.env["INLAY_TEST_RUN"] = folder;
+// Results and tables are read from this folder, by modules that look for it as they load.
+const { printSummary } = await import("./whole-run/summary.ts");
+
+const isWhole = positionals.length === 0 && !values.scaled;
+const files = positionals.length > 0 ? positionals.map((file) => relative(root, resolve(file))) : allFiles();
+const missing = files.filter((file) => !existsSync(join(root, file)));
+if (missing.length > 0) throw new Error(`there is no ${missing.join(" and no ")}`);
+if (values.random !== undefined) shuffle(files, values.random || `${Date.now()}`);
+
+const codes = [await mocha("main", files, values.jobs === undefined ? [] : ["--jobs", values.jobs])];
+if (isWhole) codes.push(await mocha("whole run", ["test/whole-run"], ["--no-parallel"]));
+const failed = await printSummary(codes.every((code) => code === 0));
+if (failed === 0 && codes.every((code) => code === 0)) await rm(folder, { recursive: true });
+else process.exitCode = 1;
+
+function allFiles(): string[] {
+  const all = PARTS.flatMap((part) => globSync(`test/${part}/**/*.test.ts`, { cwd: root }).sort());
+  return values.scaled ? all.filter((file) => readFileSync(join(root, file), "utf8").includes("/scale.ts")) : all;
+}
+
+/** In an order that the seed decides. */
+function shuffle(files: string[], seed: string): void {
+  console.log(`Files in random order: --random=${seed}`);
+  let state = [...seed].reduce((hash, char) => (Math.imul(hash, 31) + char.charCodeAt(0)) | 0, 7);
+  const random = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) | 0;
+    return (state >>> 0) / 2 ** 32;
+  };
+  for (let last = files.length - 1; last > 0; last--) {
+    const other = Math.floor(random() * (last + 1));
+    [files[last], files[other]] = [files[other] as string, files[last] as string];
+  }
+}
+
+async function mocha(part: string, specs: string[], flags: string[]): Promise<number> {
+  const program = join(root, "node_modules", "mocha", "bin", "mocha.js");
+  const args = [program, ...flags, "--reporter", "./test/whole-run/progress.ts", ...specs];
+  const env = { ...process.env, INLAY_TEST_PART: part, INLAY_TEST_FILES: `${specs.length}` };
+  const child = spawn(process.execPath, args, { cwd: root, stdio: "inherit", env });
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
+  const [code] = await once(child, "exit");
+  return code ?? 1;
+}

@@ -1,0 +1,61 @@
+/** The reporter of `npm test`: prints a line for each file that has ended, and writes the failures down for the summary. */
+import { appendFileSync, mkdirSync } from "node:fs";
+import { type Hook, type MochaOptions, type Runner, reporters, type Test } from "mocha";
+import { FAILURES, type Failure, nameOf, readResult, runFolder } from "./results.ts";
+
+class Progress extends reporters.Base {
+  readonly #began = Date.now();
+  readonly #files = Number(process.env["INLAY_TEST_FILES"]);
+  #ended = 0;
+  /** What the events of one file, which come all together once it has ended, said. */
+  #file = { name: "", passed: 0, failures: [] as Failure[] };
+
+  constructor(runner: Runner, options: MochaOptions) {
+    super(runner, options);
+    mkdirSync(runFolder, { recursive: true });
+    runner.on("pass", (test) => {
+      this.#of(test).passed++;
+    });
+    runner.on("fail", (test, error: Error) => {
+      const { message, stack = message } = error;
+      const failure = {
+        file: this.#of(test).name,
+        title: test.fullTitle(),
+        text: stack.includes(message) ? stack : `${message}\n${stack}`,
+      };
+      this.#file.failures.push(failure);
+      appendFileSync(FAILURES, `${JSON.stringify(failure)}\n`);
+    });
+    runner.once("end", () => this.#flush());
+  }
+
+  #of(test: Test | Hook) {
+    const name = test.file === undefined ? this.#file.name : nameOf(test.file);
+    if (name !== this.#file.name) {
+      this.#flush();
+      this.#file = { name, passed: 0, failures: [] };
+      setImmediate(() => this.#flush());
+    }
+    return this.#file;
+  }
+
+  #flush(): void {
+    const { name, passed, failures } = this.#file;
+    if (name === "") return;
+    this.#file = { name: "", passed: 0, failures: [] };
+    const seconds = ((readResult(name)?.ms ?? 0) / 1000).toFixed(1);
+    const minutes = ((Date.now() - this.#began) / 60_000).toFixed(1);
+    const counts = failures.length === 0 ? `${passed} passed` : `${passed} passed, ${failures.length} FAILED`;
+    console.log(`${minutes.padStart(5)} min  ${++this.#ended}/${this.#files}  ${name}  ${counts}  ${seconds} s`);
+    for (const { title, text } of failures) console.log(`\n  ${title}\n${indent(text)}\n`);
+  }
+}
+
+const indent = (text: string) =>
+  text
+    .split("\n")
+    .map((line) => `    ${line}`)
+    .join("\n");
+
+// The name by which require() takes a class itself out of an ES module; mocha loads reporters with it.
+export { Progress as "module.exports" };

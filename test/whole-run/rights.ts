@@ -1,0 +1,251 @@
+/**
+ * Checks, by the API server's own audit log, that nothing that Inlay did went around the account of a binding, and notes
+ * which of its rights it used. It reads the log piece by piece: after each test file, what that file brought.
+ */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import type { AnyObject, Api } from "../controller/api.ts";
+import type { AuditedRequest, AuditLog } from "../controller/audit.ts";
+import { Named, type ServedKind } from "../controller/named.ts";
+import { describeRight, isAdmitted, isBy, type Right, rightsIn, rightsOf } from "../controller/rights.ts";
+
+const manifests = join(import.meta.dirname, "..", "..", "deploy", "manifests");
+const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
+const REVIEWS = "authorization.k8s.io/selfsubjectaccessreviews";
+/** Whatever is installed, for the cluster or for a namespace, has this account. */
+const CONTROLLERS = /^system:serviceaccount:([^:]+):inlay-controller$/;
+/** What RBAC lets everybody ask who is authenticated. */
+const DESCRIBES_THE_API = /^\/(api|apis|openapi\/v3)([/?]|$)/;
+const OPENED = "inlay.dev/aggregate-to-controller";
+/** The API server goes by a role for a moment after it has changed. */
+const LAG_MS = 5_000;
+/** A text that sorts after every time. */
+const NEVER = "~";
+
+interface Term {
+  from: string;
+  until: string;
+}
+
+/** As the account for Reloader's annotations, which stands beside the controller. */
+const isReloading = ({ user, as }: AuditedRequest) => as === user.replace(/controller$/, "reloader");
+
+/** The rights that are shipped: of the controller, of the account for annotations, and to act as that account. */
+export interface ShippedRights {
+  controller: Right[];
+  reloader: Right[];
+  opening: Right[];
+}
+
+export async function shippedRights(): Promise<ShippedRights> {
+  const controller = rightsIn(await readFile(join(manifests, "10-controller-role.yaml"), "utf8"));
+  const text = await readFile(join(manifests, "optional", "reloader.yaml"), "utf8");
+  const shipped = parseAllDocuments(text).map((document) => document.toJS());
+  const ofKind = (kind: string): Right[] =>
+    shipped.filter((each) => each.kind === kind).flatMap(({ rules }) => rules.flatMap(rightsOf));
+  return { controller, reloader: ofKind("ClusterRole"), opening: ofKind("Role") };
+}
+
+/** Of a role or binding of the cluster, unless a namespace is given. */
+const isAbout = (request: AuditedRequest, verb: string, plural: string, name: string, namespace = "") =>
+  request.verb === verb &&
+  request.resource === `rbac.authorization.k8s.io/${plural}` &&
+  request.namespace === namespace &&
+  request.name === name &&
+  request.code < 300;
+
+/** When that was done to a role or binding the next time, and the API server went by it for certain. */
+function whenNext(
+  all: readonly AuditedRequest[],
+  since: string,
+  ...about: [verb: string, plural: string, name: string, namespace?: string]
+): string {
+  const times = all.filter((each) => each.at >= since && isAbout(each, ...about)).map(({ at }) => at);
+  const [first] = times.sort();
+  return first === undefined ? NEVER : moved(first, LAG_MS);
+}
+
+const moved = (at: string, ms: number) => new Date(Date.parse(at) + ms).toISOString();
+
+const describeRequest = ({ verb, resource, namespace, name, as, uri, at }: AuditedRequest) =>
+  `${at} ${verb} ${resource || uri} ${namespace}/${name}${as === undefined ? "" : ` as ${as}`}`;
+
+/** Names each request once. */
+const assertNone = (what: string, requests: readonly AuditedRequest[]) =>
+  assert.deepEqual(
+    [...new Map(requests.map((each) => [describeRequest({ ...each, at: "" }), describeRequest(each)])).values()],
+    [],
+    what,
+  );
+
+export class RightsCheck {
+  readonly #api: Api;
+  readonly #log: AuditLog;
+  readonly #rights: ShippedRights;
+  #mark: number;
+  /** Of all files so far: who may do what, and API servers that began to serve. */
+  readonly #terms: AuditedRequest[] = [];
+  readonly #opened: { at: string; object: AnyObject }[] = [];
+  readonly #kinds = new Map<string, ServedKind[]>();
+  readonly #named = new Named([], this.#kinds);
+  #lent: (Term & { right: Right })[] = [];
+  #without: Term[] = [];
+
+  /** Goes by what the log brings after `mark`. */
+  constructor(api: Api, log: AuditLog, rights: ShippedRights, mark = 0) {
+    this.#mark = mark;
+    this.#api = api;
+    this.#log = log;
+    this.#rights = rights;
+  }
+
+  /** Reads what the log brought since the last call and checks it. Returns the rights that were used. */
+  async check(): Promise<{ rights: string[]; reloaderRights: string[] }> {
+    const mark = this.#mark;
+    this.#mark = await this.#log.mark();
+    const all = [...(await this.#log.since(mark)), ...(await this.#log.watchesSince(mark))];
+    await this.#learn(mark, all);
+    const requests = all.filter(({ user }) => CONTROLLERS.test(user));
+    const own = requests.filter(({ as, lacks }) => as === undefined && lacks !== "impersonation");
+    const impersonated = requests.filter((each) => each.as !== undefined && !isReloading(each));
+    const reloading = requests.filter(isReloading);
+
+    assertNone(
+      "refused, though no test took the right away",
+      own.filter((each) => each.lacks === "a right" && !this.#isMeant(each) && !this.#isOtherAccount(each)),
+    );
+    assertNone(
+      "asked as itself for what its role does not grant",
+      own.filter((each) => !this.isAllowed(each)),
+    );
+    assertNone(
+      "acted as the account for annotations beyond its role",
+      reloading.filter((each) => !this.#isForReloading(each)),
+    );
+    assertNone(
+      "acted as an account that no binding has",
+      impersonated.filter((each) => !this.#named.isAccount(each) || !hasGroupsOfAccount(each)),
+    );
+    assertNone(
+      "did as an account what no binding of that account names",
+      impersonated.filter((each) => !this.isNamed(each)),
+    );
+
+    const admitted = requests.filter((each) => each.user === CONTROLLER && isAdmitted(each));
+    const { controller, reloader } = this.#rights;
+    const used = (rights: Right[], by: AuditedRequest[]) =>
+      rights.filter((right) => by.some((each) => isBy(right, each))).map(describeRight);
+    const asItself = reloading.filter(isAdmitted).map((each) => ({ ...each, as: undefined }));
+    return { rights: used(controller, admitted), reloaderRights: used(reloader, asItself) };
+  }
+
+  /** Whether a binding of the account names by then what a request as that account is for. */
+  isNamed(request: AuditedRequest): boolean {
+    return request.resource === REVIEWS ? this.#named.isAccount(request) : this.#named.isFor(request);
+  }
+
+  /** As itself, wherever it is installed: one for a namespace has the same rights, there. */
+  isAllowed(request: AuditedRequest): boolean {
+    const { user, verb, resource, namespace, uri, at } = request;
+    const { controller, opening } = this.#rights;
+    if (resource === "") return verb === "get" && DESCRIBES_THE_API.test(uri);
+    if (resource === REVIEWS) return verb === "create";
+    const own = CONTROLLERS.exec(user)?.[1];
+    if (user !== CONTROLLER && namespace !== own) return false;
+    if (controller.some((right) => isBy(right, request)) || this.#isOtherAccount(request)) return true;
+    if (namespace === own && opening.some((right) => isBy(right, request))) return true;
+    const isTry = request.lacks !== undefined;
+    return this.#lent.some(({ right, from, until }) => isBy(right, request) && from <= at && (isTry || at <= until));
+  }
+
+  /** A test took a right of the controller away, or gave it one for some time, such as to watch a kind that the platform opened. */
+  #isMeant({ resource, at }: AuditedRequest): boolean {
+    return (
+      this.#without.some(({ from, until }) => from <= at && at <= until) ||
+      this.#lent.some(({ right, from }) => right.resource === resource && from <= at)
+    );
+  }
+
+  #isForReloading(request: AuditedRequest): boolean {
+    const { resource, verb, lacks } = request;
+    const writes = ["create", "update", "delete"].includes(verb);
+    if (writes && ![REVIEWS, "inlay.dev/secretbindings", "batch/jobs"].includes(resource)) return false;
+    if (resource === REVIEWS || lacks !== undefined) return true;
+    return this.#rights.reloader.some((right) => isBy(right, { ...request, as: undefined }));
+  }
+
+  /** An account of another name than `inlay` is open to it where a Role in its namespace says so. */
+  #isOtherAccount(request: AuditedRequest): boolean {
+    const { verb, resource, namespace, name } = request;
+    const account = { ...request, as: `system:serviceaccount:${namespace}:${name}` };
+    return resource === "serviceaccounts" && ["get", "list", "watch"].includes(verb) && this.#named.isAccount(account);
+  }
+
+  /** Takes note of kinds, bindings and roles since a mark. */
+  async #learn(mark: number, all: readonly AuditedRequest[]): Promise<void> {
+    await this.#learnKinds(mark);
+    this.#named.take(await this.#log.written("SecretBinding", mark));
+    const roles = await this.#log.written("ClusterRole", mark);
+    this.#opened.push(...roles.filter(({ object }) => object.metadata.labels?.[OPENED] === "true"));
+    this.#terms.push(
+      ...all.filter(
+        ({ resource, user }) =>
+          resource.startsWith("rbac.authorization.k8s.io/") && (user === "system:apiserver" || !CONTROLLERS.test(user)),
+      ),
+    );
+    this.#lent = this.#opened.flatMap(({ at: from, object }) => {
+      const until = whenNext(this.#terms, from, "delete", "clusterroles", object.metadata.name);
+      return object.rules.flatMap(rightsOf).map((right: Right) => ({ right, from, until }));
+    });
+    const ofController: [plural: string, name: string, namespace?: string][] = [
+      ["clusterrolebindings", "inlay-controller"],
+      ["rolebindings", "inlay-controller", "inlay-system"],
+    ];
+    this.#without = ofController.flatMap((about) =>
+      this.#terms
+        .filter((each) => isAbout(each, "delete", ...about))
+        .map(({ at: from }) => ({ from, until: whenNext(this.#terms, from, "create", ...about) })),
+    );
+    // An API server that begins anew refuses all until it has read the roles.
+    const begun = this.#terms.filter(
+      ({ user, verb, uri }) => user === "system:apiserver" && verb === "list" && uri.endsWith("/clusterrolebindings"),
+    );
+    this.#without.push(...begun.map(({ at }) => ({ from: moved(at, -LAG_MS), until: moved(at, LAG_MS) })));
+  }
+
+  /** Every kind that is served now, or was by a CRD, by group and kind. */
+  async #learnKinds(mark: number): Promise<void> {
+    const note = (kind: string, served: ServedKind) => {
+      const known = this.#kinds.get(kind) ?? [];
+      const isKnown = known.some(
+        ({ plural, namespaced }) => plural === served.plural && namespaced === served.namespaced,
+      );
+      if (!isKnown) this.#kinds.set(kind, [...known, served]);
+    };
+    const { groups } = await this.#api.get("/apis");
+    const versions = groups.flatMap((group: AnyObject) =>
+      group.versions.map(({ groupVersion }: AnyObject) => `/apis/${groupVersion}`),
+    );
+    await Promise.all(
+      ["/api/v1", ...versions].map(async (path: string) => {
+        const list = await this.#api.find(path);
+        const [group] = path === "/api/v1" ? [""] : path.split("/").slice(2);
+        for (const { kind, name, namespaced } of list?.resources ?? []) {
+          if (!name.includes("/")) note(`${group}/${kind}`, { plural: name, namespaced });
+        }
+      }),
+    );
+    for (const { object } of await this.#log.written("CustomResourceDefinition", mark)) {
+      const { group, names, scope } = object.spec;
+      note(`${group}/${names.kind}`, { plural: names.plural, namespaced: scope === "Namespaced" });
+    }
+  }
+}
+
+function hasGroupsOfAccount({ as, asGroups }: AuditedRequest): boolean {
+  const [, , namespace] = as?.split(":") ?? [];
+  const groups = ["system:authenticated", "system:serviceaccounts", `system:serviceaccounts:${namespace}`];
+  return [...asGroups].sort().join() === groups.join();
+}
