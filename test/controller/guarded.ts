@@ -3,8 +3,7 @@
  * role admin; and what tests of protection do there as one person or the other.
  */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "./api.ts";
+import type { AnyObject, Api } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./hunted.ts";
 import { newTeam, type Rule, type Team } from "./team.ts";
@@ -34,19 +33,42 @@ export function guard(sources: object[], spec: object = {}, name = "guard"): Any
   };
 }
 
-/** The arguments by which kubectl changes the spec of the binding `guard`. */
-export const changeOf = (spec: object) => patchOf({ spec });
-export const patchOf = (patch: object) => [
-  ...["patch", "secretbinding", "guard", "--type=merge"],
-  `--patch=${JSON.stringify(patch)}`,
-];
+/** A user, who may be in groups. */
+export type Who = string | readonly [user: string, ...groups: string[]];
+
+/** Something that a user tries to do to the object at a path. */
+export type Act = (api: Api, path: string) => Promise<unknown>;
+
+export const label: Act = (api, path) => api.merge(path, { metadata: { labels: { a: "b" } } });
+export const remove: Act = (api, path) => api.delete(path);
+export const removeAtOnce: Act = (api, path) => api.delete(`${path}?gracePeriodSeconds=0`);
+export const edit =
+  (patch: object): Act =>
+  (api, path) =>
+    api.merge(path, patch);
+
+/** Deletes all objects that are in the same place one by one, as `kubectl delete --all` does. */
+export const removeEach: Act = async (api, path) => {
+  const all = collectionOf(path);
+  const { items } = await api.get(all);
+  const deletions = items.map(({ metadata }: AnyObject) => api.delete(`${all}/${metadata.name}`));
+  const failed = (await Promise.allSettled(deletions)).filter(({ status }) => status === "rejected");
+  if (failed.length > 0) throw new AggregateError(failed, failed.map((each: AnyObject) => each.reason).join("\n"));
+};
+
+/** Deletes all objects that are in the same place by one request. */
+export const removeCollection: Act = (api, path) => api.delete(collectionOf(path));
+
+const collectionOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 
 /** `edith` has the role edit there, `adam` the role admin. */
 export async function newGuarded(options: Parameters<typeof newTeam>[0] = { controller: false }): Promise<Guarded> {
   const guarded = new Guarded(await newTeam(options));
-  await guarded.team.secret("bucket", { accessKeyID: secretText("protected") });
-  await guarded.mayBy("edith", "edit");
-  await guarded.mayBy("adam", "admin");
+  await Promise.all([
+    guarded.team.secret("bucket", { accessKeyID: secretText("protected") }),
+    guarded.mayBy("edith", "edit"),
+    guarded.mayBy("adam", "admin"),
+  ]);
   return guarded;
 }
 
@@ -80,62 +102,57 @@ export class Guarded {
 
   /** Makes a binding as an admin, and waits until nobody but those who may can change what it protects. */
   async protect(binding: AnyObject, withinMs?: number): Promise<void> {
-    await this.team.api.create(this.team.path("inlay.dev/v1alpha1", "secretbindings"), binding);
+    await this.team.api.create(this.#bindings, binding);
     for (const { protect, secret, configMap } of binding.spec.sources) {
       if (protect === undefined) continue;
-      const object = secret ? `secret/${secret.name}` : `configmap/${configMap.name}`;
-      const labels = () => this.as("edith", "label", object, "a=b", "--dry-run=server");
-      await refused(/protects it/, labels, withinMs);
+      const [plural, { name }] = secret ? ["secrets", secret] : ["configmaps", configMap];
+      await this.refuses("edith", /protects it/, label, `${this.team.path("v1", plural)}/${name}`, withinMs);
     }
   }
 
-  /** Changes an object; once more as long as the user's rights have not arrived. */
-  changes(who: string, object = "secret/bucket"): Promise<string> {
-    return eventually(() => this.as(who, "label", "--overwrite", object, `count=${++this.#count}`));
+  /** Changes an object, the protected Secret unless another is given; again as long as the user's rights have not arrived. */
+  changes(who: Who, path = this.secretPath): Promise<unknown> {
+    return eventually(() => this.as(who).merge(path, { metadata: { labels: { count: `${++this.#count}` } } }));
   }
 
-  /** `who` is a name, maybe with groups behind it: `dora,storage`. */
-  as(who: string, ...args: string[]): Promise<string> {
-    return this.#kubectl(who, args);
+  /** The API for a user. */
+  as(who: Who): Api {
+    const [user, ...groups] = typeof who === "string" ? [who] : who;
+    return this.team.api.as(user, ...groups);
   }
 
-  creates(who: string, object: object, ...flags: string[]): Promise<string> {
-    return this.#kubectl(who, ["create", "--filename=-", ...flags], JSON.stringify(object));
+  /**
+   * Waits until the API server refuses what a user tries by a dry run, and returns what it says. Rights and the params of
+   * policies arrive a moment later.
+   */
+  refuses(who: Who, saying: RegExp, act: Act, path = this.secretPath, withinMs?: number): Promise<string> {
+    return refused(saying, () => act(this.as(who).dryRun, path), withinMs);
   }
 
-  /** Whether an apply of it would be let through. */
-  applies(who: string, object: object, ...flags: string[]): Promise<string> {
-    return this.#kubectl(who, ["apply", "--filename=-", "--dry-run=server", ...flags], JSON.stringify(object));
+  refusesToCreate(who: Who, binding: object, saying: RegExp): Promise<string> {
+    return refused(saying, () => this.triesToCreate(who, binding));
   }
 
-  /** Whether it would be let through now or in a moment. */
-  letsCreate(who: string, object: object): Promise<string> {
-    return eventually(() => this.creates(who, object, "--dry-run=server"));
+  /** Waits until a user may create a binding. */
+  letsCreate(who: Who, binding: object): Promise<unknown> {
+    return eventually(() => this.triesToCreate(who, binding));
   }
 
-  /** The refusal's text; asked again until it says that, since rights and params arrive a moment later. */
-  refuses(who: string, saying: RegExp, ...args: string[]): Promise<string> {
-    return refused(saying, () => this.as(who, ...args, "--dry-run=server"));
-  }
-
-  refusesToCreate(who: string, object: object, saying: RegExp): Promise<string> {
-    return refused(saying, () => this.creates(who, object, "--dry-run=server"));
+  /** Creates a binding by a dry run, validated as kubectl has it validated. */
+  triesToCreate(who: Who, binding: object): Promise<unknown> {
+    return this.as(who).dryRun.create(`${this.#bindings}?fieldValidation=Strict`, binding);
   }
 
   get secretPath(): string {
     return `${this.team.path("v1", "secrets")}/bucket`;
   }
 
-  async #kubectl(who: string, args: string[], stdin?: string): Promise<string> {
-    const [name, ...groups] = who.split(",");
-    const as = [`--as=${name}`, ...groups.map((group) => `--as-group=${group}`)];
-    const options = stdin === undefined ? {} : { stdin };
-    const { stdout } = await controlPlane().kubectlWith(options, ...as, `--namespace=${this.team.namespace}`, ...args);
-    return stdout;
+  get #bindings(): string {
+    return this.team.path("inlay.dev/v1alpha1", "secretbindings");
   }
 }
 
-function refused(saying: RegExp, act: () => Promise<string>, withinMs?: number): Promise<string> {
+function refused(saying: RegExp, act: () => Promise<unknown>, withinMs?: number): Promise<string> {
   return eventually(async () => {
     const refusal = await act().then(
       () => "it was let through",

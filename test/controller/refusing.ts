@@ -1,6 +1,5 @@
 /** A policy of the platform that refuses writes comes in, until it is lifted again. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "./eventually.ts";
 import type { Team } from "./team.ts";
 
@@ -37,7 +36,3 @@ export async function refuse(
     await api.delete(`${POLICIES}/${name}`);
   };
 }
-
-/** Tries a write without having it done, as somebody. */
-export const tryAs = (who: string, { namespace }: Team, ...write: string[]): Promise<unknown> =>
-  controlPlane().kubectl(...write, "--dry-run=server", `--as=${who}`, `--namespace=${namespace}`);

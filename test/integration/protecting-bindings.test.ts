@@ -1,15 +1,17 @@
 /** That a binding that protects is written by who may write what it protects, and is deleted or weakened by nobody else. */
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { controlPlane } from "../control-plane/shared.ts";
-import { Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
 import {
+  type Act,
   bucket,
-  changeOf,
+  edit,
   type Guarded,
   guard,
   newGuarded,
-  patchOf,
+  remove,
+  removeCollection,
+  removeEach,
   type Subject,
   untilProtectionWorks,
 } from "../controller/guarded.ts";
@@ -52,26 +54,30 @@ describe("a binding that protects", function () {
     });
 
     it("is refused to whoever may not change and delete what it protects, who is told the rule that would allow it", async () => {
-      for (const [index, source] of [
-        bucket(),
-        { configMap: { name: "settings" }, protect: { writers: [will] } },
-      ].entries()) {
-        const who = `victor${index}`;
-        await guarded.mayBy(who, "view");
-        await guarded.mayBy(who, "inlay-edit");
-        await guarded.may(who, actAsInlay, getSecrets);
-        const said = await guarded.refusesToCreate(who, guard([source]), /may not both update and delete/);
-        const rule = parse(said.match(/a Role in that namespace with (\{.*\}) bound/)?.[1] ?? "") as Rule;
-        for (const verb of ["update", "delete"]) {
-          const half = `${who}-${verb}`;
-          await guarded.mayBy(half, "view");
-          await guarded.mayBy(half, "inlay-edit");
-          await guarded.may(half, actAsInlay, getSecrets, { ...rule, verbs: [verb] });
-          await guarded.refusesToCreate(half, guard([source]), /may not both update and delete/);
-        }
-        await guarded.may(who, rule);
-        await guarded.letsCreate(who, guard([source]));
-      }
+      const sources = [bucket(), { configMap: { name: "settings" }, protect: { writers: [will] } }];
+      // Everything but the right to write the source, and `more`.
+      const grantRest = (who: string, ...more: Rule[]) =>
+        Promise.all([
+          guarded.mayBy(who, "view"),
+          guarded.mayBy(who, "inlay-edit"),
+          guarded.may(who, actAsInlay, getSecrets, ...more),
+        ]);
+      await Promise.all(
+        sources.map(async (source, index) => {
+          const who = `victor${index}`;
+          await grantRest(who);
+          const said = await guarded.refusesToCreate(who, guard([source]), /may not both update and delete/);
+          const rule = parse(said.match(/a Role in that namespace with (\{.*\}) bound/)?.[1] ?? "") as Rule;
+          const tryWith = async (verb: string) => {
+            const half = `${who}-${verb}`;
+            await grantRest(half, { ...rule, verbs: [verb] });
+            await guarded.refusesToCreate(half, guard([source]), /may not both update and delete/);
+          };
+          await Promise.all(["update", "delete"].map(tryWith));
+          await guarded.may(who, rule);
+          await guarded.letsCreate(who, guard([source]));
+        }),
+      );
     });
 
     it("is asked about each of the eight sources that it may protect, besides eight more", async () => {
@@ -86,10 +92,9 @@ describe("a binding that protects", function () {
       const source = (name: string) => ({ secret: { name }, protect: { writers: [will] } });
       const sources = protectedOnes.map(source);
       await guarded.letsCreate(who, guard([...others, ...sources]));
-      for (const index of sources.keys()) {
-        const one = guard([...others, ...sources.with(index, source("foreign"))]);
-        await guarded.refusesToCreate(who, one, /otto may not both update and delete secrets "foreign"/);
-      }
+      const withForeign = sources.map((_, index) => guard([...others, ...sources.with(index, source("foreign"))]));
+      const said = /otto may not both update and delete secrets "foreign"/;
+      await Promise.all(withForeign.map((one) => guarded.refusesToCreate(who, one, said)));
       await guarded.refusesToCreate(who, guard([...sources, source("ninth")]), /at most 8 sources of a binding/);
     });
 
@@ -110,8 +115,8 @@ describe("a binding that protects", function () {
         { secret: { name: "bucket", namespace: place } },
         { configMap: { name: "settings", namespace: place } },
       ]);
+      const said = /only a Secret or ConfigMap of the binding's own namespace can be protected/;
       for (const source of [service, ...elsewhere]) {
-        const said = /only a Secret or ConfigMap of the binding's own namespace can be protected/;
         await guarded.refusesToCreate("edith", guard([{ ...source, protect: {} }]), said);
       }
     });
@@ -122,67 +127,70 @@ describe("a binding that protects", function () {
 
     before(async () => {
       guarded = await newGuarded();
-      await guarded.protect(guard([bucket(will), { name: "again", secret: { name: "bucket" } }]));
+      await guarded.protect(protecting);
       await guarded.mayBy("will", "edit");
     });
 
-    const refused = (saying: RegExp, ...args: string[]) => guarded.refuses("edith", saying, ...args);
+    const protecting = guard([bucket(will), { name: "again", secret: { name: "bucket" } }]);
+    const refuses = (who: string, saying: RegExp, act: Act) =>
+      guarded.refuses(who, saying, act, guarded.team.bindingPath("guard"));
     const kept = /edith may not change the protection, account or owners of SecretBinding "guard"/;
 
-    const weakenings: Record<string, string[]> = {
-      "add oneself to the writers": changeOf({ sources: [bucket(will, { kind: "User", name: "edith" })] }),
-      "take a writer out": changeOf({ sources: [bucket()] }),
-      "protect nothing any more": patchOf({
+    const weakenings: Record<string, object> = {
+      "add oneself to the writers": { spec: { sources: [bucket(will, { kind: "User", name: "edith" })] } },
+      "take a writer out": { spec: { sources: [bucket()] } },
+      "protect nothing any more": {
         metadata: { labels: { "inlay.dev/protects": null } },
         spec: { sources: [plain] },
-      }),
-      "name another Secret instead": changeOf({
-        sources: [{ secret: { name: "other" }, protect: { writers: [will] } }],
-      }),
-      "have it act as another account": changeOf({ serviceAccountName: "builder" }),
-      "give it an owner that can be deleted": patchOf({
+      },
+      "name another Secret instead": {
+        spec: { sources: [{ secret: { name: "other" }, protect: { writers: [will] } }] },
+      },
+      "have it act as another account": { spec: { serviceAccountName: "builder" } },
+      "give it an owner that can be deleted": {
         metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "mine", uid: "a-uid" }] },
-      }),
+      },
     };
-    for (const [what, args] of Object.entries(weakenings)) {
-      it(`does not let one who may not write the Secret ${what}`, () => refused(kept, ...args));
+    for (const [what, patch] of Object.entries(weakenings)) {
+      it(`does not let one who may not write the Secret ${what}`, () => refuses("edith", kept, edit(patch)));
     }
 
     it("is not deleted by one who may not write the Secret, alone or with all others", async () => {
       const said =
         /edith may not delete SecretBinding "guard" .* because it protects secrets "bucket"; those who may are cluster admins, User will/;
-      await refused(said, "delete", "secretbinding", "guard");
-      await refused(said, "delete", "secretbindings", "--all");
-      const path = guarded.team.path("inlay.dev/v1alpha1", "secretbindings");
-      await assert.rejects(guarded.as("edith", "delete", `--raw=${path}`), said);
+      for (const act of [remove, removeEach]) await refuses("edith", said, act);
+      await assert.rejects(removeCollection(guarded.as("edith"), guarded.team.bindingPath("guard")), said);
     });
 
     it("loses its label by nobody's hand while it protects", async () => {
-      const drop = ["label", "secretbinding", "guard", "inlay.dev/protects-"];
-      await refused(/is found by the label/, ...drop);
-      await guarded.refuses("will", /is found by the label/, ...drop);
-      await assert.rejects(
-        guarded.team.api.merge(guarded.team.bindingPath("guard"), { metadata: { labels: null } }),
-        /is found by the label/,
-      );
+      const said = /is found by the label/;
+      const drop = edit({ metadata: { labels: { "inlay.dev/protects": null } } });
+      for (const who of ["edith", "will"]) await refuses(who, said, drop);
+      const dropAll = edit({ metadata: { labels: null } });
+      await assert.rejects(dropAll(guarded.team.api, guarded.team.bindingPath("guard")), said);
     });
 
     it("is not replaced, also by server-side apply", async () => {
-      const apply = (...flags: string[]) =>
-        guarded.creates("edith", guard([bucket(will, { kind: "User", name: "edith" })]), "--dry-run=server", ...flags);
-      await assert.rejects(apply(), /already exists/);
-      for (const flags of [["--server-side", "--force-conflicts"], []]) {
-        await assert.rejects(guarded.applies("edith", guard([bucket()]), ...flags), kept);
-      }
+      const another = guard([bucket(will, { kind: "User", name: "edith" })]);
+      await assert.rejects(guarded.triesToCreate("edith", another), /already exists/);
+      const weaker = guard([bucket()]);
+      const path = guarded.team.bindingPath("guard");
+      const api = guarded.as("edith").dryRun;
+      await assert.rejects(api.apply(path, weaker, "kubectl", true), kept);
+      // As kubectl applies without --server-side.
+      await assert.rejects(api.merge(path, weaker), kept);
+      const { metadata } = await api.get(path);
+      await assert.rejects(api.replace(path, { ...weaker, metadata }), kept);
     });
 
     it("is changed in all else, labelled and annotated by anybody who may write bindings", async () => {
       const targets = guard([]).spec.targets.map((each: object) => ({ ...each, name: "elsewhere" }));
-      for (const args of [
-        changeOf({ targets }),
-        patchOf({ metadata: { labels: { team: "storage" }, annotations: { a: "b" } } }),
+      const api = guarded.as("edith").dryRun;
+      for (const patch of [
+        { spec: { targets } },
+        { metadata: { labels: { team: "storage" }, annotations: { a: "b" } } },
       ]) {
-        await guarded.as("edith", ...args, "--dry-run=server");
+        await api.merge(guarded.team.bindingPath("guard"), patch);
       }
     });
 
@@ -197,9 +205,14 @@ describe("a binding that protects", function () {
     });
 
     it("lets its writers change what it protects, and delete it", async () => {
-      await guarded.as("will", ...changeOf({ sources: [bucket(will, { kind: "User", name: "dora" })] }));
-      await guarded.as("will", "delete", "secretbinding", "guard");
-      await guarded.changes("edith");
+      const own = await newGuarded();
+      const path = own.team.bindingPath("guard");
+      await own.mayBy("will", "edit");
+      await own.protect(protecting);
+      const change = { spec: { sources: [bucket(will, { kind: "User", name: "dora" })] } };
+      await eventually(() => own.as("will").merge(path, change));
+      await own.as("will").delete(path);
+      await own.changes("edith");
     });
   });
 
@@ -215,10 +228,9 @@ describe("a binding that protects", function () {
     await guarded.protect(guard([bucket(will)], { targets: [made] }));
     const { metadata } = await team.until("guard", "Synced");
     assert.deepEqual(metadata.finalizers, ["inlay.dev/release"]);
-    const controller = new Api(controlPlane()).as(CONTROLLER);
     const weaker = { spec: { sources: [bucket()] } };
     const said = /inlay-controller may not (change the protection|get secrets)/;
-    await assert.rejects(controller.merge(team.bindingPath("guard"), weaker), said);
+    await assert.rejects(guarded.as(CONTROLLER).merge(team.bindingPath("guard"), weaker), said);
     await team.unbind("guard");
     assert.equal(await team.api.find(`${team.path("v1", "configmaps")}/made`), undefined);
     await guarded.changes("edith");

@@ -7,7 +7,7 @@ import { inlayJson } from "../controller/cli.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/hunted.ts";
-import { refuse, tryAs } from "../controller/refusing.ts";
+import { refuse } from "../controller/refusing.ts";
 import {
   installReloader,
   madeIn,
@@ -134,7 +134,7 @@ describe("where Reloader's annotations are understood", function () {
       `refuses-${team.namespace}`,
       { operations: ["UPDATE"], apiGroups: ["apps", "batch", "argoproj.io"], resources: ["*"] },
       `request.userInfo.username != "${RELOADER}"`,
-      () => tryAs(RELOADER, team, "annotate", "deployment", "app", "touched=true"),
+      () => team.api.as(RELOADER).dryRun.merge(shop.path("app"), { metadata: { annotations: { touched: "true" } } }),
     );
     await shop.rotate("one");
     for (const name of made)
@@ -399,7 +399,7 @@ describe("where Reloader's annotations are understood", function () {
       `refuses-${team.namespace}`,
       { operations: ["CREATE"], apiGroups: ["inlay.dev"], resources: ["secretbindings"] },
       `!object.metadata.name.endsWith("refused")`,
-      () => team.api.create(`${team.path("inlay.dev/v1alpha1", "secretbindings")}?dryRun=All`, { ...binding, spec }),
+      () => team.api.dryRun.create(team.path("inlay.dev/v1alpha1", "secretbindings"), { ...binding, spec }),
     );
     await shop.make(annotated("refused", AUTO));
     const notes = async () =>
