@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./hunted.ts";
+import { loggedUntilNow } from "./requests.ts";
 import { harborTarget, newTeam, type Rule, type Team } from "./team.ts";
 
+/** Not one of the names that `Team.barrier` selects. */
+const PULSE = "pulses";
 const mayRead: Rule[] = [{ apiGroups: [""], resources: ["secrets", "configmaps"], verbs: ["get", "list", "watch"] }];
 
 export class Neighbours {
@@ -53,6 +56,32 @@ export class Neighbours {
       targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } })],
       ...more,
     };
+  }
+
+  /**
+   * Waits until the controller has dealt with everything that happened before to SecretGrants, and to the owner's Secrets as
+   * far as the reader watches them. A binding of its own gets a grant, follows a rotation, and loses the grant again: each
+   * shows only by the stream in question, and a watch shows changes in their order.
+   */
+  async barrier(): Promise<void> {
+    const { owner, reader } = this;
+    await this.grant(PULSE, { to: [{ kind: "Secret", name: PULSE }] });
+    if (!(await reader.api.find(reader.bindingPath(PULSE)))) {
+      await this.rotate(PULSE);
+      await reader.harbor(PULSE);
+      const fields = { accesskey: { from: { source: PULSE, key: "accessKeyID" } } };
+      await reader.bind(PULSE, {
+        sources: [{ secret: { name: PULSE, namespace: owner.namespace } }],
+        targets: [harborTarget(fields, { name: PULSE })],
+      });
+    }
+    await reader.until(PULSE, "Synced");
+    const value = await this.rotate(PULSE);
+    await eventually(async () => assert.equal((await reader.s3(PULSE)).accesskey, value));
+    await this.withdraw(PULSE);
+    await reader.until(PULSE, "GrantWithdrawn");
+    await reader.controller.idle();
+    await loggedUntilNow(reader);
   }
 
   /** Waits until the reader's HarborCluster holds that access key, or none. */

@@ -31,6 +31,8 @@ export const RESTARTED_WITHIN_MS = 45_000;
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
+const PULSE = { template: "https://pulse.test" };
+
 let count = 0;
 let teams: Team[] = [];
 
@@ -59,6 +61,7 @@ export class Team {
   readonly api = new Api(controlPlane());
   readonly controller: ControllerProcess = sharedController(controlPlane());
   #hasClusterRole = false;
+  #beats = 0;
 
   constructor(namespace: string) {
     this.namespace = namespace;
@@ -235,7 +238,7 @@ export class Team {
     await act();
     await pulse();
     return (await auditLog().since(mark)).filter(
-      ({ user, namespace, name }) => user === CONTROLLER && namespace === this.namespace && !name.startsWith("pulse"),
+      (each) => each.user === CONTROLLER && each.namespace === this.namespace && !isOfBarrier(each),
     );
   }
 
@@ -248,30 +251,39 @@ export class Team {
     await pulse();
   }
 
-  /** A binding of its own beside what is tested. Call what comes back to have a change go through it. */
+  /** Bindings of its own beside what is tested. Call what comes back to have changes go through them. */
   async #pulse(): Promise<() => Promise<void>> {
-    const beat = async () => {
-      const value = secretText("pulse");
-      await this.secret("pulse", { value });
-      return () => eventually(async () => assert.equal((await this.s3("pulse")).accesskey, value));
-    };
-    const first = await beat();
     if (!(await this.api.find(this.bindingPath("pulse")))) {
+      await this.secret("pulse", { value: secretText("pulse") });
       await this.harbor("pulse");
+      const sources = [{ secret: { name: "pulse" } }];
       const fields = { accesskey: { from: { source: "pulse", key: "value" } } };
-      await this.bind("pulse", {
-        sources: [{ secret: { name: "pulse" } }],
-        targets: [harborTarget(fields, { name: "pulse" })],
-      });
+      await this.bind("pulse", { sources, targets: [harborTarget(fields, { name: "pulse" })] });
+      const selected = { name: undefined, selector: { names: ["pulse-*"] } };
+      await this.bind("pulse-all", { sources, targets: [harborTarget({ regionendpoint: PULSE }, selected)] });
     }
-    await first();
-    await this.until("pulse", "Synced");
+    await this.#beat();
     return async () => {
-      // A watch shows changes in their order: what shows this one has shown all before it.
-      await (await beat())();
+      await this.#beat();
       await this.controller.idle();
       await loggedUntilNow(this);
     };
+  }
+
+  /**
+   * Makes one change in each stream, and waits for what comes of it by that stream alone: the new value of a Secret, the
+   * field of a HarborCluster that is selected, and the generation of a binding. A watch shows changes in their order, so
+   * the controller has observed all changes before these.
+   */
+  async #beat(): Promise<void> {
+    const value = secretText("pulse");
+    const harbor = `pulse-${++this.#beats}`;
+    await this.secret("pulse", { value });
+    await this.harbor(harbor);
+    await this.rebind("pulse-all", { defaults: { onConflict: this.#beats % 2 === 0 ? "Fail" : "Force" } });
+    await eventually(async () => assert.equal((await this.s3("pulse")).accesskey, value));
+    await eventually(async () => assert.equal((await this.s3(harbor)).regionendpoint, PULSE.template));
+    for (const name of ["pulse", "pulse-all"]) await this.until(name, "Synced");
   }
 
   bindingPath(name: string): string {
@@ -308,6 +320,9 @@ export class Team {
     return `${root}/namespaces/${this.namespace}/${plural}`;
   }
 }
+
+/** Whether a request is for what a barrier changes, and not for what is tested. */
+export const isOfBarrier = ({ name }: Pick<AuditedRequest, "name">) => name.startsWith("pulse");
 
 /** A target entry for the HarborCluster `harbor`: fields below spec.storage.spec.s3, each from a key of a source. */
 export function harborTarget(fields: Record<string, object>, more: object = {}): object {
