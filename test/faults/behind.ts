@@ -3,7 +3,6 @@
  * in, ways to see whether it does its work go out. The tests themselves reach the API server directly.
  */
 import assert from "node:assert/strict";
-import { freePorts } from "../control-plane/ports.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -55,13 +54,11 @@ export class Behind<Proxy extends Door = TcpProxy> {
   readonly proxy: Proxy;
   readonly controller: ControllerProcess;
   readonly fleet: Fleet;
-  readonly #healthPort: number;
 
-  private constructor(proxy: Proxy, controller: ControllerProcess, fleet: Fleet, healthPort: number) {
+  private constructor(proxy: Proxy, controller: ControllerProcess, fleet: Fleet) {
     this.proxy = proxy;
     this.controller = controller;
     this.fleet = fleet;
-    this.#healthPort = healthPort;
   }
 
   /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
@@ -77,17 +74,16 @@ export class Behind<Proxy extends Door = TcpProxy> {
   ): Promise<Behind<Proxy>> {
     await stopSharedController();
     await clear(new Api(controlPlane()));
-    const [port = 0] = await freePorts(1);
     const door = {
       kubeconfigForServiceAccount: (namespace: string, name: string) =>
         controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),
     };
-    const controller = new ControllerProcess(door, "--health-port", String(port), ...args);
+    const controller = new ControllerProcess(door, ...args);
     try {
       await controller.start();
       const fleet = new Fleet(await newTeam({ controller: false, rules }), count);
       await fleet.launch();
-      return new Behind(proxy, controller, fleet, port);
+      return new Behind(proxy, controller, fleet);
     } catch (error) {
       // A test that fails leaves nothing behind that would have others fail too.
       await controller.stop();
@@ -105,18 +101,18 @@ export class Behind<Proxy extends Door = TcpProxy> {
   }
 
   /** Whether it says that it is ready, and why not. */
-  async readiness(): Promise<string> {
-    return (await this.#ask("/readyz")).text();
+  readiness(): Promise<string> {
+    return this.controller.page("/readyz");
   }
 
   /** How often watches were begun anew, for whatever or for one reason. */
   restarts(reason = ""): Promise<number> {
-    return this.#sum("inlay_watch_restarts_total", `reason="${reason}`);
+    return this.controller.metric("inlay_watch_restarts_total", `reason="${reason}`);
   }
 
   /** How many watches are in a state. */
   streams(state: "synced" | "pending" | "failed" | "interrupted"): Promise<number> {
-    return this.#sum("inlay_watch_streams", `state="${state}"`);
+    return this.controller.metric("inlay_watch_streams", `state="${state}"`);
   }
 
   /** A rotation, with whatever is done to the connection meanwhile, that comes to each target once. */
@@ -152,18 +148,5 @@ export class Behind<Proxy extends Door = TcpProxy> {
       await eventually(async () => assert.equal(await this.streams(state), 0, await this.readiness()), withinMs);
     assert.equal(await this.readiness(), "ok\n");
     await this.rotate(undefined, PROMPTLY_MS);
-  }
-
-  /** Adds up a metric over all its labels that match. */
-  async #sum(name: string, label: string): Promise<number> {
-    const text = await (await this.#ask("/metrics")).text();
-    return text
-      .split("\n")
-      .filter((line) => line.startsWith(`${name}{`) && line.includes(label))
-      .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
-  }
-
-  #ask(path: string): Promise<Response> {
-    return fetch(`http://127.0.0.1:${this.#healthPort}${path}`);
   }
 }
