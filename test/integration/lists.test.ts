@@ -1,10 +1,11 @@
 /** Fields of elements in lists, of every kind of list that the API server has. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
+import { whileBusy } from "../controller/busy.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, pause, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
 
 const entry = {
   type: "object",
@@ -209,29 +210,22 @@ describe("an element of a list that is one value", () => {
 
   it("arrives while another client edits the list fifty times a second, and none of his edits is lost", async () => {
     const { team } = await newTeamWith({ atomic: [{ name: "db", token: "old" }] });
-    let stopped = false;
     const added: string[] = [];
-    const client = (async () => {
-      for (let n = 0; !stopped; n++) {
-        const name = `n${n}`;
-        // At the front, so that places shift.
-        const operations = [{ op: "add", path: "/spec/atomic/0", value: { name } }];
-        await team.api.jsonPatch(shelfPath(team), operations, "busy");
-        added.unshift(name);
-        await pause(20);
-      }
-    })();
-    try {
+    const add = async () => {
+      const name = `n${added.length}`;
+      // At the front, so that places shift.
+      const operations = [{ op: "add", path: "/spec/atomic/0", value: { name } }];
+      await team.api.jsonPatch(shelfPath(team), operations, "busy");
+      added.unshift(name);
+    };
+    await whileBusy(add, 20, async () => {
       await bind(team, { "spec.atomic[name=db].token": "a" });
       for (let n = 0; n < 5 || added.length < 50; n++) {
         const rotated = secretText("rotated");
         await team.secret("bucket", { a: rotated });
         await eventually(async () => assert.equal((await specOf(team)).atomic.at(-1).token, rotated), 5_000);
       }
-    } finally {
-      stopped = true;
-      await client;
-    }
+    });
     const { atomic: now } = await specOf(team);
     assert.deepEqual(
       now.map(({ name }: AnyObject) => name),
