@@ -3,8 +3,8 @@
  * good ones in another, to the API server, and to the controller.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { harborCluster } from "../test/controller/harbor.ts";
 import { hostileBinding, hostileData } from "../test/controller/hostile.ts";
-import { harborCluster } from "../test/controller/team.ts";
 import { atOnce } from "./cluster.ts";
 import type { Rig } from "./rig.ts";
 import { quantile } from "./table.ts";

@@ -1,5 +1,5 @@
 /** Namespaces, Secrets, HarborClusters, Deployments and bindings by the thousand, as the measurements need them. */
-import { harborCluster } from "../test/controller/team.ts";
+import { harborCluster } from "../test/controller/harbor.ts";
 import { deployment } from "../test/controller/workloads.ts";
 import type { AnyObject, Client } from "./cluster.ts";
 import { atOnce } from "./cluster.ts";

@@ -1,7 +1,8 @@
 /** Targets that a binding makes: what is special about one comes in, the entry, its rights and the object go out. */
 import type { AnyObject } from "./api.ts";
+import { harborCluster } from "./harbor.ts";
 import { secretText } from "./hunted.ts";
-import { harborCluster, newTeam, type Rule, type Team } from "./team.ts";
+import { newTeam, type Rule, type Team } from "./team.ts";
 
 /** Says which binding made an object. */
 export const LABEL = "inlay.dev/created-by";

@@ -7,10 +7,11 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { assertNoValueInNamespace } from "../whole-run/leaks.ts";
 import { type AnyObject, Api, unlessGone } from "./api.ts";
 import type { AuditedRequest } from "./audit.ts";
+import { Barrier, HARBORS, isOfBarrier, type Through } from "./barrier.ts";
 import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
+import { harborCluster } from "./harbor.ts";
 import { foundIn, secretText } from "./hunted.ts";
-import { loggedUntilNow } from "./requests.ts";
 import { auditLog, sharedController } from "./shared.ts";
 
 export interface Rule {
@@ -30,8 +31,6 @@ export const usualRules: Rule[] = [
 export const RESTARTED_WITHIN_MS = 45_000;
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
-
-const PULSE = { template: "https://pulse.test" };
 
 let count = 0;
 let teams: Team[] = [];
@@ -61,7 +60,7 @@ export class Team {
   readonly api = new Api(controlPlane());
   readonly controller: ControllerProcess = sharedController(controlPlane());
   #hasClusterRole = false;
-  #beats = 0;
+  readonly #barriers = new Map<string, Barrier>();
 
   constructor(namespace: string) {
     this.namespace = namespace;
@@ -231,59 +230,36 @@ export class Team {
     return `inlay/${this.namespace}/${binding}`;
   }
 
-  /** What the controller asked about this namespace while `act` ran, and until it had dealt with all that came of it. */
-  async requestsDuring(act: () => Promise<unknown>): Promise<AuditedRequest[]> {
-    const pulse = await this.#pulse();
+  /**
+   * What the controller asked about this namespace while `act` ran, and until it had dealt with all that came of it. Where
+   * objects of another kind than HarborCluster matter, the barrier has to go through that kind.
+   */
+  async requestsDuring(act: () => Promise<unknown>, through = HARBORS): Promise<AuditedRequest[]> {
+    const barrier = this.#barrier(through);
+    await barrier.prepare();
     const mark = await auditLog().mark();
     await act();
-    await pulse();
+    await barrier.pass();
     return (await auditLog().since(mark)).filter(
       (each) => each.user === CONTROLLER && each.namespace === this.namespace && !isOfBarrier(each),
     );
   }
 
   /**
-   * Waits until the controller has dealt with everything that happened here before, to Secrets, HarborClusters and bindings.
-   * After this, what it has not done it will not do. The account needs `usualRules`.
+   * Waits until the controller has dealt with everything that happened here before, to Secrets, bindings, and objects of one
+   * kind. After this, what it has not done it will not do. The account `inlay` has to have `usualRules`, or as many for
+   * another kind.
    */
-  async barrier(): Promise<void> {
-    const pulse = await this.#pulse();
-    await pulse();
+  async barrier(through = HARBORS): Promise<void> {
+    const barrier = this.#barrier(through);
+    await barrier.prepare();
+    await barrier.pass();
   }
 
-  /** Bindings of its own beside what is tested. Call what comes back to have changes go through them. */
-  async #pulse(): Promise<() => Promise<void>> {
-    if (!(await this.api.find(this.bindingPath("pulse")))) {
-      await this.secret("pulse", { value: secretText("pulse") });
-      await this.harbor("pulse");
-      const sources = [{ secret: { name: "pulse" } }];
-      const fields = { accesskey: { from: { source: "pulse", key: "value" } } };
-      await this.bind("pulse", { sources, targets: [harborTarget(fields, { name: "pulse" })] });
-      const selected = { name: undefined, selector: { names: ["pulse-*"] } };
-      await this.bind("pulse-all", { sources, targets: [harborTarget({ regionendpoint: PULSE }, selected)] });
-    }
-    await this.#beat();
-    return async () => {
-      await this.#beat();
-      await this.controller.idle();
-      await loggedUntilNow(this);
-    };
-  }
-
-  /**
-   * Makes one change in each stream, and waits for what comes of it by that stream alone: the new value of a Secret, the
-   * field of a HarborCluster that is selected, and the generation of a binding. A watch shows changes in their order, so
-   * the controller has observed all changes before these.
-   */
-  async #beat(): Promise<void> {
-    const value = secretText("pulse");
-    const harbor = `pulse-${++this.#beats}`;
-    await this.secret("pulse", { value });
-    await this.harbor(harbor);
-    await this.rebind("pulse-all", { defaults: { onConflict: this.#beats % 2 === 0 ? "Fail" : "Force" } });
-    await eventually(async () => assert.equal((await this.s3("pulse")).accesskey, value));
-    await eventually(async () => assert.equal((await this.s3(harbor)).regionendpoint, PULSE.template));
-    for (const name of ["pulse", "pulse-all"]) await this.until(name, "Synced");
+  #barrier(through: Through): Barrier {
+    const barrier = this.#barriers.get(through.kind) ?? new Barrier(this, through);
+    this.#barriers.set(through.kind, barrier);
+    return barrier;
   }
 
   bindingPath(name: string): string {
@@ -321,9 +297,6 @@ export class Team {
   }
 }
 
-/** Whether a request is for what a barrier changes, and not for what is tested. */
-export const isOfBarrier = ({ name }: Pick<AuditedRequest, "name">) => name.startsWith("pulse");
-
 /** A target entry for the HarborCluster `harbor`: fields below spec.storage.spec.s3, each from a key of a source. */
 export function harborTarget(fields: Record<string, object>, more: object = {}): object {
   return {
@@ -356,18 +329,3 @@ export function s3Fields(...names: string[]): object {
 
 /** Waits long enough for a controller that would do something wrong to have done it. */
 export { setTimeout as pause } from "node:timers/promises";
-
-/** A HarborCluster without access key and endpoint. */
-export function harborCluster(name: string, s3: object = {}): object {
-  return {
-    apiVersion: "goharbor.io/v1beta1",
-    kind: "HarborCluster",
-    metadata: { name },
-    spec: {
-      externalURL: "https://harbor.example.com",
-      version: "2.5.0",
-      storage: { kind: "S3", spec: { s3: { region: "eu-central-1", bucket: "harbor", ...s3 } } },
-      database: { kind: "PostgreSQL", spec: { postgresql: { hosts: [{ host: "db.example.com", port: 5432 }] } } },
-    },
-  };
-}

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
-import { newTeam, pause, type Team } from "../controller/team.ts";
+import { watchesFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";
@@ -23,6 +25,14 @@ function upgraded(spec: AnyObject): AnyObject {
 async function become(team: Team, spec: AnyObject, isThere: (binding: AnyObject) => boolean): Promise<void> {
   await team.api.jsonPatch(CRD, [{ op: "replace", path: "/spec", value: spec }]);
   await eventually(async () => assert.ok(isThere(await team.binding("rolls"))));
+}
+
+/** Waits until the controller watches a kind as an account of the team, since a mark. */
+async function untilWatched(team: Team, mark: number, kind: string): Promise<void> {
+  await eventually(async () => {
+    const watches = await watchesFor(team, mark);
+    assert.ok(watches.some(({ resource, open }) => resource === kind && open));
+  }, RESTARTED_WITHIN_MS);
 }
 
 describe("a CRD that is upgraded", function () {
@@ -46,10 +56,11 @@ describe("a CRD that is upgraded", function () {
       ] as const) {
         const requests = await team.requestsDuring(async () => {
           await become(team, spec, isThere);
-          await pause(1_000);
+          await team.barrier();
           await team.controller.stop();
+          const mark = await auditLog().mark();
           await team.controller.start();
-          await pause(1_000);
+          await untilWatched(team, mark, "apps/deployments");
         });
         const writes = requests.filter(({ verb }) => ["create", "patch", "update", "delete"].includes(verb));
         assert.deepEqual(

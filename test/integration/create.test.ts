@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
+import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import {
@@ -18,7 +19,7 @@ import {
   specOf,
 } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, isOfBarrier, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { fieldsOf, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 
 const FINALIZER = "inlay.dev/release";
 

@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api, RequestFailed } from "../controller/api.ts";
+import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { type Neighbours, newNeighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, isOfBarrier, RESTARTED_WITHIN_MS } from "../controller/team.ts";
+import { harborTarget, RESTARTED_WITHIN_MS } from "../controller/team.ts";
 
 /** "Within a second", on a machine that has other things to do. */
 const A_SECOND = 5_000;

@@ -1,10 +1,11 @@
 /** A controller that was away: it writes nothing where nothing changed, and catches up with what did. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
+import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborTarget, isOfBarrier, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { fieldsOf, harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
 
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 const remove = { onRelease: "Remove" };

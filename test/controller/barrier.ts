@@ -1,0 +1,118 @@
+/**
+ * Waits, instead of fixed times, where a test shows that nothing happened: a team comes in, and once the controller has dealt
+ * with everything that happened in its namespace before, the test goes on. What it has not done by then it will not do.
+ */
+import assert from "node:assert/strict";
+import type { AnyObject } from "./api.ts";
+import type { AuditedRequest } from "./audit.ts";
+import { eventually } from "./eventually.ts";
+import { harborCluster } from "./harbor.ts";
+import { secretText } from "./hunted.ts";
+import { apiVersionOf, type Kind } from "./kinds.ts";
+import { loggedUntilNow } from "./requests.ts";
+import type { Team } from "./team.ts";
+
+/** A kind of objects that bindings write, and a text field of it. */
+export interface Through {
+  apiVersion: string;
+  kind: string;
+  plural: string;
+  object: (name: string) => object;
+  field: string;
+}
+
+export const HARBORS: Through = {
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  plural: "harborclusters",
+  object: harborCluster,
+  field: "spec.storage.spec.s3.accesskey",
+};
+
+/** A kind that a test made up, of which objects need no more than a name. */
+export const through = (kind: Kind, field: string): Through => ({
+  apiVersion: apiVersionOf(kind),
+  kind: kind.kind,
+  plural: kind.plural,
+  object: (name) => ({ apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: { name }, spec: {} }),
+  field,
+});
+
+/** What all that a barrier makes is called. */
+const PULSE = "pulse";
+const TEXT = "here";
+
+/** Whether a request is for what a barrier changes, and not for what is tested. */
+export const isOfBarrier = ({ name }: Pick<AuditedRequest, "name">) => name.startsWith(PULSE);
+
+/** Two bindings beside what is tested: one of a Secret, and one that selects objects. */
+export class Barrier {
+  readonly #team: Team;
+  readonly #through: Through;
+  #beats = 0;
+
+  constructor(team: Team, kind: Through) {
+    this.#team = team;
+    this.#through = kind;
+  }
+
+  /** Makes them, unless they are there, and waits until they are in step. */
+  async prepare(): Promise<void> {
+    if (this.#beats === 0) await this.#make();
+    await this.#beat();
+  }
+
+  async pass(): Promise<void> {
+    await this.#beat();
+    await this.#team.controller.idle();
+    await loggedUntilNow(this.#team);
+  }
+
+  get #one(): string {
+    return `${PULSE}-${this.#through.plural}`;
+  }
+  get #all(): string {
+    return `${PULSE}-all-${this.#through.plural}`;
+  }
+
+  async #make(): Promise<void> {
+    const { apiVersion, kind, field } = this.#through;
+    const sources = [{ secret: { name: PULSE } }];
+    await this.#team.secret(PULSE, { value: secretText(PULSE) });
+    await this.#create(PULSE);
+    const fields = [{ path: field, from: { source: PULSE, key: "value" } }];
+    await this.#team.bind(this.#one, { sources, targets: [{ apiVersion, kind, name: PULSE, fields }] });
+    const selector = { names: [`${PULSE}-*`] };
+    const targets = [{ apiVersion, kind, selector, fields: [{ path: field, template: TEXT }] }];
+    await this.#team.bind(this.#all, { sources, targets });
+  }
+
+  /**
+   * Makes one change in each stream, and waits for what comes of it by that stream alone: the new value of a Secret, the
+   * field of an object that is selected, and the generation of a binding. A watch shows changes in their order, so the
+   * controller has observed all changes before these.
+   */
+  async #beat(): Promise<void> {
+    const value = secretText(PULSE);
+    const selected = `${PULSE}-${++this.#beats}`;
+    await this.#team.secret(PULSE, { value });
+    await this.#create(selected);
+    await this.#team.rebind(this.#all, { defaults: { onConflict: this.#beats % 2 === 0 ? "Fail" : "Force" } });
+    await eventually(async () => assert.equal(await this.#fieldOf(PULSE), value));
+    await eventually(async () => assert.equal(await this.#fieldOf(selected), TEXT));
+    for (const name of [this.#one, this.#all]) await this.#team.until(name, "Synced");
+  }
+
+  get #path(): string {
+    return this.#team.path(this.#through.apiVersion, this.#through.plural);
+  }
+
+  #create(name: string): Promise<AnyObject> {
+    return this.#team.api.create(this.#path, this.#through.object(name));
+  }
+
+  async #fieldOf(name: string): Promise<unknown> {
+    const object = await this.#team.api.get(`${this.#path}/${name}`);
+    return this.#through.field.split(".").reduce((value, key) => value?.[key], object);
+  }
+}
