@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import type { AuditedRequest } from "./audit.ts";
+import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
 import { harborCluster } from "./harbor.ts";
 import { secretText } from "./hunted.ts";
@@ -62,9 +63,9 @@ export class Barrier {
     await this.#beat();
   }
 
-  async pass(): Promise<void> {
+  async pass(controller: ControllerProcess): Promise<void> {
     await this.#beat();
-    await this.#team.controller.idle();
+    await controller.idle();
     await loggedUntilNow(this.#team);
   }
 

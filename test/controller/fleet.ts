@@ -12,12 +12,16 @@ import { harborTarget, type Team } from "./team.ts";
 export class Fleet {
   readonly team: Team;
   readonly names: readonly string[];
+  /** A barrier has others in the same namespace. */
+  readonly #isOwn: (name: string) => boolean;
   /** What each pair should be. */
   readonly #current = new Map<string, { accesskey: string; regionendpoint: string }>();
 
   constructor(team: Team, count: number) {
     this.team = team;
     this.names = Array.from({ length: count }, (_, index) => `harbor-${index}`);
+    const own = new Set(this.names);
+    this.#isOwn = (name) => own.has(name);
   }
 
   /** Makes everything, and waits until it is in step. */
@@ -94,7 +98,7 @@ export class Fleet {
   async writesSince(mark: number): Promise<Map<string, number>> {
     const counts = new Map<string, number>();
     for (const { verb, resource, name, code } of await requestsFor(this.team, mark)) {
-      if (verb === "patch" && resource === "goharbor.io/harborclusters" && code === 200)
+      if (verb === "patch" && resource === "goharbor.io/harborclusters" && code === 200 && this.#isOwn(name))
         counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     return counts;
@@ -109,14 +113,17 @@ export class Fleet {
     ];
     const lists = await Promise.all(kinds.map((path) => team.api.get(path)));
     return lists.flatMap(({ items }) =>
-      items.map(({ kind, metadata }: AnyObject) => `${kind} ${metadata.name} ${metadata.resourceVersion}`),
+      items
+        .filter(({ metadata }: AnyObject) => this.#isOwn(metadata.name))
+        .map(({ kind, metadata }: AnyObject) => `${kind} ${metadata.name} ${metadata.resourceVersion}`),
     );
   }
 
   /** How often the spec of each target has changed since it was made. */
   async generations(): Promise<Map<string, number>> {
     const { items } = await this.team.api.get(this.team.path("goharbor.io/v1beta1", "harborclusters"));
-    return new Map(items.map(({ metadata }: AnyObject) => [metadata.name, metadata.generation]));
+    const own = items.filter(({ metadata }: AnyObject) => this.#isOwn(metadata.name));
+    return new Map(own.map(({ metadata }: AnyObject) => [metadata.name, metadata.generation]));
   }
 
   async #pairs(): Promise<Map<string, object>> {

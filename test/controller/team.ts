@@ -239,7 +239,7 @@ export class Team {
     await barrier.prepare();
     const mark = await auditLog().mark();
     await act();
-    await barrier.pass();
+    await barrier.pass(this.controller);
     return (await auditLog().since(mark)).filter(
       (each) => each.user === CONTROLLER && each.namespace === this.namespace && !isOfBarrier(each),
     );
@@ -250,10 +250,10 @@ export class Team {
    * kind. After this, what it has not done it will not do. The account `inlay` has to have `usualRules`, or as many for
    * another kind.
    */
-  async barrier(through = HARBORS): Promise<void> {
+  async barrier({ through = HARBORS, controller = this.controller } = {}): Promise<void> {
     const barrier = this.#barrier(through);
     await barrier.prepare();
-    await barrier.pass();
+    await barrier.pass(controller);
   }
 
   #barrier(through: Through): Barrier {

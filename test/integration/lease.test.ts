@@ -1,6 +1,5 @@
 /** Several replicas: one leads, another follows when it stops, dies or is paused, and nothing is written twice. */
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -94,7 +93,7 @@ describe("of two replicas", function () {
     leader = standby;
     await fleet.rotate(fleet.names.slice(0, 1));
     await fleet.inStep();
-    await sleep(1_000);
+    await fleet.team.barrier({ controller: leader });
     assert.deepEqual([...(await fleet.writesSince(mark))], [[fleet.names[0], 1]]);
   });
 
@@ -119,12 +118,12 @@ describe("of two replicas", function () {
     await leads(standby);
     await rotated;
     await fleet.inStep();
-    await sleep(1_000);
+    await fleet.team.barrier({ controller: standby });
     const [holder, versions] = [(await lease()).holderIdentity, await fleet.versions()];
     paused.signal("SIGCONT");
     assert.equal(await paused.ended(), 1);
     assert.match(paused.output, /"msg":"lost the lease"/);
-    await sleep(1_000);
+    await fleet.team.barrier({ controller: standby });
     // A request may have been on the wire in half when the process was paused, and arrive in whole now.
     assert.deepEqual(await fleet.versions(), versions);
     assert.equal((await lease()).holderIdentity, holder);

@@ -353,14 +353,14 @@ describe(`${MANY} selected targets`, () => {
     const rotated = await auditLog().mark();
     const second = await rotate(team);
     await untilHeld(team, second, names);
-    await team.barrier(WIDGETS);
+    await team.barrier({ through: WIDGETS });
     assert.deepEqual(sorted(await counts(team, rotated, "patch")), sorted(exactlyOnce));
 
     await team.until("all", "Synced", LIMIT_MS);
     const changed = await auditLog().mark();
     await team.api.merge(objectPath(widget, team.namespace, "w-7"), { spec: { token: "drift" } });
     await untilHeld(team, second, names);
-    await team.barrier(WIDGETS);
+    await team.barrier({ through: WIDGETS });
     assert.deepEqual([...(await counts(team, changed, "patch")).keys()], ["w-7"]);
     const read = await counts(team, changed, "get");
     assert.deepEqual([...read.keys()], ["w-7"]);
@@ -370,7 +370,7 @@ describe(`${MANY} selected targets`, () => {
     const restarted = await auditLog().mark();
     await team.controller.start();
     await eventually(async () => assert.equal((await counts(team, restarted, "get")).size, names.length), LIMIT_MS);
-    await team.barrier(WIDGETS);
+    await team.barrier({ through: WIDGETS });
     assert.equal((await counts(team, restarted, "patch")).size, 0);
     const writes = await auditLog().controllerWritesSince(restarted);
     assert.deepEqual(
