@@ -102,13 +102,18 @@ export class Api {
     );
   }
 
-  /** The events of a watch, from the objects as they are now on, for so long. */
-  async *watch(path: string, seconds: number): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
+  /** The events of a watch, from the objects as they are now on, for so long, or until it is aborted. */
+  async *watch(
+    path: string,
+    seconds: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<{ type: string; object: AnyObject }, void, void> {
     const { statusCode, body } = await request(
       `${this.#controlPlane.url}${path}?watch=true&timeoutSeconds=${seconds}`,
       {
         dispatcher: this.#agent,
         headers: this.#headers,
+        ...(signal && { signal }),
       },
     );
     if (statusCode >= 300) throw new RequestFailed(`WATCH ${path}`, statusCode, await body.json());

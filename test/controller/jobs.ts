@@ -2,10 +2,17 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import type { Team } from "./team.ts";
+import type { Rule, Team } from "./team.ts";
 import { deployment } from "./workloads.ts";
 
 export const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
+
+/** What an account needs to make Jobs anew. */
+export const mayRecreate: Rule = {
+  apiGroups: ["batch"],
+  resources: ["jobs"],
+  verbs: ["get", "list", "watch", "create", "delete"],
+};
 
 export const jobs = (team: Team, name = "") => `${team.path("batch/v1", "jobs")}${name && `/${name}`}`;
 export const jobOf = (team: Team, name = "migrate"): Promise<AnyObject> => team.api.get(jobs(team, name));

@@ -1,6 +1,5 @@
 /** Workloads for tests, which KWOK's node runs: what their pods read comes in, what became of them goes out. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { type Rule, type Team, usualRules } from "./team.ts";
@@ -55,12 +54,19 @@ export function deployment(name: string, { env = {}, envFrom = [], replicas = 1,
   };
 }
 
+/** Which one it is of the templates that a Deployment had, on it and on the ReplicaSet of that template. */
+const revisionOf = ({ metadata }: AnyObject): number =>
+  Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 1);
+
 /** Whether some of its pods are not those of its template, or not there yet. */
 export function isRolling({ metadata, spec, status }: AnyObject): boolean {
   const { observedGeneration, updatedReplicas = 0, replicas = 0, availableReplicas = 0 } = status;
   const all = [updatedReplicas, replicas, availableReplicas];
   return observedGeneration !== metadata.generation || all.some((count) => count !== spec.replicas);
 }
+
+/** The Deployment of a barrier, which is beside what is tested. */
+export const PULSE = "pulse-rollout";
 
 /** The workloads of a team. */
 export class Workloads {
@@ -100,16 +106,21 @@ export class Workloads {
   /** How often each Deployment got other pods since it was made: a new ReplicaSet for each, none taken twice. */
   async restarts(): Promise<Record<string, number>> {
     const { items } = await this.#team.api.get(this.#team.path("apps/v1", "deployments"));
-    const entries = items.map(({ metadata }: AnyObject) => [
-      metadata.name,
-      Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 1) - 1,
-    ]);
-    return Object.fromEntries(entries);
+    const tested = items.filter(({ metadata }: AnyObject) => metadata.name !== PULSE);
+    return Object.fromEntries(tested.map((each: AnyObject) => [each.metadata.name, revisionOf(each) - 1]));
   }
 
-  /** As a user goes back to the pods of before. */
+  /** As a user goes back to the pods of before by `kubectl rollout undo`: to the template of the ReplicaSet before. */
   async undo(name: string): Promise<void> {
-    await controlPlane().kubectl("rollout", "undo", `deployment/${name}`, `--namespace=${this.#team.namespace}`);
+    const { metadata } = await this.#team.api.get(this.path(name));
+    const { items } = await this.#team.api.get(this.#team.path("apps/v1", "replicasets"));
+    const own = items.filter(({ metadata: { ownerReferences = [] } }: AnyObject) =>
+      ownerReferences.some(({ uid }: AnyObject) => uid === metadata.uid),
+    );
+    const [, { spec }] = own.toSorted((a: AnyObject, b: AnyObject) => revisionOf(b) - revisionOf(a));
+    const { "pod-template-hash": _, ...labels } = spec.template.metadata.labels;
+    const value = { ...spec.template, metadata: { ...spec.template.metadata, labels } };
+    await this.#team.api.jsonPatch(this.path(name), [{ op: "replace", path: "/spec/template", value }], "kubectl");
   }
 
   /** What stands on the pod template. */

@@ -3,15 +3,10 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
-import { ended, isComplete, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
-import { newTeam, pause, type Rule } from "../controller/team.ts";
+import { ended, isComplete, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
+import { newTeam, type Rule } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
-const mayRecreate: Rule = {
-  apiGroups: ["batch"],
-  resources: ["jobs"],
-  verbs: ["get", "list", "watch", "create", "delete"],
-};
 const mayList: Rule = { ...mayRecreate, verbs: ["get", "list", "watch"] };
 const sources = [{ secret: { name: "bucket" } }];
 
@@ -55,10 +50,6 @@ describe("a Job that has ended", function () {
     assert.deepEqual(await shop.restarts(), { web: 1 });
     const stamped = metadata.managedFields.find(({ manager }: AnyObject) => manager === "inlay-rollout");
     assert.ok(Date.parse(stamped.time) >= Date.parse(after.status.completionTime));
-    await team.controller.stop();
-    await team.controller.start();
-    await team.requestsDuring(() => pause(500));
-    assert.equal((await jobOf(team)).metadata.uid, after.metadata.uid);
     await rotate();
     await shop.rolledOut("rolls", 2, 60_000);
     assert.notEqual((await jobOf(team)).metadata.uid, after.metadata.uid);
@@ -97,30 +88,6 @@ describe("a Job that has ended", function () {
     await shop.rolledOut("rolls", 1, 60_000);
     assert.notEqual((await jobOf(team)).metadata.uid, metadata.uid);
     assert.deepEqual(await names(team), ["migrate"]);
-  });
-
-  it("is not lost when the controller ends between its end and its beginning", async () => {
-    const { team, shop, rotate, bind, ended } = await newShop();
-    const { metadata } = await newJob(team, "migrate", {}, { finalizers: ["example.com/hold"] });
-    await ended();
-    await bind();
-    await rotate();
-    const { status } = await shop.until("rolls", "Unavailable");
-    assert.match(JSON.stringify(status.conditions), /Job .*migrate is being made anew: the former one is not gone yet/);
-    await team.controller.stop();
-    const [copy, ...others] = (await names(team)).filter((name) => name !== "migrate");
-    assert.match(copy ?? "", /^inlay-copy-/);
-    assert.deepEqual(others, []);
-    await team.api.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
-    await team.untilGone(jobs(team, "migrate"));
-    await team.controller.start();
-    await eventually(async () => assert.deepEqual(await names(team), ["migrate"]), 30_000);
-    await shop.rolledOut("rolls", 1, 60_000);
-    const made = await jobOf(team);
-    assert.notEqual(made.metadata.uid, metadata.uid);
-    assert.match(made.spec.template.metadata.annotations["inlay.dev/rollout"], STAMP);
-    const pods = (await team.api.get(team.path("v1", "pods"))).items;
-    assert.ok(pods.every(({ metadata: of }: AnyObject) => of.labels["job-name"] === "migrate"));
   });
 
   it("stays where it would not be let in again: it is not deleted, and no copy is left", async () => {

@@ -1,0 +1,57 @@
+/** Workloads that restart on a field: a kind and such a field come in, a team with one of them, and a binding for it, go out. */
+import type { AnyObject } from "./api.ts";
+import { secretText } from "./hunted.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
+import { newTeam, type Team, usualRules } from "./team.ts";
+import { Workloads } from "./workloads.ts";
+
+export const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+
+export const CLUSTER: Kind = {
+  group: "fields.example.com",
+  kind: "Cluster",
+  plural: "clusters",
+  spec: {
+    type: "object",
+    properties: {
+      instances: { type: "integer" },
+      podAnnotations: { type: "object", additionalProperties: { type: "string" } },
+      shards: { type: "array", items: { type: "object", properties: { restart: { type: "string" } } } },
+    },
+  },
+  status: open,
+};
+
+export interface Site {
+  team: Team;
+  shop: Workloads;
+  path: string;
+  rotate(): Promise<void>;
+  /** The workload as it is. */
+  workload(): Promise<AnyObject>;
+}
+
+/** A team with a Secret, and a workload that a binding restarts by that path: all of them are called `main`. */
+export async function newSite(kind: Kind, spec: object, restartPath: string, stamp: object = {}): Promise<Site> {
+  const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
+  await installKind(team.api, kind);
+  return addSite(team, "main", kind, spec, restartPath, stamp);
+}
+
+/** The same under another name in a team that is there. */
+export async function addSite(
+  team: Team,
+  name: string,
+  kind: Kind,
+  spec: object,
+  restartPath: string,
+  stamp: object = {},
+): Promise<Site> {
+  const rotate = () => team.secret(name, { token: secretText("token") });
+  await rotate();
+  await createObject(team.api, kind, name, spec, team.namespace);
+  const target = { apiVersion: apiVersionOf(kind), kind: kind.kind, name, restartPath };
+  await team.bind(name, { sources: [{ secret: { name } }], rollout: { targets: [target], stamp } });
+  const path = objectPath(kind, team.namespace, name);
+  return { team, shop: new Workloads(team), path, rotate, workload: () => team.api.get(path) };
+}
