@@ -1,16 +1,14 @@
 /** SecretProviderClasses for tests, and pods that mount them. No driver runs: tests write the Secrets themselves. */
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "./api.ts";
+import { type AnyObject, Api } from "./api.ts";
+import { applyFile } from "./manifests.ts";
 import type { Team } from "./team.ts";
 
 export const CLASS_GROUP = "secrets-store.csi.x-k8s.io";
 const file = join(import.meta.dirname, "..", "demand", "crds", "secretproviderclass.yaml");
 
-export async function installClasses(): Promise<void> {
-  await controlPlane().kubectl("apply", "--server-side", "--force-conflicts", `--filename=${file}`);
-  await controlPlane().kubectl("wait", "--for=condition=Established", `--filename=${file}`);
-}
+export const installClasses = () => applyFile(new Api(controlPlane()), file);
 
 /** The volume of a pod that mounts a class. */
 export const classVolume = (secretProviderClass: string) => ({

@@ -7,7 +7,9 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { freePorts } from "../control-plane/ports.ts";
 import { eventually } from "./eventually.ts";
 
-const STARTS_WITHIN_MS = 60_000;
+/** What a process may take to begin on a machine with much else to do. */
+const STARTED_WITHIN_MS = 60_000;
+
 const root = join(import.meta.dirname, "..", "..");
 
 /** Every one that was started and not forgotten, of which none outlives this process. */
@@ -77,10 +79,12 @@ export class ControllerProcess {
         this.#output += chunk;
       });
     }
+    const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
     await eventually(() => {
-      if (child.exitCode !== null) throw new Error(`the controller ended: ${this.#output.slice(from)}`);
-      if (!this.#output.slice(from).includes("controller started")) throw new Error("the controller did not start");
-    }, STARTS_WITHIN_MS);
+      if (!hasEnded() && !this.#output.slice(from).includes("controller started"))
+        throw new Error("the controller did not start");
+    }, STARTED_WITHIN_MS);
+    if (hasEnded()) throw new Error(`the controller ended: ${this.#output.slice(from)}`);
   }
 
   /** Fetches a page of its health server: /livez, /readyz or /metrics. */

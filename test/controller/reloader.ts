@@ -1,16 +1,21 @@
-/** What a platform does to have Reloader's annotations understood, by the files and commands that are shipped; and undoes it. */
+/** What a platform does to have Reloader's annotations understood, by the file that is shipped for that; and undoes it. */
 import assert from "node:assert/strict";
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "./api.ts";
+import { type AnyObject, Api } from "./api.ts";
 import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
+import { applyFile, deleteAny, deleteFile } from "./manifests.ts";
+import { paste } from "./paste.ts";
 import { CONTROLLER } from "./requests.ts";
 import { stopSharedController } from "./shared.ts";
 import type { Team } from "./team.ts";
 
-export const reloaderFile = join(import.meta.dirname, "..", "..", "deploy", "manifests", "optional", "reloader.yaml");
+const root = join(import.meta.dirname, "..", "..");
+const FILE = "deploy/manifests/optional/reloader.yaml";
+export const reloaderFile = join(root, FILE);
+const ROLE = "inlay-reloader";
 const JOBS = "inlay-reloader-jobs";
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
 export const MADE_FOR_RELOADER = "inlay.dev/made-for=reloader";
@@ -20,31 +25,78 @@ export const may = (who: string, ...what: string[]) => controlPlane().kubectl("a
 /** Grants the account its role in the whole cluster, or in namespaces. */
 export async function installReloader(...namespaces: string[]): Promise<void> {
   await stopSharedController();
-  await controlPlane().kubectl("apply", `--filename=${reloaderFile}`);
-  const grant = ["inlay-reloader", "--clusterrole=inlay-reloader", "--serviceaccount=inlay-system:inlay-reloader"];
-  if (namespaces.length === 0) await controlPlane().kubectl("create", "clusterrolebinding", ...grant);
-  for (const namespace of namespaces)
-    await controlPlane().kubectl("create", "rolebinding", ...grant, `--namespace=${namespace}`);
-  const where = namespaces.length === 0 ? ["--all-namespaces"] : [`--namespace=${namespaces.at(-1)}`];
-  await eventually(() => may(RELOADER, "watch", "secrets", ...where));
-  await eventually(() => may(CONTROLLER, "impersonate", "serviceaccounts/inlay-reloader", "--namespace=inlay-system"));
+  const api = new Api(controlPlane());
+  await applyFile(api, reloaderFile);
+  if (namespaces.length === 0) await bindRole(api, ROLE);
+  for (const namespace of namespaces) await bindRole(api, ROLE, namespace);
+  await untilInstalled(api, namespaces);
 }
 
-/** Lets the account make Jobs anew in the whole cluster, beside. */
-export async function allowJobs(): Promise<void> {
-  const account = "--serviceaccount=inlay-system:inlay-reloader";
-  await controlPlane().kubectl("create", "clusterrolebinding", JOBS, `--clusterrole=${JOBS}`, account);
-  await eventually(() => may(RELOADER, "delete", "jobs", "--all-namespaces"));
+/** The same in the whole cluster, by the very commands of docs/rollouts.md. */
+export async function installReloaderByPage(): Promise<void> {
+  await stopSharedController();
+  await paste((await lineOfPage(`kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
+  await paste(await lineOfPage(`kubectl create clusterrolebinding ${ROLE} `));
+  await untilInstalled(new Api(controlPlane()), []);
+}
+
+async function lineOfPage(beginning: string): Promise<string> {
+  const page = await readFile(join(root, "docs", "rollouts.md"), "utf8");
+  const line = page.split("\n").find((each) => each.startsWith(beginning));
+  assert.ok(line, beginning);
+  return line;
+}
+
+async function untilInstalled(api: Api, namespaces: readonly string[]): Promise<void> {
+  for (const namespace of namespaces.length === 0 ? [undefined] : namespaces)
+    await untilMay(api, RELOADER, { verb: "watch", resource: "secrets", namespace });
+  await eventually(async () => assert.ok(await mayAct(api)));
+}
+
+/** Lets the account make Jobs anew in the whole cluster, or in a namespace, beside. */
+export async function allowJobs(namespace?: string): Promise<void> {
+  const api = new Api(controlPlane());
+  await bindRole(api, JOBS, namespace);
+  await untilMay(api, RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
+}
+
+async function bindRole(api: Api, name: string, namespace?: string): Promise<void> {
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  const where = namespace === undefined ? "clusterrolebindings" : `namespaces/${namespace}/rolebindings`;
+  await api.create(`${rbac}/${where}`, {
+    metadata: { name },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+    subjects: [{ kind: "ServiceAccount", name: "inlay-reloader", namespace: "inlay-system" }],
+  });
+}
+
+/** Whether the controller may act as the account. */
+const mayAct = (api: Api) =>
+  isAllowed(api, CONTROLLER, {
+    verb: "impersonate",
+    resource: "serviceaccounts",
+    name: "inlay-reloader",
+    namespace: "inlay-system",
+  });
+
+const untilMay = (api: Api, user: string, resourceAttributes: object) =>
+  eventually(async () => assert.ok(await isAllowed(api, user, resourceAttributes), JSON.stringify(resourceAttributes)));
+
+async function isAllowed(api: Api, user: string, resourceAttributes: object): Promise<boolean> {
+  const review = { spec: { user, resourceAttributes } };
+  return (await api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)).status.allowed;
 }
 
 /** Once no controller goes by it any more. */
 export async function removeReloader(): Promise<void> {
-  await controlPlane().kubectl("delete", "clusterrolebinding", "inlay-reloader", JOBS, "--ignore-not-found");
-  await controlPlane().kubectl("delete", `--filename=${reloaderFile}`);
-  await controlPlane().kubectl("delete", "secretbindings", "--all-namespaces", `--selector=${MADE_FOR_RELOADER}`);
-  await eventually(() =>
-    assert.rejects(may(CONTROLLER, "impersonate", "serviceaccounts/inlay-reloader", "--namespace=inlay-system")),
-  );
+  const api = new Api(controlPlane());
+  const bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+  for (const name of [ROLE, JOBS]) await deleteAny(api, `${bindings}/${name}`);
+  await deleteFile(api, reloaderFile);
+  const made = "/apis/inlay.dev/v1alpha1/secretbindings";
+  for (const { metadata } of (await api.get(`${made}?labelSelector=${MADE_FOR_RELOADER}`)).items)
+    await deleteAny(api, `/apis/inlay.dev/v1alpha1/namespaces/${metadata.namespace}/secretbindings/${metadata.name}`);
+  await eventually(async () => assert.ok(!(await mayAct(api))));
 }
 
 /** A controller with that configuration, not started yet. */

@@ -5,7 +5,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, pause, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
 
 /** As Zalando's operator has it: where a new cluster is cloned from. */
 const postgresql: Kind = {
@@ -149,6 +149,7 @@ describe("a target with mode: Once", () => {
     await credentials(team);
     await team.bind("clone", specOf());
     await team.until("clone", "Synced");
+    await team.barrier();
     await team.controller.stop();
     await credentials(team);
     await team.api.merge(path(team), { spec: { clone: { s3_access_key_id: "theirs" } } });
@@ -158,10 +159,10 @@ describe("a target with mode: Once", () => {
     const read = ({ verb, resource, namespace }: AnyObject) =>
       verb === "get" && resource === "acid.zalan.do/postgresqls" && namespace === team.namespace;
     await eventually(async () => assert.ok((await auditLog().since(mark)).some(read)), RESTARTED_WITHIN_MS);
-    await pause(500);
+    await team.barrier();
     const writes = await auditLog().controllerWritesSince(mark);
     assert.deepEqual(
-      writes.filter(({ namespace }: AnyObject) => namespace === team.namespace),
+      writes.filter(({ namespace, name }: AnyObject) => namespace === team.namespace && !name.startsWith("pulse")),
       [],
     );
     assert.deepEqual(await cloneOf(team), left);

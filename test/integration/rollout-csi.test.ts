@@ -5,8 +5,9 @@ import { CLASS_GROUP, classesPath, classVolume, installClasses, newClass } from 
 import { inlayJson } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
+import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, pause, type Rule, type Team } from "../controller/team.ts";
+import { newTeam, type Rule, type Team } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayFollow: Rule = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
@@ -50,7 +51,7 @@ describe("a workload that mounts a SecretProviderClass", function () {
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { web: 1, api: 0, idle: 0 });
     await rotate("other");
-    await team.requestsDuring(() => pause(500));
+    await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { web: 1, api: 0, idle: 0 });
     const { json } = await inlayJson(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);
     const [web, ...others] = json.workloads;
@@ -70,7 +71,7 @@ describe("a workload that mounts a SecretProviderClass", function () {
     await team.api.merge(`${classesPath(team)}/store`, { spec: { secretObjects: [{ secretName: "another" }] } });
     await eventually(async () => assert.deepEqual(await digests(team), []));
     await rotate("token");
-    await team.requestsDuring(() => pause(500));
+    await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { web: 1 });
   });
 

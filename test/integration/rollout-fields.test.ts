@@ -1,20 +1,24 @@
 /** Workloads without a pod template restart by the field that their operator restarts them on, as that operator takes it. */
 import assert from "node:assert/strict";
-import type { AnyObject } from "../controller/api.ts";
+import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { CLUSTER, newSite, open, type Site } from "../controller/fields.ts";
-import type { Kind } from "../controller/kinds.ts";
+import { type Kind, removeKind } from "../controller/kinds.ts";
 import { deployment } from "../controller/workloads.ts";
 
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;
 
-/** As Argo's, of another version, so that nobody takes it for Argo's own. */
+/** As Argo's, of another version, so that nobody takes it for Argo's own. Others have a kind of that name. */
 const ROLLOUT: Kind = { group: "argoproj.io", kind: "Rollout", plural: "rollouts", spec: open, status: open };
+
 /** What the controller of a workload says of it. */
 const say = ({ team, path }: Site, status: object) => team.api.merge(`${path}/status`, { status });
 
 describe("a workload that restarts on a field", function () {
   this.timeout("2m");
+
+  after(() => removeKind(new Api(controlPlane()), ROLLOUT));
 
   it("is an Argo Rollout by spec.restartAt, a time after the change, until all of its pods are newer", async () => {
     const template = (deployment("main") as AnyObject).spec.template;

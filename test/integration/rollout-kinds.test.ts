@@ -4,7 +4,8 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, pause, type Team } from "../controller/team.ts";
+import { rolloutBarrier } from "../controller/rollout-barrier.ts";
+import { newTeam, type Team } from "../controller/team.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;
@@ -125,7 +126,7 @@ describe("what restarts when a value changes", function () {
     const { spec } = await team.api.get(`${path}/app`);
     assert.match(stampOf(spec.jobTemplate.spec.template) ?? "", STAMP);
     assert.equal(stampOf(spec.jobTemplate), undefined);
-    await pause(1_000);
+    await rolloutBarrier(team);
     assert.deepEqual((await team.api.get(team.path("batch/v1", "jobs"))).items, []);
   });
 
@@ -222,7 +223,7 @@ describe("a Deployment of which nobody knows when it is ready", function () {
     const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
     assert.match(message, /1 of 2 waiting: spec\.rollout\.requireReadiness: no readiness probe in app$/);
     await shop.run(["probed"]);
-    await pause(500);
+    await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { ...before, probed: 1 });
     const probe = { exec: { command: ["true"] } };
     await team.api.jsonPatch(shop.path("app"), [{ op: "add", path, value: probe }]);

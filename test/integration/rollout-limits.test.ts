@@ -9,16 +9,21 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/hunted.ts";
 import { mostRolling, rollingIn } from "../controller/rolling.ts";
+import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, pause, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const TEAMS = 3;
-const EACH = 50;
+/** How many each team has, and how many of them change where not all do. */
+const [EACH, SOME] = [scaled(50, 10), scaled(20, 4)];
+const AT_ONCE = scaled(20, 6);
+/** Longer than it takes until the controller reads its configuration again. */
+const SLOWLY_S = 6;
 /** For all of them to be restarted, on a machine with much else to do. */
 const THROUGH_MS = 120_000;
 
-describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a time", function () {
+describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll out ${AT_ONCE} at a time`, function () {
   this.timeout("5m");
   const names = Array.from({ length: EACH }, (_, at) => `app-${at}`);
   const teams: Team[] = [];
@@ -46,6 +51,12 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
   const everywhere = <T>(act: (team: Team) => Promise<T>) => Promise.all(teams.map(act));
   const rotate = (which = names) =>
     everywhere((team) => Promise.all(which.map((name) => team.secret(name, { token: secretText("token") }))));
+  /** How long a new pod of these has to be ready before its Deployment has rolled out. */
+  const readyFor = (which: readonly string[], minReadySeconds: number) =>
+    everywhere(async (team) => {
+      const shop = new Workloads(team);
+      await Promise.all(which.map((name) => team.api.merge(shop.path(name), { spec: { minReadySeconds } })));
+    });
   const bindings = async (): Promise<AnyObject[]> =>
     (
       await everywhere(async (team) => (await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"))).items)
@@ -61,6 +72,26 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
       });
       assert.equal(revisions.length, count);
     }, THROUGH_MS);
+
+  /** Changes the Secrets of those that wait, and waits until each has taken notice: it is what each reconcile decides on. */
+  async function rotateWaiting(): Promise<void> {
+    const waiting = (await bindings()).filter(({ status }) => status.rollout.pending);
+    assert.notEqual(waiting.length, 0);
+    const changed = new Map(waiting.map(({ metadata, status }) => [metadata.uid, status.rollout.pending.changed]));
+    const teamOf = new Map(teams.map((team) => [team.namespace, team]));
+    await Promise.all(
+      waiting.map(({ metadata: { namespace, name } }) =>
+        teamOf.get(namespace)?.secret(name, { token: secretText("token") }),
+      ),
+    );
+    await eventually(async () => {
+      for (const { metadata, status } of await bindings()) {
+        if (!changed.has(metadata.uid)) continue;
+        assert.equal(status.rollout.pending.reason, "Suspended");
+        assert.notEqual(status.rollout.pending.changed, changed.get(metadata.uid));
+      }
+    });
+  }
 
   /** What other tests left rolling out for good has places of the installation, as it should: an hour long. */
   async function deleteStuck(): Promise<void> {
@@ -78,7 +109,7 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
     await stopSharedController();
     api = new Api(controlPlane());
     file = join(await mkdtemp(join(tmpdir(), "inlay-rollouts-")), "config.yaml");
-    await configure("{ maxConcurrent: 20 }");
+    await configure(`{ maxConcurrent: ${AT_ONCE} }`);
     controller = new ControllerProcess(controlPlane(), "--config", file);
     await controller.start();
     await deleteStuck();
@@ -112,30 +143,34 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
       await rotate();
       await rolledOut(TEAMS * EACH);
     });
-    assert.ok(most.all <= 20, `${most.all} at once`);
+    assert.ok(most.all <= AT_ONCE, `${most.all} at once`);
     // Else it would not be the limit that held them.
-    assert.ok(most.all >= 10, `${most.all} at once`);
+    assert.ok(most.all >= AT_ONCE / 2, `${most.all} at once`);
     assert.deepEqual(new Set(await restarts()), new Set([rotations]));
   });
 
   it("begin nothing while all rollouts are stopped, and go on by other limits when they are not", async () => {
     rotations++;
-    const [some, others] = [names.slice(0, 20), names.slice(20)];
-    // The file is read every few seconds: by then not all may be through.
+    const [some, others] = [names.slice(0, SOME), names.slice(SOME)];
     await reconfigure("{ maxConcurrent: 1 }");
+    // The file is read every few seconds: by then not all may be through.
+    await readyFor(some, SLOWLY_S);
+    await everywhere((team) => new Workloads(team).run(some));
     const before = await mostRolling(api, namespaces, async () => {
       await rotate(some);
       await eventually(async () => assert.ok((await restarted()) >= 1), THROUGH_MS);
       await reconfigure("{ suspend: true, maxConcurrent: 1 }");
     });
     assert.ok(before.all <= 1, `${before.all} at once`);
+    await readyFor(some, 0);
     await eventually(async () => {
       const reasons = (await bindings()).map(({ status }) => status.rollout.pending?.reason);
       assert.deepEqual(new Set(reasons), new Set([undefined, "Suspended"]));
     }, THROUGH_MS);
     await eventually(async () => assert.deepEqual(await rollingIn(api, namespaces), new Map()), THROUGH_MS);
     const stopped = await restarted();
-    await pause(2_000);
+    await rotateWaiting();
+    await controller.idle();
     assert.equal(await restarted(), stopped);
 
     const slow = await mostRolling(api, namespaces, async () => {
@@ -143,10 +178,9 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
       await eventually(async () => assert.ok((await restarted()) >= stopped + 2), THROUGH_MS);
     });
     assert.ok(slow.all <= 2, `${slow.all} at once`);
-    await reconfigure("{ suspend: true, maxConcurrent: 2 }");
-    await rotate(others);
+    await reconfigure("{ maxConcurrent: 60 }");
     const fast = await mostRolling(api, namespaces, async () => {
-      await reconfigure("{ maxConcurrent: 60 }");
+      await rotate(others);
       await rolledOut(TEAMS * EACH);
     });
     assert.ok(fast.all > 2, `${fast.all} at once`);
@@ -155,7 +189,7 @@ describe("150 bindings of 150 Secrets whose Deployments may roll out 20 at a tim
 
   it("keep to what one namespace may have, while another goes on", async () => {
     rotations++;
-    const some = names.slice(0, 10);
+    const some = names.slice(0, SOME);
     await reconfigure("{ maxConcurrent: 5, maxConcurrentPerNamespace: 2 }");
     const most = await mostRolling(api, namespaces, async () => {
       await rotate(some);

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
-import { newTeam, pause, type Team } from "../controller/team.ts";
+import { rolloutBarrier } from "../controller/rollout-barrier.ts";
+import { newTeam, type Team } from "../controller/team.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const sources = [{ secret: { name: "bucket" } }];
@@ -53,11 +54,14 @@ describe("one workload", function () {
     await shop.deploy({ app: { env: { bucket: ["token"], other: ["token"] } } });
     await team.bind("rolls", {
       sources: [...sources, { secret: { name: "other" } }],
-      rollout: { consumersOf: ["bucket", "other"], debounce: "3s" },
+      rollout: { consumersOf: ["bucket", "other"], debounce: "1h" },
     });
     await shop.rolledOut("rolls", 0);
     await rotate("bucket");
     await rotate("other");
+    await team.barrier();
+    await shop.until("rolls", "Debounce");
+    await team.rebind("rolls", { rollout: { debounce: null } });
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { app: 1 });
     await eventually(async () => {
@@ -84,7 +88,7 @@ describe("one workload", function () {
     assert.match(status.rollout.pending.message, /1 of 2 waiting: bucket\/token is not there at the moment$/);
     await team.secret("bucket", { token });
     await shop.until("rolls", "MaxConcurrent");
-    await pause(500);
+    await rolloutBarrier(team);
     assert.equal((await team.api.get(shop.path("app"))).metadata.generation, metadata.generation);
     await team.api.merge(shop.path("app"), { spec: { template: { spec: { nodeSelector: null } } } });
     await shop.rolledOut("rolls", 1);
@@ -119,7 +123,7 @@ describe("a Deployment that a GitOps tool applies", function () {
       assert.equal(metadata.generation, 2);
       await apply({ pods: { terminationGracePeriodSeconds: 7 } });
       await shop.run(["app"]);
-      await pause(500);
+      await rolloutBarrier(team);
       assert.deepEqual(await shop.annotations("app"), stamps);
       assert.deepEqual(await shop.restarts(), { app: 2 });
       await rotate("bucket");

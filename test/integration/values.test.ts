@@ -5,7 +5,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, pause, type Team, usualRules } from "../controller/team.ts";
+import { newTeam, type Team, usualRules } from "../controller/team.ts";
 
 const specimen: Kind = {
   group: "values.example.com",
@@ -342,7 +342,7 @@ describe("a suspended binding", () => {
     const { status } = await team.until("values", "Suspended");
     assert.equal(status.conditions[0].status, "Unknown");
     await team.secret("values", { a: "2" });
-    await pause(500);
+    await team.barrier();
     assert.deepEqual((await specOf(team)).texts, { a: "1", b: "1" });
     await team.rebind("values", { suspend: false });
     await team.until("values", "Synced");
@@ -388,7 +388,7 @@ describe("sources that have to be of one state", () => {
     const differing = await team.until("values", "SourcesDiffer");
     assert.ok(!JSON.stringify(differing.status).includes("generation-"));
     await team.secret("other", { key: "key-3" });
-    await pause(300);
+    await team.barrier();
     assert.deepEqual((await specOf(team)).texts, { id: "id-2", key: "key-1" });
     await annotate(team, "other", { [key]: "generation-3" });
     await team.until("values", "Synced");
