@@ -60,7 +60,8 @@ export async function allowJobs(namespace?: string): Promise<void> {
   await untilMay(api, RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
 }
 
-async function bindRole(api: Api, name: string, namespace?: string): Promise<void> {
+/** Grants the account a ClusterRole in the whole cluster, or in a namespace, by a binding of the same name. */
+export async function bindRole(api: Api, name: string, namespace?: string): Promise<void> {
   const rbac = "/apis/rbac.authorization.k8s.io/v1";
   const where = namespace === undefined ? "clusterrolebindings" : `namespaces/${namespace}/rolebindings`;
   await api.create(`${rbac}/${where}`, {
@@ -102,25 +103,6 @@ export async function removeReloader(): Promise<void> {
 /** A controller with that configuration, not started yet. */
 export async function reloading(reloader: object, more: object = {}): Promise<ControllerProcess> {
   return new ControllerProcess(controlPlane(), "--config", await configFile(reloader, more));
-}
-
-/**
- * Has a controller, for `act` to start, that understands annotations in these namespaces alone, where the account has its
- * role; afterwards nothing of either is there.
- */
-export async function whileReloading(
-  namespaces: string[],
-  rules: object,
-  act: (controller: ControllerProcess) => Promise<void>,
-): Promise<void> {
-  await installReloader(...namespaces);
-  const controller = await reloading({ namespaces, ...rules });
-  try {
-    await act(controller);
-  } finally {
-    await controller.stop();
-    await removeReloader();
-  }
 }
 
 export async function configFile(reloader: object, more: object = {}): Promise<string> {
