@@ -1,0 +1,198 @@
+/** A cluster in memory for unit tests: it keeps the objects that a test creates, and records every request in order. */
+import jsonPatch from "fast-json-patch";
+import { Contention } from "../../src/apply/contention.ts";
+import { ApiError } from "../../src/kube/api-error.ts";
+import type { JsonPatchOperation } from "../../src/kube/client.ts";
+import { bindingKey, type SecretBinding, type Status, type StoredBinding } from "../../src/model/binding.ts";
+import { Installation } from "../../src/model/installation.ts";
+import { isObject } from "../../src/model/json.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  type ObjectMeta,
+  type ObjectRef,
+} from "../../src/model/kube-object.ts";
+import { asRecorded } from "../../src/model/status-records.ts";
+import { ownActor } from "../../src/own-actor.ts";
+import type { Parts } from "../../src/parts.ts";
+import { Propagation } from "../../src/report/propagation.ts";
+import { entry } from "./apply/managed.ts";
+import { CONFIGMAPS, HARBORS } from "./resources.ts";
+import { FakeStreams, placeOf } from "./streams.ts";
+
+const KINDS = [CONFIGMAPS, HARBORS];
+const ignore = () => undefined;
+
+export class FakeCluster {
+  /** Such as `inlay get secrets/bucket`, by the name of the account; `-` is the controller itself. */
+  readonly requests: string[] = [];
+  /** What the API server answers to these requests instead of doing them. */
+  readonly refused = new Map<string, ApiError>();
+  /** The API server does these requests, and its answers get lost. */
+  readonly lost = new Set<string>();
+  /** The access reviews that the API server answers with no. */
+  readonly denied = new Set<string>();
+  /** Each status that was written to a binding. */
+  readonly statuses: Status[] = [];
+  /** The reasons of all events. */
+  readonly events: string[] = [];
+  readonly bindings = new Map<string, SecretBinding>();
+  readonly streams = new FakeStreams();
+  /** The streams do not show yet what changes. */
+  lags = false;
+  readonly #installation: Installation;
+  readonly #objects = new Map<string, KubeObject>();
+  #version = 100;
+
+  constructor(installation = new Installation({ ownNamespace: "inlay-system" })) {
+    this.#installation = installation;
+  }
+
+  /** Creates an object, or replaces the fields of one. */
+  put(ref: ObjectRef, fields: JsonObject, more: Partial<ObjectMeta> = {}): void {
+    const { resource, namespace, name } = ref;
+    const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
+    const made = { name, uid: `uid-${name}`, resourceVersion: "", generation: 0, ...(namespace && { namespace }) };
+    const metadata = { ...made, ...this.#objects.get(placeOf(ref))?.metadata, ...more };
+    this.#store(ref, { ...type, metadata, ...fields });
+  }
+
+  /** Creates a binding, or replaces it. */
+  putBinding(binding: SecretBinding): void {
+    this.bindings.set(bindingKey(binding), { ...binding, metadata: { ...binding.metadata, ...this.#next() } });
+  }
+
+  find(ref: ObjectRef): KubeObject | undefined {
+    return this.#objects.get(placeOf(ref));
+  }
+
+  /** The requests since the last call. */
+  takeRequests(): string[] {
+    return this.requests.splice(0);
+  }
+
+  /** What a controller of this cluster is made of. */
+  parts(more: Partial<Parts> = {}): Parts {
+    return {
+      client: this.#client,
+      streams: this.streams,
+      installation: this.#installation,
+      discovery: {
+        byKind: async (_: string, kind: string) => KINDS.find((each) => each.kind === kind),
+        forget: ignore,
+      },
+      schemas: { of: async () => undefined },
+      bindings: {
+        all: [],
+        get: (key: string) => this.bindings.get(key),
+        wrote: asRecorded,
+        resolved: ignore,
+        olderClaims: () => [],
+      },
+      contention: new Contention(),
+      events: { record: (_: unknown, { reason }: { reason: string }) => this.events.push(reason) },
+      propagation: new Propagation(ignore),
+      log: { info: ignore, warn: ignore },
+      actorOf: (binding: SecretBinding) => ownActor(binding, this.#installation),
+      ...more,
+    } as unknown as Parts;
+  }
+
+  readonly #client = {
+    get: async (identity: string, ref: ObjectRef) => {
+      this.#admit(identity, "get", ref);
+      return this.#found(ref);
+    },
+
+    may: async (identity: string, verb: string, resource: ObjectRef["resource"], namespace: string, name: string) =>
+      !this.denied.has(this.#admit(identity, `may ${verb}`, { resource, namespace, name })),
+
+    apply: async (identity: string, ref: ObjectRef, uid: string, leaves: JsonObject, how: { fieldManager: string }) => {
+      const request = this.#admit(identity, "apply", ref);
+      const live = this.#found(ref);
+      const { metadata, ...fields } = leaves;
+      const { resourceVersion } = metadata as JsonObject;
+      if (uid !== live.metadata.uid || resourceVersion !== live.metadata.resourceVersion) throw conflict(request);
+      const others = live.metadata.managedFields?.filter(({ manager }) => manager !== how.fieldManager) ?? [];
+      const ours = entry(how.fieldManager, [], { fieldsV1: heldIn(fields) });
+      const written = this.#store(ref, {
+        ...live,
+        spec: { ...(live["spec"] as JsonObject), ...(fields["spec"] as JsonObject) },
+        metadata: { ...live.metadata, managedFields: [...others, ours] },
+      });
+      if (this.lost.has(request)) throw new ApiError(request, 0, "ECONNRESET");
+      return written;
+    },
+
+    jsonPatch: async (identity: string, ref: ObjectRef, operations: JsonPatchOperation[]) => {
+      const request = this.#admit(identity, "patch", ref);
+      const live = this.#found(ref);
+      const patched = jsonPatch.applyPatch(structuredClone(live), operations as never[]).newDocument;
+      if (patched.metadata.resourceVersion !== live.metadata.resourceVersion) throw conflict(request);
+      return this.#store(ref, patched);
+    },
+
+    replaceStatus: async (identity: string, ref: ObjectRef, given: StoredBinding) => {
+      const request = this.#admit(identity, "status", ref);
+      const binding = asRecorded(given);
+      if (binding.status) this.statuses.push(binding.status);
+      return this.#keep(request, binding, {});
+    },
+
+    mergePatch: async (identity: string, ref: ObjectRef, { metadata }: Pick<SecretBinding, "metadata">) => {
+      const request = this.#admit(identity, `finalizers [${metadata.finalizers}]`, ref);
+      const binding = this.bindings.get(`${ref.namespace}/${ref.name}`);
+      if (binding === undefined) throw new ApiError(request, 404, "NotFound");
+      const { resourceVersion, finalizers = [] } = metadata;
+      return this.#keep(request, { ...binding, metadata: { ...binding.metadata, resourceVersion } }, { finalizers });
+    },
+  };
+
+  /** Records a request. Throws what the API server answers to it instead of doing it. */
+  #admit(identity: string, verb: string, { resource, name }: ObjectRef): string {
+    const request = `${identity.split(":").at(-1) || "-"} ${verb} ${resource.plural}/${name}`;
+    this.requests.push(request);
+    const refused = this.refused.get(request);
+    if (refused !== undefined) throw refused;
+    return request;
+  }
+
+  #found(ref: ObjectRef): KubeObject {
+    const found = this.#objects.get(placeOf(ref));
+    if (found === undefined) throw new ApiError(`GET ${placeOf(ref)}`, 404, "NotFound");
+    return found;
+  }
+
+  #store(ref: ObjectRef, object: KubeObject): KubeObject {
+    const generation = (object.metadata.generation ?? 0) + 1;
+    const metadata = { ...object.metadata, ...this.#next(), generation };
+    const stored = { ...object, metadata };
+    this.#objects.set(placeOf(ref), stored);
+    const { uid, resourceVersion } = metadata;
+    if (!this.lags) this.streams.objects.set(placeOf(ref), { uid, resourceVersion, generation });
+    return stored;
+  }
+
+  /** Writes a binding, if it is of the version that is stored. */
+  #keep(request: string, binding: SecretBinding, more: Partial<ObjectMeta>): SecretBinding {
+    const key = bindingKey(binding);
+    if (this.bindings.get(key)?.metadata.resourceVersion !== binding.metadata.resourceVersion) throw conflict(request);
+    const kept = { ...binding, metadata: { ...binding.metadata, ...more, ...this.#next() } };
+    this.bindings.set(key, kept);
+    return kept;
+  }
+
+  #next(): { resourceVersion: string } {
+    return { resourceVersion: String(++this.#version) };
+  }
+}
+
+const conflict = (request: string) => new ApiError(request, 409, "Conflict");
+
+/** What an apply of these fields holds, as fieldsV1. */
+function heldIn(value: JsonValue): JsonObject {
+  if (!isObject(value)) return {};
+  return Object.fromEntries(Object.entries(value).map(([key, child]) => [`f:${key}`, heldIn(child)]));
+}
