@@ -9,6 +9,12 @@ export const CONFIGMAPS: Resource = { ...core, kind: "ConfigMap", plural: "confi
 export const ACCOUNTS: Resource = { ...core, kind: "ServiceAccount", plural: "serviceaccounts" };
 export const NODES: Resource = { ...core, kind: "Node", plural: "nodes", namespaced: false };
 export const WIDGETS: Resource = { ...core, group: "example.com", kind: "Widget", plural: "widgets" };
+export const ROLES: Resource = {
+  ...core,
+  group: "rbac.authorization.k8s.io",
+  kind: "Role",
+  plural: "roles",
+};
 export const ISSUERS: Resource = {
   ...core,
   group: "cert-manager.io",
