@@ -59,7 +59,7 @@ interface Subscription {
   streamKey: string | undefined;
 }
 
-/** When rights are asked for again: as they come back, for all streams that begin again at once, and now and then. */
+/** When rights are reviewed again: so long after a refused stream recovers, and when a stream ends so long after the last review. */
 const JUST_NOW_MS = 1_000;
 const A_WHILE_MS = 60_000;
 
@@ -196,7 +196,8 @@ export class Streams {
             if (!isImpersonation(state.error, { identity, ref: scope })) this.#narrow(stream);
           } else if (state.phase === "synced" && stream.wasRefused) {
             stream.wasRefused = false;
-            this.#askAgain(stream, JUST_NOW_MS);
+            // Many streams recover at about the same time: the first review serves all that recovered before it.
+            setTimeout(() => this.#askAgain(stream, JUST_NOW_MS), JUST_NOW_MS).unref();
           }
           for (const { dependent } of subscriptionsOf(stream)) this.#events.changed(dependent, "resync");
         },

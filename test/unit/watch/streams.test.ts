@@ -210,21 +210,6 @@ describe("streams", () => {
       assert.equal(streams.look("a", bucket).phase, "synced");
     });
 
-    it("become one again when the account may watch all of them again", async () => {
-      const all = `${ACCOUNT} registry/secrets *`;
-      api.rights.add(all);
-      await observe("a", bucket, other);
-      api.rights.delete(all);
-      api.streams.get(all)?.end(apiError(403));
-      for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
-      assert.deepEqual([streams.states.length, streams.look("a", bucket).phase], [2, "failed"]);
-      api.rights.add(all);
-      await clock.pass(4_000);
-      assert.deepEqual(api.open, [all]);
-      for (const each of [bucket, other]) assert.equal(streams.look("a", each).phase, "synced");
-      assert.equal(streams.states.length, 1);
-    });
-
     it("stay as wide as they are while the account may not be impersonated", async () => {
       const all = `${ACCOUNT} registry/secrets *`;
       api.rights.add(all);
@@ -385,22 +370,6 @@ describe("streams", () => {
       await clock.pass(4_000);
       assert.deepEqual([namesOf(mine), called], [["synced"], ["a", "a"]]);
     });
-  });
-
-  it("become wider when they are begun anew and rights have come", async () => {
-    api.rights.add(`${ACCOUNT} registry/secrets bucket`).add(`${ACCOUNT} registry/secrets other`);
-    await observe("a", bucket, other);
-    assert.equal(api.open.length, 2);
-    await clock.pass(61_000);
-    api.rights.add(`${ACCOUNT} registry/secrets *`);
-    api.streams.get(`${ACCOUNT} registry/secrets bucket`)?.end();
-    await clock.pass(0);
-    // Also the one that was not begun anew.
-    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
-    assert.deepEqual(
-      [bucket, other].map((each) => streams.look("a", each).phase),
-      ["synced", "synced"],
-    );
   });
 
   it("all close when they are stopped", async () => {
