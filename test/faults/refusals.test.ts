@@ -34,7 +34,7 @@ describe("when the API server refuses", function () {
     await eventually(async () => assert.ok((await behind.streams("failed")) > 0));
     assert.deepEqual(await fleet.generations(), before);
     await team.grant(usualRules, { role: "again" });
-    await fleet.inStep();
+    await fleet.inStep(TROUBLE_MS);
     await behind.writtenOnce(mark, before);
     await behind.isWell();
     // While it may not watch all Secrets, it may some by name. That costs a stream for each, but not for ever.
@@ -58,7 +58,7 @@ describe("when the API server refuses", function () {
     } finally {
       await api.create(`${RBAC}/clusterrolebindings`, { metadata: { name }, roleRef, subjects });
     }
-    await fleet.inStep();
+    await fleet.inStep(TROUBLE_MS);
     await behind.writtenOnce(mark, before);
     await behind.isWell();
     assert.equal(await behind.streams("synced"), streams);

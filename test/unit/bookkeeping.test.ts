@@ -5,8 +5,8 @@ import { FINALIZER, type SecretBinding, type Status, type TargetStatus } from ".
 import { SECRET_BINDINGS } from "../../src/model/kinds.ts";
 import { asRecorded } from "../../src/model/status-records.ts";
 import type { Parts } from "../../src/parts.ts";
-import { bindingOf, harbor } from "./bindings.ts";
 import { FakeApiServer } from "./api-server.ts";
+import { bindingOf, harbor } from "./bindings.ts";
 
 const NAME = "harbor-s3";
 const VALUE = "QXZJ0123456789";

@@ -9,9 +9,9 @@ import { NAMESPACES, SERVICE_ACCOUNTS } from "../../src/model/kinds.ts";
 import type { JsonObject } from "../../src/model/kube-object.ts";
 import { CREATED_BY } from "../../src/model/manifest.ts";
 import type { Parts, Run } from "../../src/parts.ts";
+import { FakeApiServer } from "./api-server.ts";
 import { entry, liveObject, OURS } from "./apply/managed.ts";
 import { bindingOf, harbor } from "./bindings.ts";
-import { FakeApiServer } from "./api-server.ts";
 import { HARBORS } from "./resources.ts";
 
 export const ACCOUNT = serviceAccountIdentity("registry", "inlay");
