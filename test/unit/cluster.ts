@@ -18,6 +18,7 @@ import { asRecorded } from "../../src/model/status-records.ts";
 import { ownActor } from "../../src/own-actor.ts";
 import type { Parts } from "../../src/parts.ts";
 import { Propagation } from "../../src/report/propagation.ts";
+import type { Claim, Named } from "../../src/watch/claims.ts";
 import { entry } from "./apply/managed.ts";
 import { CONFIGMAPS, HARBORS } from "./resources.ts";
 import { FakeStreams, placeOf } from "./streams.ts";
@@ -39,6 +40,10 @@ export class FakeCluster {
   /** The reasons of all events. */
   readonly events: string[] = [];
   readonly bindings = new Map<string, SecretBinding>();
+  /** What older bindings claim wherever a binding writes. */
+  readonly older: Claim[] = [];
+  /** What bindings were found to name. */
+  readonly named: Named[] = [];
   readonly streams = new FakeStreams();
   /** The streams do not show yet what changes. */
   lags = false;
@@ -64,6 +69,11 @@ export class FakeCluster {
     this.bindings.set(bindingKey(binding), { ...binding, metadata: { ...binding.metadata, ...this.#next() } });
   }
 
+  delete(ref: ObjectRef): void {
+    this.#objects.delete(placeOf(ref));
+    this.streams.objects.delete(placeOf(ref));
+  }
+
   find(ref: ObjectRef): KubeObject | undefined {
     return this.#objects.get(placeOf(ref));
   }
@@ -71,6 +81,20 @@ export class FakeCluster {
   /** The requests since the last call. */
   takeRequests(): string[] {
     return this.requests.splice(0);
+  }
+
+  /** Those of them that are no reads. */
+  takeWrites(): string[] {
+    return this.takeRequests().filter((request) => !request.includes(" get "));
+  }
+
+  /** The streams show everything as it is. */
+  catchUp(): void {
+    this.lags = false;
+    for (const [place, { metadata }] of this.#objects) {
+      const { uid, resourceVersion, generation } = metadata;
+      this.streams.objects.set(place, { uid, resourceVersion, generation });
+    }
   }
 
   /** What a controller of this cluster is made of. */
@@ -88,8 +112,8 @@ export class FakeCluster {
         all: [],
         get: (key: string) => this.bindings.get(key),
         wrote: asRecorded,
-        resolved: ignore,
-        olderClaims: () => [],
+        resolved: (_: string, named: readonly Named[]) => this.named.push(...named),
+        olderClaims: () => this.older,
       },
       contention: new Contention(),
       events: { record: (_: unknown, { reason }: { reason: string }) => this.events.push(reason) },
