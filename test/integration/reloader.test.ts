@@ -1,12 +1,11 @@
 /** A Reloader user changes nothing but the controller: what restarts by his annotations, when, how often, and as whom. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
-import { AUTO, annotated, listed, named, newShop, warningsOn } from "../controller/annotated.ts";
-import { type AnyObject, Api } from "../controller/api.ts";
+import { AUTO, annotated, listed, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { installRollouts, newRollout, removeRollouts, rolloutsPath } from "../controller/argo.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/hunted.ts";
-import { refuse } from "../controller/refusing.ts";
 import {
   installReloaderByPage,
   madeIn,
@@ -18,21 +17,21 @@ import {
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 
-/** As Argo serves it, as far as it matters here; nobody rolls one out, and without replicas none has to be. */
-const ROLLOUTS = { group: "argoproj.io", version: "v1alpha1", plural: "rollouts", kind: "Rollout" };
-const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
 describe("where Reloader's annotations are understood", function () {
   this.timeout("3m");
   let controller: ControllerProcess;
   let mark: number;
+  /** Has a workload of a kind that was not served when the controller began. It looks for that every few seconds. */
+  let served: Shop;
 
   before(async () => {
     await installReloaderByPage();
     mark = await auditLog().mark();
     controller = await reloading({ namespaces: ["team-*"] });
     await controller.start();
+    served = await newShop();
     await installRollouts();
+    await newRollout(served.team, "app", AUTO, annotated("app", {}).spec.template);
   });
   after(async () => {
     await controller?.stop();
@@ -105,6 +104,8 @@ describe("where Reloader's annotations are understood", function () {
     for (const name of names.slice(0, 4)) await shop.restartedBy(() => shop.rotate(name), ["core"], made);
     await shop.restartedBy(() => shop.rotate("many-20"), [], made);
     await eventually(async () => assert.equal(sourcesOf(await madeIn(team)).length, 21));
+    // What it is by then, nothing restarts for.
+    await untilMade(team, made);
     await shop.restartedBy(() => shop.rotate("many-20"), ["core"], made);
   });
 
@@ -240,89 +241,14 @@ describe("where Reloader's annotations are understood", function () {
     );
   });
 
-  it("StatefulSets, DaemonSets and Argo Rollouts restart too, and a CronJob has its next Job by it, without a stray one", async () => {
-    const shop = await newShop();
-    const { team } = shop;
-    const { template } = annotated("app", {}).spec;
-    const metadata = { name: "app", annotations: AUTO };
-    const spec = { selector: { matchLabels: { app: "app" } }, template };
-    const paths = {
-      deployment: team.path("apps/v1", "deployments"),
-      statefulset: team.path("apps/v1", "statefulsets"),
-      daemonset: team.path("apps/v1", "daemonsets"),
-      cronjob: team.path("batch/v1", "cronjobs"),
-      rollout: team.path("argoproj.io/v1alpha1", "rollouts"),
-    };
-    await team.api.create(paths.deployment, { metadata, spec });
-    const job = { template: { ...template, spec: { ...template.spec, restartPolicy: "Never" } } };
-    await team.api.create(paths.statefulset, { metadata, spec: { ...spec, serviceName: "app" } });
-    await team.api.create(paths.daemonset, { metadata, spec });
-    await team.api.create(paths.cronjob, { metadata, spec: { schedule: "0 0 1 1 *", jobTemplate: { spec: job } } });
-    const rollout = (name: string, strategy: object = {}) =>
-      team.api.create(paths.rollout, {
-        apiVersion: "argoproj.io/v1alpha1",
-        kind: "Rollout",
-        metadata: { name, annotations: { ...AUTO, ...strategy } },
-        spec: { ...spec, replicas: 0 },
-      });
-    await rollout("app");
-    await rollout("by-time", { "reloader.stakater.com/rollout-strategy": "restart" });
-    const made = ["reloader-rollout-by-time", ...Object.keys(paths).map((kind) => `reloader-${kind}-app`)];
-    // Rollouts were not served when the controller began: a kind is found within half a minute.
-    await eventually(async () => assert.equal((await madeIn(team)).length, made.length), 60_000);
+  it("a kind that is served only later is found, and restarts", async () => {
+    const { team } = served;
+    const made = ["reloader-rollout-app"];
+    await untilMade(team, made, 60_000);
+    await served.rotate("one");
     await eventually(async () => {
-      for (const { metadata, status } of await madeIn(team)) assert.ok(status?.rollout, metadata.name);
-    });
-    // What is refused is looked at again: it may be another one by now.
-    const lift = await refuse(
-      team,
-      `refuses-${team.namespace}`,
-      { operations: ["UPDATE"], apiGroups: ["apps", "batch", "argoproj.io"], resources: ["*"] },
-      `request.userInfo.username != "${RELOADER}"`,
-      () => team.api.as(RELOADER).dryRun.merge(shop.path("app"), { metadata: { annotations: { touched: "true" } } }),
-    );
-    await shop.rotate("one");
-    for (const name of made)
-      await eventually(async () => {
-        const reasons = (await team.binding(name)).status?.conditions.map(({ reason }: AnyObject) => reason);
-        assert.ok(reasons?.includes("Rejected"), `${name}: ${reasons}`);
-      }, 30_000);
-    await lift();
-    for (const [kind, path] of Object.entries(paths))
-      await eventually(async () => {
-        const { spec } = await team.api.get(`${path}/app`);
-        const { annotations } = (spec.jobTemplate?.spec ?? spec).template.metadata;
-        assert.match(annotations?.["inlay.dev/rollout"] ?? "", /^1-/, kind);
-      }, 60_000);
-    await eventually(async () => {
-      const { spec } = await team.api.get(`${paths.rollout}/by-time`);
-      assert.ok(Date.parse(spec.restartAt) > Date.now() - 60_000);
-      assert.deepEqual(spec.template.metadata.annotations ?? {}, {});
-    });
-    assert.deepEqual((await team.api.get(team.path("batch/v1", "jobs"))).items, []);
+      const { spec } = await team.api.get(`${rolloutsPath(team)}/app`);
+      assert.match(spec.template.metadata.annotations?.["inlay.dev/rollout"] ?? "", /^1-/);
+    }, 30_000);
   });
 });
-
-async function installRollouts(): Promise<void> {
-  const { group, version, plural, kind } = ROLLOUTS;
-  const api = new Api(controlPlane());
-  const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
-  await api.create(CRDS, {
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: "Namespaced",
-      names: { kind, listKind: `${kind}List`, plural, singular: "rollout" },
-      versions: [{ name: version, served: true, storage: true, schema, subresources: { status: {} } }],
-    },
-  });
-  await eventually(async () => assert.ok(await api.find(`/apis/${group}/${version}/${plural}`)));
-}
-
-/** Others have a kind of that name. */
-async function removeRollouts(): Promise<void> {
-  const api = new Api(controlPlane());
-  const path = `${CRDS}/${ROLLOUTS.plural}.${ROLLOUTS.group}`;
-  await api.delete(path);
-  await eventually(async () => assert.equal(await api.find(path), undefined));
-}

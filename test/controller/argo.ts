@@ -1,0 +1,44 @@
+/** Argo's Rollouts for tests, as far as they matter here: nobody rolls one out, and without replicas none has to be. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "./api.ts";
+import { eventually } from "./eventually.ts";
+import type { Team } from "./team.ts";
+
+const [group, version, plural, kind] = ["argoproj.io", "v1alpha1", "rollouts", "Rollout"];
+const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+export async function installRollouts(): Promise<void> {
+  const api = new Api(controlPlane());
+  const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+  await api.create(CRDS, {
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: "Namespaced",
+      names: { kind, listKind: `${kind}List`, plural, singular: "rollout" },
+      versions: [{ name: version, served: true, storage: true, schema, subresources: { status: {} } }],
+    },
+  });
+  await eventually(async () => assert.ok(await api.find(`/apis/${group}/${version}/${plural}`)));
+}
+
+/** Others have a kind of that name. */
+export async function removeRollouts(): Promise<void> {
+  const api = new Api(controlPlane());
+  const path = `${CRDS}/${plural}.${group}`;
+  await api.delete(path);
+  await eventually(async () => assert.equal(await api.find(path), undefined));
+}
+
+export const rolloutsPath = (team: Team) => team.path(`${group}/${version}`, plural);
+
+/** Makes one with these annotations and pods. */
+export function newRollout(team: Team, name: string, annotations: object, template: object): Promise<AnyObject> {
+  return team.api.create(rolloutsPath(team), {
+    apiVersion: `${group}/${version}`,
+    kind,
+    metadata: { name, annotations },
+    spec: { selector: { matchLabels: { app: "app" } }, template, replicas: 0 },
+  });
+}

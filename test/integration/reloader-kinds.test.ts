@@ -1,0 +1,256 @@
+/**
+ * Reloader's annotations on workloads of every kind, and for SecretProviderClasses. A Job, where the installation says so, is made
+ * anew for each change, once, and its binding stays; for others, what their classes write counts.
+ */
+import assert from "node:assert/strict";
+import { copyName } from "../../src/model/job-copy.ts";
+import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
+import { CLASS_AUTO, mounting, newStore, sourcesOf } from "../controller/annotated-classes.ts";
+import { BINDING, JOB, lookedAt, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { installRollouts, newRollout, removeRollouts, rolloutsPath } from "../controller/argo.ts";
+import { classesPath, installClasses, newClass, secretObjects } from "../controller/classes.ts";
+import type { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { foundIn } from "../controller/hunted.ts";
+import { ended, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
+import { refuse } from "../controller/refusing.ts";
+import {
+  allowJobs,
+  installReloader,
+  madeIn,
+  RELOADER,
+  reloading,
+  removeReloader,
+  untilMade,
+} from "../controller/reloader.ts";
+import { loggedUntilNow } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+
+const listing = (names: string) => ({ "secretproviderclass.reloader.stakater.com/reload": names });
+
+const merge = ({ team }: Shop, name: string, spec: object) => team.api.merge(`${classesPath(team)}/${name}`, { spec });
+
+/** Where the workloads of each kind are that has a pod template. */
+const pathsIn = ({ team }: Shop): Record<string, string> => ({
+  deployment: team.path("apps/v1", "deployments"),
+  statefulset: team.path("apps/v1", "statefulsets"),
+  daemonset: team.path("apps/v1", "daemonsets"),
+  cronjob: team.path("batch/v1", "cronjobs"),
+  rollout: rolloutsPath(team),
+});
+
+/** Makes a workload of each kind, all called `app`, and a Rollout `by-time`; and returns the names of their bindings. */
+async function makeAll(shop: Shop): Promise<string[]> {
+  const { team } = shop;
+  const { deployment, statefulset, daemonset, cronjob } = pathsIn(shop) as Record<string, string>;
+  const { template } = annotated("app", {}).spec;
+  const metadata = { name: "app", annotations: AUTO };
+  const spec = { selector: { matchLabels: { app: "app" } }, template };
+  const job = { template: { ...template, spec: { ...template.spec, restartPolicy: "Never" } } };
+  await team.api.create(`${deployment}`, { metadata, spec });
+  await team.api.create(`${statefulset}`, { metadata, spec: { ...spec, serviceName: "app" } });
+  await team.api.create(`${daemonset}`, { metadata, spec });
+  await team.api.create(`${cronjob}`, { metadata, spec: { schedule: "0 0 1 1 *", jobTemplate: { spec: job } } });
+  await newRollout(team, "app", AUTO, template);
+  await newRollout(team, "by-time", { ...AUTO, "reloader.stakater.com/rollout-strategy": "restart" }, template);
+  return ["reloader-rollout-by-time", ...Object.keys(pathsIn(shop)).map((kind) => `reloader-${kind}-app`)];
+}
+
+/** Has a workload of each kind, whose restart has been refused, and would not be again. */
+async function newRefused(): Promise<Shop> {
+  const shop = await newShop();
+  const { team } = shop;
+  const made = await makeAll(shop);
+  await eventually(async () => assert.equal((await madeIn(team)).length, made.length), 30_000);
+  await eventually(async () => {
+    for (const { metadata, status } of await madeIn(team)) assert.ok(status?.rollout, metadata.name);
+  });
+  const lift = await refuse(
+    team,
+    `refuses-${team.namespace}`,
+    { operations: ["UPDATE"], apiGroups: ["apps", "batch", "argoproj.io"], resources: ["*"] },
+    `request.userInfo.username != "${RELOADER}"`,
+    () => team.api.as(RELOADER).dryRun.merge(shop.path("app"), { metadata: { annotations: { touched: "true" } } }),
+  );
+  await shop.rotate("one");
+  for (const name of made)
+    await eventually(async () => {
+      const reasons = (await team.binding(name)).status?.conditions.map(({ reason }: AnyObject) => reason);
+      assert.ok(reasons?.includes("Rejected"), `${name}: ${reasons}`);
+    }, 30_000);
+  await lift();
+  return shop;
+}
+
+describe("where Reloader's annotations are understood", function () {
+  this.timeout("3m");
+  let controller: ControllerProcess;
+  let refused: Shop;
+
+  before(async () => {
+    await installClasses();
+    await installRollouts();
+    await installReloader();
+    await allowJobs();
+    controller = await reloading({ namespaces: ["team-*"], jobs: true });
+    await controller.start();
+    refused = await newRefused();
+  });
+  after(async () => {
+    await controller?.stop();
+    await removeReloader();
+    await removeRollouts();
+    assert.deepEqual(foundIn(controller.output), []);
+  });
+
+  it("a Job is made anew for each change, once, by the same binding, in which nothing is written for that", async () => {
+    const shop = await newJobShop();
+    const { team } = shop;
+    await newJob(team, "migrate", {}, JOB);
+    await ended(team);
+    const [binding] = await untilMade(team, [BINDING]);
+    assert.equal(binding?.metadata.ownerReferences, undefined);
+    const mark = await auditLog().mark();
+    const before = await uidsIn(shop);
+    for (const revision of [1, 2]) {
+      const { job } = await uidsIn(shop);
+      await shop.rotate("bucket");
+      await shop.rolledOut(BINDING, revision, 60_000);
+      assert.notEqual((await uidsIn(shop)).job, job);
+      assert.match((await jobOf(team)).spec.template.metadata.annotations["inlay.dev/rollout"], STAMP);
+      assert.deepEqual(await names(team), ["migrate"]);
+    }
+    const after = await uidsIn(shop);
+    assert.equal(after.binding, before.binding);
+    await loggedUntilNow(team);
+    const writes = (await auditLog().since(mark)).filter(
+      ({ namespace, resource, verb }) =>
+        namespace === team.namespace &&
+        resource === "inlay.dev/secretbindings" &&
+        ["create", "update", "delete"].includes(verb),
+    );
+    assert.deepEqual(writes, []);
+  });
+
+  it("a Job that goes takes its binding along, and there is none for one of a CronJob, a copy, or one that says nothing", async () => {
+    const shop = await newJobShop();
+    const { team } = shop;
+    const first = await newJob(team, "migrate", {}, JOB);
+    const { metadata } = await team.api.create(team.path("batch/v1", "cronjobs"), {
+      apiVersion: "batch/v1",
+      kind: "CronJob",
+      metadata: { name: "nightly" },
+      spec: { schedule: "0 0 1 1 *", suspend: true, jobTemplate: { spec: { template: first.spec.template } } },
+    });
+    const owner = { apiVersion: "batch/v1", kind: "CronJob", name: "nightly", uid: metadata.uid, controller: true };
+    const nightly = await newJob(team, "nightly-1", {}, { ...JOB, ownerReferences: [owner] });
+    const silent = await newJob(team, "silent");
+    for (const name of ["migrate", "nightly-1", "silent"]) await ended(team, name);
+    await untilMade(team, [BINDING]);
+    await shop.rotate("bucket");
+    await shop.rolledOut(BINDING, 1, 60_000);
+    const uidOf = async (name: string) => (await jobOf(team, name)).metadata.uid;
+    assert.deepEqual([await uidOf("nightly-1"), await uidOf("silent")], [nightly.metadata.uid, silent.metadata.uid]);
+    await ended(team);
+    await team.api.merge(jobs(team, "migrate"), { spec: { ttlSecondsAfterFinished: 0 } });
+    await team.untilGone(jobs(team, "migrate"));
+    await untilMade(team, []);
+  });
+
+  it("who may make Jobs and not bindings gains nothing by what looks like a copy", async () => {
+    const shop = await newJobShop();
+    const { team } = shop;
+    const original = { name: "migrate", uid: "forged", resourceVersion: "1", metadata: JOB, spec: {} };
+    const forged = await newJob(
+      team,
+      copyName("forged"),
+      { suspend: true },
+      { annotations: { ...AUTO, "inlay.dev/copy-of": JSON.stringify(original) } },
+    );
+    // There is a binding for the Job that it says it stands for, and nothing that could be made of it.
+    await lookedAt(shop, BINDING);
+    await shop.rotate("bucket");
+    await shop.rotate("one");
+    await shop.rolledOut("reloader-deployment-next", 1, 60_000);
+    assert.deepEqual(await names(team), [forged.metadata.name]);
+    assert.equal((await jobOf(team, forged.metadata.name)).metadata.uid, forged.metadata.uid);
+  });
+
+  it("a workload restarts for what its classes write: all that it mounts, or those that it lists", async () => {
+    const shop = await newStore();
+    await shop.make(
+      mounting("auto", "store", CLASS_AUTO),
+      mounting("all", "store", AUTO),
+      mounting("listing", "store", listing("oth.*")),
+      mounting("excluding", "store", {
+        ...CLASS_AUTO,
+        ...listing("other"),
+        "secretproviderclasses.exclude.reloader.stakater.com/reload": "store",
+      }),
+      mounting("none", "store", { "secret.reloader.stakater.com/auto": "true" }),
+    );
+    const made = named("auto", "all", "listing", "excluding", "none");
+    await untilMade(shop.team, made);
+    await shop.restartedBy(() => shop.rotate("bucket"), ["auto", "all"], made);
+    await shop.restartedBy(() => shop.rotate("beside"), ["listing", "excluding"], made);
+    await shop.restartedBy(() => shop.rotate("one"), ["all", "none"], made);
+  });
+
+  it("a class that comes, changes or goes changes for what it restarts, and restarts nothing", async () => {
+    const shop = await newStore();
+    const { team } = shop;
+    const made = named("core");
+    const until = async (names: string[]) => {
+      await eventually(async () => assert.deepEqual(await sourcesOf(shop, "core"), names), 30_000);
+      await untilMade(team, made);
+    };
+    await shop.make(mounting("core", "later", { ...CLASS_AUTO, "secret.reloader.stakater.com/reload": "one" }));
+    await untilMade(team, made);
+    await until(["one"]);
+    await newClass(team, "later", { bucket: ["token"] });
+    await until(["bucket", "one"]);
+    await shop.restartedBy(() => shop.rotate("bucket"), ["core"], made);
+    await merge(shop, "later", { secretObjects: secretObjects({ beside: ["token"] }) });
+    await until(["beside", "one"]);
+    await shop.restartedBy(() => shop.rotate("bucket"), [], made);
+    await shop.restartedBy(() => shop.rotate("beside"), ["core"], made);
+    await team.api.delete(`${classesPath(team)}/later`);
+    await until(["one"]);
+    await shop.restartedBy(() => shop.rotate("beside"), [], made);
+  });
+
+  it("a class that writes no Secret is told on the workload that means it, until it writes one", async () => {
+    const shop = await newStore();
+    const { team } = shop;
+    await merge(shop, "store", { secretObjects: null });
+    await shop.make(mounting("core", "store", CLASS_AUTO), mounting("all", "store", AUTO));
+    await untilMade(team, named("all"));
+    await eventually(async () =>
+      assert.deepEqual(await warningsOn(team, "core"), [
+        "the SecretProviderClass store writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects",
+      ]),
+    );
+    await merge(shop, "store", { secretObjects: secretObjects({ bucket: ["token"] }) });
+    await untilMade(team, named("all", "core"));
+    await shop.restartedBy(() => shop.rotate("bucket"), ["all", "core"], named("all", "core"));
+    assert.deepEqual(await warningsOn(team, "all"), []);
+  });
+
+  // The last one: what is refused is tried again by itself, after half a minute.
+  it("StatefulSets, DaemonSets and Argo Rollouts restart too, and a CronJob has its next Job by it, without a stray one", async () => {
+    const { team } = refused;
+    for (const [kind, path] of Object.entries(pathsIn(refused)))
+      await eventually(async () => {
+        const { spec } = await team.api.get(`${path}/app`);
+        const { annotations } = (spec.jobTemplate?.spec ?? spec).template.metadata;
+        assert.match(annotations?.["inlay.dev/rollout"] ?? "", /^1-/, kind);
+      }, 60_000);
+    await eventually(async () => {
+      const { spec } = await team.api.get(`${rolloutsPath(team)}/by-time`);
+      assert.ok(Date.parse(spec.restartAt) > Date.now() - 60_000);
+      assert.deepEqual(spec.template.metadata.annotations ?? {}, {});
+    });
+    assert.deepEqual((await team.api.get(team.path("batch/v1", "jobs"))).items, []);
+  });
+});
