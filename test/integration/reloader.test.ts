@@ -87,6 +87,11 @@ describe("where Reloader's annotations are understood", function () {
     const ignore = { "reloader.stakater.com/ignore": "true" };
     const without = searched.filter((name) => !named("configmap-auto", "excluded").includes(name));
     await shop.restartedBy(() => mark(`${team.path("v1", "configmaps")}/config`, ignore), [], without);
+    await eventually(async () => {
+      const sources = (await madeIn(team)).flatMap(({ spec }) => spec.sources);
+      assert.ok(sources.every(({ configMap }: AnyObject) => configMap?.name !== "config"));
+    });
+    await untilMade(team, without);
     await shop.restartedBy(() => shop.configure("config", "3"), [], without);
     await shop.restartedBy(() => shop.rotate("beside"), ["listed", "pattern"], without);
   });
