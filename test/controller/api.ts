@@ -2,6 +2,7 @@
  * The API server as a test speaks to it, by plain requests of its own: no code of src stands between a test and what it
  * checks. A method and a path come in, the parsed answer goes out.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 
@@ -17,6 +18,10 @@ export function unlessGone(error: Error): undefined {
 
 /** More than that at once, as of a thousand objects that are made together, wait for each other. */
 const CONNECTIONS = 64;
+
+/** What the API server answers about a kind for some moments after its CustomResourceDefinition is established. */
+const NOT_YET = /storage is \(re\)initializing/;
+const ASK_AGAIN_MS = 100;
 
 export class RequestFailed extends Error {
   override readonly name = "RequestFailed";
@@ -125,7 +130,12 @@ export class Api {
     }
   }
 
-  async #send(method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE", path: string, contentType?: string, body?: object) {
+  async #send(
+    method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
+    path: string,
+    contentType?: string,
+    body?: object,
+  ): Promise<AnyObject> {
     const url = new URL(path, this.#controlPlane.url);
     if (this.#isDryRun && method !== "GET") url.searchParams.set("dryRun", "All");
     const answer = await request(url, {
@@ -138,6 +148,10 @@ export class Api {
     // What it does not serve at all, it answers with plain text.
     // Some answers are JSON and called plain text, such as /openapi/v3; others are plain text, such as some 404.
     const parsed = /^\s*[[{]/.test(text) ? JSON.parse(text) : { message: text };
+    if (answer.statusCode === 429 && NOT_YET.test(parsed.message)) {
+      await sleep(ASK_AGAIN_MS);
+      return this.#send(method, path, contentType, body);
+    }
     if (answer.statusCode >= 300) throw new RequestFailed(`${method} ${path}`, answer.statusCode, parsed);
     return parsed;
   }
