@@ -1,39 +1,80 @@
-/** Manifests that are shipped, or that others ship: a file comes in, its objects go into the cluster. */
+/** Applies and deletes manifests by requests: files or objects come in, and are in the cluster, or gone from it, on return. */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import type { AnyObject, Api } from "./api.ts";
 import { eventually } from "./eventually.ts";
 
-export async function objectsIn(file: string): Promise<AnyObject[]> {
-  return parseAllDocuments(await readFile(file, "utf8")).map((document) => document.toJS());
+const MANAGER = "kubectl";
+
+interface Resource {
+  plural: string;
+  namespaced: boolean;
 }
 
-/** Where an object is, of a kind whose plural is its name and an s. */
-export function pathOf({ apiVersion, kind, metadata: { namespace, name } }: AnyObject): string {
-  const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
-  const where = namespace === undefined ? "" : `/namespaces/${namespace}`;
-  return `${root}${where}/${kind.toLowerCase()}s/${name}`;
+/** By apiVersion and kind. */
+const resources = new Map<string, Resource>();
+
+/** The objects of a YAML text. */
+export const objectsOf = (yaml: string): AnyObject[] =>
+  parseAllDocuments(yaml)
+    .map((document) => document.toJS())
+    .filter((object) => object !== null);
+
+/** The objects in a file, or in the YAML files of a folder, by the names of the files. */
+export async function objectsIn(path: string): Promise<AnyObject[]> {
+  if (!(await stat(path)).isDirectory()) return objectsOf(await readFile(path, "utf8"));
+  const names = (await readdir(path)).filter((name) => name.endsWith(".yaml")).sort();
+  const texts = await Promise.all(names.map((name) => readFile(join(path, name), "utf8")));
+  return texts.flatMap(objectsOf);
 }
 
-/** Applies all of a file, and waits until the kinds in it are served. */
-export async function applyFile(api: Api, file: string): Promise<void> {
-  const objects = await objectsIn(file);
-  for (const object of objects) await api.apply(pathOf(object), object, "kubectl", true);
-  for (const crd of objects.filter(({ kind }) => kind === "CustomResourceDefinition"))
+/**
+ * Applies objects one after the other, by server-side apply, which overrides other managers, and waits until the API server
+ * serves the kinds among them.
+ */
+export async function applyObjects(api: Api, objects: readonly AnyObject[]): Promise<void> {
+  for (const object of objects) await api.apply(await pathOf(api, object), object, MANAGER, true);
+  for (const crd of objects.filter(({ kind }) => kind === "CustomResourceDefinition")) {
+    const path = await pathOf(api, crd);
     await eventually(async () => {
-      const { conditions = [] } = (await api.get(pathOf(crd))).status ?? {};
+      const { conditions = [] } = (await api.get(path)).status ?? {};
       const established = conditions.find(({ type }: AnyObject) => type === "Established");
-      assert.equal(established?.status, "True");
+      assert.equal(established?.status, "True", path);
     });
+  }
 }
 
-/** Deletes all of a file that is there. */
-export async function deleteFile(api: Api, file: string): Promise<void> {
-  for (const object of await objectsIn(file)) await deleteAny(api, pathOf(object));
+export const applyFile = async (api: Api, path: string): Promise<void> => applyObjects(api, await objectsIn(path));
+
+/** Deletes objects, as far as they are there, and waits until they are gone. */
+export async function deleteObjects(api: Api, objects: readonly AnyObject[]): Promise<void> {
+  const paths = await Promise.all(objects.map((object) => pathOf(api, object)));
+  for (const path of paths) await api.remove(path);
+  for (const path of paths) await eventually(async () => assert.equal(await api.find(path), undefined));
 }
 
-/** Deletes what may be gone already. */
-export async function deleteAny(api: Api, path: string): Promise<void> {
-  if (await api.find(path)) await api.delete(path);
+export const deleteFile = async (api: Api, path: string): Promise<void> => deleteObjects(api, await objectsIn(path));
+
+/** Where the API server has an object. */
+async function pathOf(api: Api, { apiVersion, kind, metadata }: AnyObject): Promise<string> {
+  const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
+  const { plural, namespaced } = await resourceOf(api, root, kind);
+  assert.ok(!namespaced || metadata.namespace, `${kind} ${metadata.name} names no namespace`);
+  const namespace = namespaced ? `/namespaces/${metadata.namespace}` : "";
+  return `${root}${namespace}/${plural}/${metadata.name}`;
+}
+
+async function resourceOf(api: Api, root: string, kind: string): Promise<Resource> {
+  const key = `${root} ${kind}`;
+  let resource = resources.get(key);
+  if (resource === undefined) {
+    const served: AnyObject[] = (await api.get(root)).resources;
+    const found = served.find((each) => each.kind === kind && !each.name.includes("/"));
+    assert.ok(found, `${root} serves no ${kind}`);
+    resource = { plural: found.name, namespaced: found.namespaced };
+    resources.set(key, resource);
+  }
+  return resource;
 }

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
+import { type Access, untilMay, untilMayNot } from "./access.ts";
 import { type AnyObject, Api } from "./api.ts";
 import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
-import { applyFile, deleteAny, deleteFile } from "./manifests.ts";
+import { applyFile, deleteFile, deleteObjects } from "./manifests.ts";
 import { paste } from "./paste.ts";
 import { CONTROLLER } from "./requests.ts";
 import { stopSharedController } from "./shared.ts";
@@ -20,7 +21,13 @@ const JOBS = "inlay-reloader-jobs";
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
 export const MADE_FOR_RELOADER = "inlay.dev/made-for=reloader";
 
-export const may = (who: string, ...what: string[]) => controlPlane().kubectl("auth", "can-i", ...what, `--as=${who}`);
+const RBAC = "/apis/rbac.authorization.k8s.io/v1";
+const actAsReloader: Access = {
+  verb: "impersonate",
+  resource: "serviceaccounts",
+  name: "inlay-reloader",
+  namespace: "inlay-system",
+};
 
 /** Grants the account its role in the whole cluster, or in namespaces. */
 export async function installReloader(...namespaces: string[]): Promise<void> {
@@ -29,7 +36,7 @@ export async function installReloader(...namespaces: string[]): Promise<void> {
   await applyFile(api, reloaderFile);
   if (namespaces.length === 0) await bindRole(api, ROLE);
   for (const namespace of namespaces) await bindRole(api, ROLE, namespace);
-  await untilInstalled(api, namespaces);
+  await untilInstalled(namespaces);
 }
 
 /** The same in the whole cluster, by the very commands of docs/rollouts.md. */
@@ -37,7 +44,7 @@ export async function installReloaderByPage(): Promise<void> {
   await stopSharedController();
   await paste((await lineOfPage(`kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
   await paste(await lineOfPage(`kubectl create clusterrolebinding ${ROLE} `));
-  await untilInstalled(new Api(controlPlane()), []);
+  await untilInstalled([]);
 }
 
 async function lineOfPage(beginning: string): Promise<string> {
@@ -47,57 +54,36 @@ async function lineOfPage(beginning: string): Promise<string> {
   return line;
 }
 
-async function untilInstalled(api: Api, namespaces: readonly string[]): Promise<void> {
+async function untilInstalled(namespaces: readonly string[]): Promise<void> {
   for (const namespace of namespaces.length === 0 ? [undefined] : namespaces)
-    await untilMay(api, RELOADER, { verb: "watch", resource: "secrets", namespace });
-  await eventually(async () => assert.ok(await mayAct(api)));
+    await untilMay(RELOADER, { verb: "watch", resource: "secrets", namespace });
+  await untilMay(CONTROLLER, actAsReloader);
 }
 
 /** Lets the account make Jobs anew in the whole cluster, or in a namespace, beside. */
 export async function allowJobs(namespace?: string): Promise<void> {
-  const api = new Api(controlPlane());
-  await bindRole(api, JOBS, namespace);
-  await untilMay(api, RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
+  await bindRole(new Api(controlPlane()), JOBS, namespace);
+  await untilMay(RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
 }
 
 /** Grants the account a ClusterRole in the whole cluster, or in a namespace, by a binding of the same name. */
 export async function bindRole(api: Api, name: string, namespace?: string): Promise<void> {
-  const rbac = "/apis/rbac.authorization.k8s.io/v1";
   const where = namespace === undefined ? "clusterrolebindings" : `namespaces/${namespace}/rolebindings`;
-  await api.create(`${rbac}/${where}`, {
+  await api.create(`${RBAC}/${where}`, {
     metadata: { name },
     roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
     subjects: [{ kind: "ServiceAccount", name: "inlay-reloader", namespace: "inlay-system" }],
   });
 }
 
-/** Whether the controller may act as the account. */
-const mayAct = (api: Api) =>
-  isAllowed(api, CONTROLLER, {
-    verb: "impersonate",
-    resource: "serviceaccounts",
-    name: "inlay-reloader",
-    namespace: "inlay-system",
-  });
-
-const untilMay = (api: Api, user: string, resourceAttributes: object) =>
-  eventually(async () => assert.ok(await isAllowed(api, user, resourceAttributes), JSON.stringify(resourceAttributes)));
-
-async function isAllowed(api: Api, user: string, resourceAttributes: object): Promise<boolean> {
-  const review = { spec: { user, resourceAttributes } };
-  return (await api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)).status.allowed;
-}
-
 /** Once no controller goes by it any more. */
 export async function removeReloader(): Promise<void> {
   const api = new Api(controlPlane());
-  const bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-  for (const name of [ROLE, JOBS]) await deleteAny(api, `${bindings}/${name}`);
+  for (const name of [ROLE, JOBS]) await api.remove(`${RBAC}/clusterrolebindings/${name}`);
   await deleteFile(api, reloaderFile);
-  const made = "/apis/inlay.dev/v1alpha1/secretbindings";
-  for (const { metadata } of (await api.get(`${made}?labelSelector=${MADE_FOR_RELOADER}`)).items)
-    await deleteAny(api, `/apis/inlay.dev/v1alpha1/namespaces/${metadata.namespace}/secretbindings/${metadata.name}`);
-  await eventually(async () => assert.ok(!(await mayAct(api))));
+  const made = `/apis/inlay.dev/v1alpha1/secretbindings?labelSelector=${MADE_FOR_RELOADER}`;
+  await deleteObjects(api, (await api.get(made)).items);
+  await untilMayNot(CONTROLLER, actAsReloader);
 }
 
 /** A controller with that configuration, not started yet. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { applyFile } from "../controller/manifests.ts";
 import { harborTarget, newTeam, usualRules } from "../controller/team.ts";
 import { pem } from "./row.ts";
 import { rows } from "./rows.ts";
@@ -18,10 +19,8 @@ const samples = join(import.meta.dirname, "..", "..", "samples");
 describe("of the custom resources that want values inline", () => {
   before("their shapes are installed", async () => {
     const folders = [join(import.meta.dirname, "crds"), ...(await foldersCalled("crd", samples))];
-    const files = folders.map((folder) => `--filename=${folder}`);
-    await controlPlane().kubectl("apply", "--server-side", "--force-conflicts", ...files);
-    await controlPlane().kubectl("wait", "--for=condition=Established", ...files);
     const api = new Api(controlPlane());
+    for (const folder of folders) await applyFile(api, folder);
     for (const { apiVersion, kind } of rows.flatMap(({ targets }) => targets)) await published(api, apiVersion, kind);
   });
 

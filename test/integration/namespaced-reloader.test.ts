@@ -1,11 +1,12 @@
 /** Reloader's annotations in an Inlay of one namespace: by Roles there, and for nobody elsewhere. */
 import assert from "node:assert/strict";
+import { may, untilMay } from "../controller/access.ts";
 import { AUTO, annotated, named, newShop, type Shop } from "../controller/annotated.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Installation, leads } from "../controller/one-namespace.ts";
-import { configFile, madeIn, may, untilMade } from "../controller/reloader.ts";
+import { configFile, madeIn, untilMade } from "../controller/reloader.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 
 const ACCOUNT = "inlay-reloader";
@@ -26,9 +27,9 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
     mark = await auditLog().mark();
     one = await Installation.make();
     await one.apply("optional/reloader.yaml");
-    const inNamespace = `--namespace=${one.team.namespace}`;
-    await eventually(() => may(user(), "watch", "secrets", inNamespace));
-    await eventually(() => may(one.user, "impersonate", `serviceaccounts/${ACCOUNT}`, inNamespace));
+    const { namespace } = one.team;
+    await untilMay(user(), { verb: "watch", resource: "secrets", namespace });
+    await untilMay(one.user, { verb: "impersonate", resource: "serviceaccounts", name: ACCOUNT, namespace });
     [shop, outside] = [await newShop(one.team), await newShop()];
     controller = await one.start("inlay-controller", "--config", await configFile({ namespaces: ["*"] }));
     await leads(controller);
@@ -44,7 +45,8 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
     await shop.restartedBy(() => shop.configure("config", "2"), ["core"], named("core"));
     assert.deepEqual(await madeIn(outside.team), []);
     assert.deepEqual(await outside.restarts(), { core: 0 });
-    await assert.rejects(may(user(), "get", "secrets", `--namespace=${outside.team.namespace}`));
+    const { namespace } = outside.team;
+    assert.equal(await may(user(), { verb: "get", resource: "secrets", namespace }), false);
     assert.doesNotMatch(controller.output, /can't be read/);
   });
 

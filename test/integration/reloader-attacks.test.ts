@@ -1,6 +1,5 @@
 /** What somebody gains who may write bindings, and neither read Secrets nor change workloads, where Reloader's annotations are understood: nothing. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
@@ -189,37 +188,18 @@ describe("who may write bindings, where Reloader's annotations are understood,",
 
   it("may not write one that names what he may not read, though the account is his to act as", async () => {
     const { team } = await newVictim();
-    const { namespace } = team;
-    const tenant = `tenant-${namespace}`;
-    await controlPlane().kubectl(
-      ...["create", "role", tenant, `--namespace=${namespace}`, "--verb=create,update,patch,get"],
-      "--resource=secretbindings.inlay.dev",
-    );
-    await controlPlane().kubectl(
-      "create",
-      "rolebinding",
-      tenant,
-      `--namespace=${namespace}`,
-      `--role=${tenant}`,
-      `--user=${tenant}`,
-    );
-    const patch = JSON.stringify({ spec: { sources } });
-    await eventually(async () => {
-      const refused = await controlPlane()
-        .kubectl(
-          "patch",
-          "secretbinding",
-          NAME,
-          `--namespace=${namespace}`,
-          "--type=merge",
-          `--patch=${patch}`,
-          `--as=${tenant}`,
-        )
-        .then(
-          () => "",
-          (error: Error) => error.message,
-        );
-      assert.match(refused, /may not impersonate serviceaccounts "inlay-reloader"/);
+    const tenant = `tenant-${team.namespace}`;
+    const rbac = "rbac.authorization.k8s.io";
+    await team.api.create(team.path(`${rbac}/v1`, "roles"), {
+      metadata: { name: tenant },
+      rules: [{ apiGroups: ["inlay.dev"], resources: ["secretbindings"], verbs: ["create", "update", "patch", "get"] }],
     });
+    await team.api.create(team.path(`${rbac}/v1`, "rolebindings"), {
+      metadata: { name: tenant },
+      roleRef: { apiGroup: rbac, kind: "Role", name: tenant },
+      subjects: [{ kind: "User", name: tenant, apiGroup: rbac }],
+    });
+    const patch = () => team.api.as(tenant).merge(team.bindingPath(NAME), { spec: { sources } });
+    await eventually(() => assert.rejects(patch, /may not impersonate serviceaccounts "inlay-reloader"/));
   });
 });
