@@ -1,20 +1,14 @@
 /** That only he may write a binding who may himself read its sources and act as its account. */
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
-import { Api } from "../controller/api.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { CONTROLLER } from "../controller/requests.ts";
+import { newTeam, type Rule, type Team } from "../controller/team.ts";
 
-const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 const AUTHOR = "alice";
-const RIGHTS_ARRIVE_WITHIN = 10_000;
-
-interface Rule {
-  apiGroups: string[];
-  resources: string[];
-  resourceNames?: string[];
-  verbs: string[];
-}
+const RBAC = "rbac.authorization.k8s.io";
 
 const secret = (name: string) => ({ secret: { name } });
 const actAs = (name: string): Rule => ({
@@ -41,85 +35,70 @@ const binding = (sources: object[], changes: object = {}) => ({
   },
 });
 
-/** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
-async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
-  for (const deadline = Date.now() + RIGHTS_ARRIVE_WITHIN; ; await sleep(50)) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-    }
-  }
-}
-
 describe("the policy on a binding's author", () => {
-  let namespace = "";
+  let team: Team;
+  /** Another namespace than any test's own. */
+  let far = "";
   let count = 0;
 
-  const kubectlAs = (user: string, ...args: string[]) =>
-    controlPlane().kubectl(`--as=${user}`, `--namespace=${namespace}`, ...args);
-  const adminApplies = (object: object) =>
-    controlPlane().kubectlWith({ stdin: JSON.stringify(object) }, "create", "-f", "-", `--namespace=${namespace}`);
+  const author = () => new Api(controlPlane(), AUTHOR);
+  const bindings = () => team.path("inlay.dev/v1alpha1", "secretbindings");
+  const clusterPath = (plural: string) => `/apis/${RBAC}/v1/${plural}`;
+  const newNamespace = () => newTeam({ account: false, rules: [], controller: false });
+  const adminCreates = (object: object) => team.api.create(bindings(), object);
 
+  const bound = (kind: "Role" | "ClusterRole", name: string) => ({
+    roleRef: { apiGroup: RBAC, kind, name },
+    subjects: [{ kind: "User", name: AUTHOR, apiGroup: RBAC }],
+  });
   const roleRef = (kind: "Role" | "ClusterRole", name: string) =>
-    adminApplies({
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "RoleBinding",
+    team.api.create(team.path(`${RBAC}/v1`, "rolebindings"), {
       metadata: { generateName: "author-" },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name },
-      subjects: [{ kind: "User", name: AUTHOR, apiGroup: "rbac.authorization.k8s.io" }],
+      ...bound(kind, name),
     });
   /** Gives the author a Role of this namespace. */
   const grant = async (...rules: Rule[]) => {
     const name = `author-${++count}`;
-    await adminApplies({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name }, rules });
+    await team.api.create(team.path(`${RBAC}/v1`, "roles"), { metadata: { name }, rules });
     await roleRef("Role", name);
   };
   /** Gives the author a ClusterRole in the whole cluster, until the test ends. */
   const grantInCluster = async (...rules: Rule[]) => {
-    const metadata = { name: namespace };
-    const apiVersion = "rbac.authorization.k8s.io/v1";
-    await adminApplies({ apiVersion, kind: "ClusterRole", metadata, rules });
-    await adminApplies({
-      apiVersion,
-      kind: "ClusterRoleBinding",
-      metadata,
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: namespace },
-      subjects: [{ kind: "User", name: AUTHOR, apiGroup: "rbac.authorization.k8s.io" }],
-    });
+    const name = team.namespace;
+    await team.api.create(clusterPath("clusterroles"), { metadata: { name }, rules });
+    await team.api.create(clusterPath("clusterrolebindings"), { metadata: { name }, ...bound("ClusterRole", name) });
   };
 
-  const authorCreates = (object: object, ...flags: string[]) =>
-    controlPlane().kubectlWith(
-      { stdin: JSON.stringify(object), user: AUTHOR },
-      ...["create", "--filename=-", `--namespace=${namespace}`, ...flags],
-    );
-  const allowed = (object: object) => eventually(() => authorCreates(object, "--dry-run=server"));
+  /** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
+  const allowed = (object: object) => eventually(() => author().dryRun.create(bindings(), object));
   /** The refusal's text; once more while the author lacks even the right to write bindings. */
   const refused = (object: object, saying: RegExp) =>
     eventually(async () => {
-      const refusal = await authorCreates(object, "--dry-run=server").catch((error: Error) => error.message);
-      assert.equal(typeof refusal, "string", "it was let through");
-      assert.match(refusal as string, saying);
-      return refusal as string;
+      const refusal = await author()
+        .dryRun.create(bindings(), object)
+        .then(
+          () => assert.fail("it was let through"),
+          ({ message }: Error) => message,
+        );
+      assert.match(refusal, saying);
+      return refusal;
     });
 
-  before(async function () {
-    this.timeout(30_000);
-    namespace = "author-policy";
-    await controlPlane().kubectl("create", "namespace", namespace);
+  before(async () => {
+    team = await newNamespace();
+    far = team.namespace;
     await roleRef("ClusterRole", "inlay-edit");
     await refused(binding([secret("bucket")]), /inlay-binding-authors.* denied request/);
   });
 
   beforeEach(async () => {
-    namespace = `author-policy-${++count}`;
-    await controlPlane().kubectl("create", "namespace", namespace);
+    team = await newNamespace();
   });
 
   afterEach(async () => {
-    const mine = ["clusterrole", "clusterrolebinding"].map((kind) => `${kind}/${namespace}`);
-    await controlPlane().kubectl("delete", "--ignore-not-found", ...mine);
+    for (const plural of ["clusterroles", "clusterrolebindings"]) {
+      await team.api.remove(`${clusterPath(plural)}/${team.namespace}`);
+    }
   });
 
   for (const role of ["edit", "admin"]) {
@@ -135,7 +114,7 @@ describe("the policy on a binding's author", () => {
     await roleRef("ClusterRole", "inlay-edit");
     await refused(binding([secret("bucket")]), /alice may not impersonate serviceaccounts "inlay"/);
     await grant(actAs("inlay"));
-    await refused(binding([secret("bucket")]), /alice may not get secrets "bucket" in namespace author-policy-/);
+    await refused(binding([secret("bucket")]), /alice may not get secrets "bucket" in namespace team-/);
     await allowed(binding([{ configMap: { name: "ca" } }]));
   });
 
@@ -219,20 +198,26 @@ describe("the policy on a binding's author", () => {
   });
 
   describe("about a source in another namespace", () => {
-    const elsewhere = (name: string) => ({ name, secret: { name, namespace: "author-policy" } });
+    const elsewhere = (name: string) => ({ name, secret: { name, namespace: far } });
     beforeEach(async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
     });
 
     it("asks nothing, since a SecretGrant there speaks for it", async () => {
-      await allowed(binding([elsewhere("bucket"), { configMap: { name: "ca", namespace: "author-policy" } }]));
+      await allowed(binding([elsewhere("bucket"), { configMap: { name: "ca", namespace: far } }]));
       await allowed(binding(Array.from({ length: 16 }, (_, i) => elsewhere(`bucket-${i}`))));
     });
 
     it("is not taken in by the binding's own, spelled out", async () => {
-      await refused(binding([{ secret: { name: "bucket", namespace } }]), /alice may not get secrets "bucket"/);
-      await refused(binding([{ configMap: { name: "ca", namespace } }]), /alice may not get configmaps "ca"/);
+      await refused(
+        binding([{ secret: { name: "bucket", namespace: team.namespace } }]),
+        /alice may not get secrets "bucket"/,
+      );
+      await refused(
+        binding([{ configMap: { name: "ca", namespace: team.namespace } }]),
+        /alice may not get configmaps "ca"/,
+      );
     });
 
     it("asks about each of the others among sixteen", async () => {
@@ -246,11 +231,10 @@ describe("the policy on a binding's author", () => {
     });
 
     it("asks again when it is moved into the binding's own namespace after it was let in", async () => {
-      await adminApplies(binding([elsewhere("bucket")]));
-      const moved = JSON.stringify({ spec: { sources: [{ secret: { name: "bucket", namespace } }] } });
-      const patchAs = () =>
-        kubectlAs(AUTHOR, "patch", "secretbinding", "harbor-s3", "--type=merge", `--patch=${moved}`);
-      await eventually(() => assert.rejects(patchAs, /alice may not get secrets "bucket"/));
+      await adminCreates(binding([elsewhere("bucket")]));
+      const moved = { spec: { sources: [{ secret: { name: "bucket", namespace: team.namespace } }] } };
+      const move = () => author().merge(team.bindingPath("harbor-s3"), moved);
+      await eventually(() => assert.rejects(move, /alice may not get secrets "bucket"/));
     });
   });
 
@@ -294,64 +278,58 @@ describe("the policy on a binding's author", () => {
       const own = { object: { apiVersion: "inlay.dev/v1alpha1", resource: "secretbindings", name: "other" } };
       await allowed(binding([own]));
       for (const source of [...sixteen, ofCluster]) await refused(binding([source]), /alice may not get /);
-      await adminApplies({ ...binding([...sixteen.slice(1), ofCluster]), metadata: { name: "of-the-admin" } });
+      await adminCreates({ ...binding([...sixteen.slice(1), ofCluster]), metadata: { name: "of-the-admin" } });
     });
   });
 
   describe("on a binding that is there", () => {
-    const patch = (spec: object) => JSON.stringify({ spec });
-    const patchAs = (user: string, body: string) =>
-      kubectlAs(user, "patch", "secretbinding", "harbor-s3", "--type=merge", `--patch=${body}`);
-    const refuses = (user: string, body: string, saying: RegExp) =>
-      eventually(() => assert.rejects(patchAs(user, body), saying));
+    const patch = (body: object) => author().merge(team.bindingPath("harbor-s3"), body);
+    const refuses = (spec: object, saying: RegExp) => eventually(() => assert.rejects(patch({ spec }), saying));
 
     beforeEach(async () => {
-      await adminApplies(binding([secret("bucket")]));
+      await adminCreates(binding([secret("bucket")]));
       await roleRef("ClusterRole", "inlay-edit");
     });
 
     it("lets anyone who may write bindings change its labels, and delete it", async () => {
-      await eventually(() => patchAs(AUTHOR, '{"metadata": {"labels": {"team": "storage"}}}'));
-      await kubectlAs(AUTHOR, "delete", "secretbinding", "harbor-s3");
+      await eventually(() => patch({ metadata: { labels: { team: "storage" } } }));
+      await author().delete(team.bindingPath("harbor-s3"));
+      assert.equal(await team.api.find(team.bindingPath("harbor-s3")), undefined);
     });
 
     it("asks whoever changes but the name of one source, the account or a target", async () => {
-      await refuses(AUTHOR, patch({ serviceAccountName: "rotator" }), /may not impersonate serviceaccounts "rotator"/);
+      await refuses({ serviceAccountName: "rotator" }, /may not impersonate serviceaccounts "rotator"/);
       await grant(actAs("inlay"), readSecrets("bucket"));
-      await eventually(() => patchAs(AUTHOR, patch({ defaults: { onConflict: "Force" } })));
-      await refuses(AUTHOR, patch({ sources: [secret("other")] }), /may not get secrets "other"/);
-      await refuses(AUTHOR, patch({ serviceAccountName: "rotator" }), /may not impersonate serviceaccounts "rotator"/);
+      await eventually(() => patch({ spec: { defaults: { onConflict: "Force" } } }));
+      await refuses({ sources: [secret("other")] }, /may not get secrets "other"/);
+      await refuses({ serviceAccountName: "rotator" }, /may not impersonate serviceaccounts "rotator"/);
     });
 
     it("asks about the sources that stay, when only a target changes", async () => {
       await grant(actAs("inlay"));
       const { targets } = binding([], {}).spec;
       const elsewhere = targets.map((target) => ({ ...target, name: "elsewhere" }));
-      await refuses(AUTHOR, patch({ targets: elsewhere }), /may not get secrets "bucket"/);
+      await refuses({ targets: elsewhere }, /may not get secrets "bucket"/);
     });
 
     it("asks whoever puts it there by server-side apply, or replaces it", async () => {
-      const applyAs = (...flags: string[]) =>
-        controlPlane().kubectlWith(
-          { stdin: JSON.stringify(binding([secret("other")])), user: AUTHOR },
-          ...["apply", "--filename=-", `--namespace=${namespace}`, ...flags],
-        );
-      await eventually(() => assert.rejects(applyAs("--server-side", "--force-conflicts"), /may not impersonate/));
-      await eventually(() => assert.rejects(applyAs(), /may not impersonate/));
+      const path = team.bindingPath("harbor-s3");
+      const other = binding([secret("other")]);
+      const { metadata } = await team.api.get(path);
+      const said = /alice may not impersonate/;
+      await eventually(() => assert.rejects(author().apply(path, other, "author", true), said));
+      await assert.rejects(author().merge(path, other), said);
+      await assert.rejects(author().replace(path, { ...other, metadata }), said);
     });
 
     it("lets the controller set its finalizer and the status, but no spec", async () => {
-      // It has no right to get a binding, which kubectl patch begins with.
-      const controller = new Api(controlPlane()).as(CONTROLLER);
-      const path = `/apis/inlay.dev/v1alpha1/namespaces/${namespace}/secretbindings/harbor-s3`;
+      const controller = team.api.as(CONTROLLER);
+      const path = team.bindingPath("harbor-s3");
       await controller.merge(path, { metadata: { finalizers: ["inlay.dev/release"] } });
       // A controller that runs writes to it too, so this is for the version that was read, and for the next if it was late.
       await eventually(async () => {
-        const found = await new Api(controlPlane()).get(path);
-        await controlPlane().kubectlWith(
-          { stdin: JSON.stringify({ ...found, status: { synced: "1/1" } }) },
-          ...["replace", `--as=${CONTROLLER}`, "--subresource=status", "--filename=-"],
-        );
+        const found: AnyObject = await team.api.get(path);
+        await controller.replace(`${path}/status`, { ...found, status: { synced: "1/1" } });
       });
       const other = { spec: { sources: [secret("other")] } };
       await assert.rejects(controller.merge(path, other), /may not get secrets "other"/);

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "../controller/api.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import type { Rule } from "../controller/team.ts";
+import { newTeam, type Rule, type Team } from "../controller/team.ts";
 
 const AUTHOR = "carol";
-const RIGHTS_ARRIVE_WITHIN = 10_000;
+const RBAC = "rbac.authorization.k8s.io";
 
 const registry = { namespace: "registry" };
 const bucket = { kind: "Secret", name: "bucket" };
@@ -25,56 +25,49 @@ const get = (resource: string, ...resourceNames: string[]): Rule => ({
   verbs: ["get"],
 });
 
-let namespace = "";
+let team: Team;
 let count = 0;
 
-const adminCreates = (object: object, ...flags: string[]) =>
-  controlPlane().kubectlWith(
-    { stdin: JSON.stringify(object) },
-    ...["create", "--filename=-", "--output=json", `--namespace=${namespace}`, ...flags],
-  );
-const accepted = async (object: object): Promise<AnyObject> =>
-  JSON.parse((await adminCreates(object, "--dry-run=server")).stdout);
+const author = () => new Api(controlPlane(), AUTHOR);
+const grants = () => team.path("inlay.dev/v1alpha1", "secretgrants");
+const grantPath = () => `${grants()}/bucket`;
+const accepted = (object: object): Promise<AnyObject> =>
+  team.api.dryRun.create(`${grants()}?fieldValidation=Strict`, object);
 
 const bindRole = (kind: "Role" | "ClusterRole", name: string) =>
-  adminCreates({
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "RoleBinding",
+  team.api.create(team.path(`${RBAC}/v1`, "rolebindings"), {
     metadata: { generateName: "author-" },
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name },
-    subjects: [{ kind: "User", name: AUTHOR, apiGroup: "rbac.authorization.k8s.io" }],
+    roleRef: { apiGroup: RBAC, kind, name },
+    subjects: [{ kind: "User", name: AUTHOR, apiGroup: RBAC }],
   });
 /** Gives the author a Role of this namespace. */
 const give = async (...rules: Rule[]) => {
   const name = `author-${++count}`;
-  await adminCreates({ apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: { name }, rules });
+  await team.api.create(team.path(`${RBAC}/v1`, "roles"), { metadata: { name }, rules });
   await bindRole("Role", name);
 };
 
-const authorDoes = (verb: string, object: object, ...flags: string[]) =>
-  controlPlane().kubectlWith(
-    { stdin: JSON.stringify(object), user: AUTHOR },
-    ...[verb, "--filename=-", `--namespace=${namespace}`, ...flags],
-  );
-const lets = (object: object, verb = "create") =>
-  eventually(() => authorDoes(verb, object, "--dry-run=server"), RIGHTS_ARRIVE_WITHIN);
+/** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
+const lets = (object: object) => eventually(() => author().dryRun.create(grants(), object));
 /** The refusal's text; once more while the author lacks even the right to write grants. */
-const refuses = (object: object, saying: RegExp, verb = "create") =>
+const refuses = (object: object, saying: RegExp) =>
   eventually(async () => {
-    const refusal = await authorDoes(verb, object, "--dry-run=server").catch((error: Error) => error.message);
-    assert.equal(typeof refusal, "string", "it was let through");
-    assert.match(refusal as string, saying);
-    return refusal as string;
-  }, RIGHTS_ARRIVE_WITHIN);
+    const refusal = await author()
+      .dryRun.create(grants(), object)
+      .then(
+        () => assert.fail("it was let through"),
+        ({ message }: Error) => message,
+      );
+    assert.match(refusal, saying);
+    return refusal;
+  });
 
 const inNewNamespace = async () => {
-  namespace = `grant-policy-${++count}`;
-  await controlPlane().kubectl("create", "namespace", namespace);
+  team = await newTeam({ account: false, rules: [], controller: false });
 };
 
 describe("the policy on a grant's author", () => {
-  before(async function () {
-    this.timeout(30_000);
+  before(async () => {
     await inNewNamespace();
     await bindRole("ClusterRole", "inlay-grant");
     await refuses(grant(), /inlay-grant-authors.* denied request/);
@@ -95,7 +88,7 @@ describe("the policy on a grant's author", () => {
 
   it("refuses whoever may make grants and read nothing, or other things", async () => {
     await bindRole("ClusterRole", "inlay-grant");
-    await refuses(grant(), /carol may not get secrets "bucket" in namespace grant-policy-\d+, which this grant opens/);
+    await refuses(grant(), /carol may not get secrets "bucket" in namespace team-\d+, which this grant opens/);
     await bindRole("ClusterRole", "view");
     await lets(grant([{ kind: "ConfigMap", name: "ca" }]));
     await lets(grant([{ kind: "ConfigMap", selector: { names: ["*"] } }]));
@@ -155,42 +148,28 @@ describe("the policy on a grant's author", () => {
 
   describe("on a grant that is there", () => {
     beforeEach(async () => {
-      await adminCreates(grant());
+      await team.api.create(grants(), grant());
       await bindRole("ClusterRole", "inlay-grant");
     });
-    const patch = (body: object) =>
-      controlPlane().kubectlWith(
-        { stdin: "", user: AUTHOR },
-        ...[
-          "patch",
-          "secretgrant",
-          "bucket",
-          `--namespace=${namespace}`,
-          "--type=merge",
-          `--patch=${JSON.stringify(body)}`,
-        ],
-      );
+    const patch = (body: object) => author().merge(grantPath(), body);
 
     it("asks whoever lets one more in, or changes what is granted, in whatever way he does it", async () => {
       const said = /carol may not get secrets "(bucket|other)"/;
       const wider = grant([bucket], [registry, { namespace: "mine" }]);
-      await eventually(() => assert.rejects(patch({ spec: wider.spec }), said), RIGHTS_ARRIVE_WITHIN);
-      await assert.rejects(patch({ spec: { to: [{ kind: "Secret", name: "other" }] } }), said);
-      for (const flags of [["--server-side", "--force-conflicts"], []]) {
-        await assert.rejects(authorDoes("apply", wider, ...flags), said);
-      }
-      await assert.rejects(authorDoes("replace", wider), said);
+      const other = { spec: { to: [{ kind: "Secret", name: "other" }] } };
+      await eventually(() => assert.rejects(patch({ spec: wider.spec }), said));
+      await assert.rejects(patch(other), said);
+      await assert.rejects(author().apply(grantPath(), wider, "author", true), said);
+      const { metadata } = await team.api.get(grantPath());
+      await assert.rejects(author().replace(grantPath(), { ...wider, metadata }), said);
       await give(get("secrets", "bucket"));
-      await eventually(() => patch({ spec: wider.spec }), RIGHTS_ARRIVE_WITHIN);
-      await assert.rejects(patch({ spec: { to: [{ kind: "Secret", name: "other" }] } }), said);
+      await eventually(() => patch({ spec: wider.spec }));
+      await assert.rejects(patch(other), said);
     });
 
     it("lets anyone who may write grants label it, and withdraw it", async () => {
-      await eventually(() => patch({ metadata: { labels: { team: "storage" } } }), RIGHTS_ARRIVE_WITHIN);
-      await controlPlane().kubectlWith(
-        { stdin: "", user: AUTHOR },
-        ...["delete", "secretgrant", "bucket", `--namespace=${namespace}`],
-      );
+      await eventually(() => patch({ metadata: { labels: { team: "storage" } } }));
+      await author().delete(grantPath());
     });
   });
 });
@@ -268,9 +247,9 @@ describe("the schema of SecretGrant", () => {
   });
 
   it("lists grants by their short name and by Inlay's category, with who and what", async () => {
-    await adminCreates(grant());
+    await team.api.create(grants(), grant());
     for (const name of ["sg", "inlay"]) {
-      const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${namespace}`);
+      const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${team.namespace}`);
       assert.match(stdout, /NAME +FROM +TO +AGE/);
       assert.match(stdout, /\[\{"namespace":"registry"\}\] +\[\{"kind":"Secret","name":"bucket"\}\]/);
     }

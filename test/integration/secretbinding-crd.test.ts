@@ -5,8 +5,8 @@ import { parse } from "yaml";
 import { sourceName } from "../../src/model/binding.ts";
 import { checkFields } from "../../src/transform/plan.ts";
 import { controlPlane } from "../control-plane/shared.ts";
-
-const NAMESPACE = "secretbinding-crd";
+import type { AnyObject } from "../controller/api.ts";
+import { newTeam, type Team } from "../controller/team.ts";
 
 const field = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
 const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields: [field] };
@@ -23,16 +23,15 @@ const binding = (changes: object = {}) => ({
 const withField = (changed: object) => binding({ targets: [{ ...target, fields: [changed] }] });
 const withObject = (changes: object) => binding({ sources: [bucket, { object: { ...service.object, ...changes } }] });
 
-const create = async (object: object, ...flags: string[]) => {
-  const args = ["create", "--filename=-", "--output=json", `--namespace=${NAMESPACE}`, ...flags];
-  const { stdout } = await controlPlane().kubectlWith({ stdin: JSON.stringify(object) }, ...args);
-  return JSON.parse(stdout);
-};
-const accepted = (object: object) => create(object, "--dry-run=server");
+let team: Team;
+const bindings = () => `${team.path("inlay.dev/v1alpha1", "secretbindings")}?fieldValidation=Strict`;
+const accepted = (object: object): Promise<AnyObject> => team.api.dryRun.create(bindings(), object);
 const refused = (object: object, saying: RegExp) => assert.rejects(accepted(object), saying);
 
 describe("the schema of SecretBinding", () => {
-  before(() => controlPlane().kubectl("create", "namespace", NAMESPACE));
+  before(async () => {
+    team = await newTeam({ account: false, rules: [], controller: false });
+  });
 
   it("fills in the account, what a target does about conflicts and on release, and a source about what is missing", async () => {
     const { spec } = await accepted(binding());
@@ -76,9 +75,9 @@ describe("the schema of SecretBinding", () => {
   });
 
   it("lists bindings by their short name and by Inlay's category, with their state", async () => {
-    await create({ ...binding(), metadata: { name: "listed" } });
+    await team.api.create(bindings(), { ...binding(), metadata: { name: "listed" } });
     for (const name of ["sb", "inlay"]) {
-      const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${NAMESPACE}`);
+      const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${team.namespace}`);
       assert.match(stdout, /^NAME +READY +SYNCED +REASON +AGE\s+(secretbinding.inlay.dev\/)?listed /);
     }
   });
@@ -267,7 +266,7 @@ describe("the schema of SecretBinding", () => {
 
   it("takes the example of every field, and the controller its paths and templates", async () => {
     const example = parse(await readFile("apis/examples/secretbinding.yaml", "utf8"));
-    const { spec } = await accepted({ ...example, metadata: { ...example.metadata, namespace: NAMESPACE } });
+    const { spec } = await accepted({ ...example, metadata: { ...example.metadata, namespace: team.namespace } });
     for (const { fields } of spec.targets) checkFields(fields, spec.sources.map(sourceName));
   });
 
