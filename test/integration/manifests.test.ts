@@ -2,57 +2,36 @@
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "../controller/api.ts";
+import { type Access, describeAccess, may, untilMay } from "../controller/access.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { applyFile, applyObjects, deleteFile, deleteObjects, objectsOf } from "../controller/manifests.ts";
+import { CONTROLLER } from "../controller/requests.ts";
+import { newTeam, type Team } from "../controller/team.ts";
+import { isRolling } from "../controller/workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const manifests = join(root, "deploy", "manifests");
 const harbor = join(root, "samples", "harbor");
-const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
-const ANYWHERE = "";
 const SERVICE_NAME = "kubernetes.io/service-name";
-
-interface Request {
-  verb: string;
-  group?: string;
-  resource: string;
-  subresource?: string;
-  namespace?: string;
-  name?: string;
-  fieldSelector?: { requirements: { key: string; operator: "In"; values: string[] }[] };
-}
 
 const named = (name: string) => ({
   fieldSelector: { requirements: [{ key: "metadata.name", operator: "In" as const, values: [name] }] },
 });
 
-async function may(user: string, { namespace = ANYWHERE, ...request }: Request): Promise<boolean> {
-  const [, , of] = user.split(":");
-  const review = {
-    apiVersion: "authorization.k8s.io/v1",
-    kind: "SubjectAccessReview",
-    spec: {
-      user,
-      groups: ["system:authenticated", "system:serviceaccounts", `system:serviceaccounts:${of}`],
-      resourceAttributes: { ...request, namespace },
-    },
-  };
-  const stdin = JSON.stringify(review);
-  const { stdout } = await controlPlane().kubectlWith({ stdin }, "create", "--filename=-", "--output=json");
-  return JSON.parse(stdout).status.allowed;
-}
+const api = () => new Api(controlPlane());
+const newNamespace = () => newTeam({ account: false, rules: [], controller: false });
 
-const describeRequest = ({ verb, group, resource, subresource, namespace, name, fieldSelector }: Request) =>
-  [
-    verb,
-    resource + (group === undefined ? "" : `.${group}`) + (subresource === undefined ? "" : `/${subresource}`),
-    name ?? fieldSelector?.requirements.map(({ values }) => `with the name ${values}`).join(),
-    namespace === undefined ? "anywhere" : `in ${namespace}`,
-  ]
-    .filter((word) => word !== undefined)
-    .join(" ");
+/** Grants the account `name` of a namespace a ClusterRole there. Returns it as a user. */
+async function accountWith(clusterRole: string, team: Team, name: string): Promise<string> {
+  await team.api.create(team.path("rbac.authorization.k8s.io/v1", "rolebindings"), {
+    metadata: { name },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: clusterRole },
+    subjects: [{ kind: "ServiceAccount", name, namespace: team.namespace }],
+  });
+  return `system:serviceaccount:${team.namespace}:${name}`;
+}
 
 describe("deploy/manifests", () => {
   const bindings = { group: "inlay.dev", resource: "secretbindings" };
@@ -68,19 +47,20 @@ describe("deploy/manifests", () => {
   });
 
   it("makes a Deployment whose pod the namespace's own security standard admits", async () => {
-    const { stdout } = await controlPlane().kubectl(
-      ...["rollout", "status", "deployment/inlay-controller", "--namespace=inlay-system", "--timeout=50s"],
-    );
-    assert.match(stdout, /successfully rolled out/);
+    const path = "/apis/apps/v1/namespaces/inlay-system/deployments/inlay-controller";
+    await eventually(async () => assert.ok(!isRolling(await api().get(path))), 50_000);
   });
 
   it("runs two replicas, of which one may be taken away at a time, and shows where to scrape them", async () => {
-    const get = async (what: string) =>
-      JSON.parse((await controlPlane().kubectl("get", what, "--namespace=inlay-system", "--output=json")).stdout);
-    await eventually(async () => assert.equal((await get("deployment/inlay-controller")).status.readyReplicas, 2));
-    await eventually(async () => assert.equal((await get("pdb/inlay-controller")).status.disruptionsAllowed, 1));
+    const get = (group: string, plural: string) => api().get(`/apis/${group}/v1/namespaces/inlay-system/${plural}`);
+    await eventually(async () =>
+      assert.equal((await get("apps", "deployments/inlay-controller")).status.readyReplicas, 2),
+    );
+    await eventually(async () =>
+      assert.equal((await get("policy", "poddisruptionbudgets/inlay-controller")).status.disruptionsAllowed, 1),
+    );
     await eventually(async () => {
-      const { items } = await get("endpointslices");
+      const { items } = await get("discovery.k8s.io", "endpointslices");
       const slices = items.filter(({ metadata }: AnyObject) => metadata.labels[SERVICE_NAME] === "inlay-metrics");
       assert.equal(slices.flatMap(({ endpoints }: AnyObject) => endpoints ?? []).length, 2);
       assert.deepEqual(slices[0].ports, [{ name: "metrics", port: 8081, protocol: "TCP" }]);
@@ -94,7 +74,7 @@ describe("deploy/manifests", () => {
   });
 
   describe("lets the controller", () => {
-    const needed: Request[] = [
+    const needed: Access[] = [
       ...["list", "watch", "patch"].map((verb) => ({ verb, ...bindings })),
       { verb: "update", ...bindings, subresource: "status" },
       { verb: "impersonate", ...accounts, namespace: "registry", name: "inlay" },
@@ -112,17 +92,16 @@ describe("deploy/manifests", () => {
       { verb: "patch", ...ownKey },
     ];
     for (const request of needed) {
-      it(describeRequest(request), async () => assert.equal(await may(CONTROLLER, request), true));
+      it(describeAccess(request), async () => assert.equal(await may(CONTROLLER, request), true));
     }
 
     it("list the accounts called inlay of all namespaces", async () => {
-      const called = "--field-selector=metadata.name=inlay";
-      await controlPlane().kubectl(`--as=${CONTROLLER}`, "get", "serviceaccounts", "--all-namespaces", called);
+      await api().as(CONTROLLER).get("/api/v1/serviceaccounts?fieldSelector=metadata.name%3Dinlay");
     });
   });
 
   describe("does not let the controller", () => {
-    const refused: Request[] = [
+    const refused: Access[] = [
       ...["get", "list", "watch", "create", "update", "patch", "delete"].map((verb) => ({ verb, resource: "secrets" })),
       { verb: "get", resource: "secrets", namespace: "inlay-system" },
       { verb: "get", ...ownKey, name: "other" },
@@ -145,58 +124,56 @@ describe("deploy/manifests", () => {
       { verb: "get", group: "*", resource: "*" },
     ];
     for (const request of refused) {
-      it(describeRequest(request), async () => assert.equal(await may(CONTROLLER, request), false));
+      it(describeAccess(request), async () => assert.equal(await may(CONTROLLER, request), false));
     }
   });
 
   it("opens another account by the Role that its README shows", async () => {
-    const namespace = "manifests-rotator";
+    const { namespace } = await newNamespace();
     const role = inNamespace(namespace, await yamlIn("deploy/manifests/README.md", "kind: RoleBinding"));
     const rotator = { ...accounts, namespace, name: "rotator" };
-    await createNamespace(namespace);
     assert.equal(await may(CONTROLLER, { verb: "impersonate", ...rotator }), false);
-    await apply(role);
-    for (const verb of ["impersonate", "get", "list", "watch"]) await allowed({ verb, ...rotator });
+    await applyObjects(api(), objectsOf(role));
+    for (const verb of ["impersonate", "get", "list", "watch"]) await untilMay(CONTROLLER, { verb, ...rotator });
     assert.equal(await may(CONTROLLER, { verb: "impersonate", ...rotator, namespace: "elsewhere" }), false);
   });
 
   it("shares one watch for a kind by the ClusterRole that its README shows, and not before", async () => {
-    const role = await yamlIn("deploy/manifests/README.md", "aggregate-to-controller");
-    const watch: Request = { verb: "watch", group: "goharbor.io", resource: "harborclusters" };
+    const role = objectsOf(await yamlIn("deploy/manifests/README.md", "aggregate-to-controller"));
+    const watch: Access = { verb: "watch", group: "goharbor.io", resource: "harborclusters" };
     assert.equal(await may(CONTROLLER, watch), false);
     try {
-      await apply(role);
-      await allowed(watch);
+      await applyObjects(api(), role);
+      await untilMay(CONTROLLER, watch);
     } finally {
-      await controlPlane().kubectlWith({ stdin: role }, "delete", "--filename=-");
+      await deleteObjects(api(), role);
     }
   });
 
   it("shares one watch for each kind of workload by the file that is shipped for that, and not before", async () => {
     const file = join(manifests, "optional", "workloads-cluster-wide.yaml");
-    const watch: Request = { verb: "watch", group: "apps", resource: "deployments" };
+    const watch: Access = { verb: "watch", group: "apps", resource: "deployments" };
     assert.equal(await may(CONTROLLER, watch), false);
     try {
-      await controlPlane().kubectl("apply", `--filename=${file}`);
-      for (const resource of ["deployments", "statefulsets", "daemonsets"]) await allowed({ ...watch, resource });
-      await allowed({ verb: "list", group: "batch", resource: "cronjobs" });
-      await allowed({ verb: "list", group: "argoproj.io", resource: "rollouts" });
+      await applyFile(api(), file);
+      for (const resource of ["deployments", "statefulsets", "daemonsets"]) {
+        await untilMay(CONTROLLER, { ...watch, resource });
+      }
+      await untilMay(CONTROLLER, { verb: "list", group: "batch", resource: "cronjobs" });
+      await untilMay(CONTROLLER, { verb: "list", group: "argoproj.io", resource: "rollouts" });
       for (const verb of ["get", "patch"]) assert.equal(await may(CONTROLLER, { ...watch, verb }), false);
     } finally {
-      await controlPlane().kubectl("delete", `--filename=${file}`);
+      await deleteFile(api(), file);
     }
   });
 
   it("lets the admin of a namespace have its bindings restart workloads, by the command that its README shows", async () => {
-    const namespace = "manifests-rollouts";
-    const [account, admin] = [`system:serviceaccount:${namespace}:inlay`, `system:serviceaccount:${namespace}:admin`];
+    const team = await newNamespace();
+    const { namespace } = team;
+    const account = `system:serviceaccount:${namespace}:inlay`;
     const deployments = { group: "apps", resource: "deployments", namespace };
-    await createNamespace(namespace);
-    await controlPlane().kubectl(
-      ...["create", "rolebinding", "admin", `--namespace=${namespace}`],
-      ...["--clusterrole=admin", `--serviceaccount=${namespace}:admin`],
-    );
-    await allowed({ verb: "patch", ...deployments }, admin);
+    const admin = await accountWith("admin", team, "admin");
+    await untilMay(admin, { verb: "patch", ...deployments });
     assert.equal(await may(account, { verb: "patch", ...deployments }), false);
     const readme = await readFile(join(manifests, "README.md"), "utf8");
     const command = /^kubectl create rolebinding inlay-rollouts .*$/m.exec(readme)?.[0] ?? assert.fail();
@@ -204,11 +181,11 @@ describe("deploy/manifests", () => {
     await controlPlane().kubectl(`--as=${admin}`, ...words);
     for (const verb of ["get", "list", "watch", "patch"]) {
       for (const resource of ["deployments", "statefulsets", "daemonsets"]) {
-        await allowed({ verb, ...deployments, resource }, account);
+        await untilMay(account, { verb, ...deployments, resource });
       }
-      await allowed({ verb, group: "batch", resource: "cronjobs", namespace }, account);
+      await untilMay(account, { verb, group: "batch", resource: "cronjobs", namespace });
     }
-    await allowed({ verb: "list", group: "policy", resource: "poddisruptionbudgets", namespace }, account);
+    await untilMay(account, { verb: "list", group: "policy", resource: "poddisruptionbudgets", namespace });
     for (const verb of ["create", "update", "delete"]) {
       assert.equal(await may(account, { verb, ...deployments }), false);
     }
@@ -221,14 +198,10 @@ describe("deploy/manifests", () => {
       ["edit", true, false],
       ["admin", true, true],
     ] as const) {
-      const namespace = `manifests-${role}`;
-      const user = `system:serviceaccount:${namespace}:user`;
-      await createNamespace(namespace);
-      await controlPlane().kubectl(
-        ...["create", "rolebinding", "user", `--namespace=${namespace}`],
-        ...[`--clusterrole=${role}`, `--serviceaccount=${namespace}:user`],
-      );
-      await allowed({ verb: "get", ...bindings, namespace }, user);
+      const team = await newNamespace();
+      const { namespace } = team;
+      const user = await accountWith(role, team, "user");
+      await untilMay(user, { verb: "get", ...bindings, namespace });
       assert.equal(await may(user, { verb: "get", ...grants, namespace }), true, `${role} may get grants`);
       for (const verb of ["create", "patch", "delete"]) {
         assert.equal(await may(user, { verb, ...bindings, namespace }), writesBindings, `${role} may ${verb} bindings`);
@@ -240,38 +213,34 @@ describe("deploy/manifests", () => {
 });
 
 describe("samples/harbor", () => {
-  const namespace = "manifests-harbor";
-  const account = `system:serviceaccount:${namespace}:inlay`;
-
-  before(async () => {
-    await controlPlane().kubectl("apply", `--filename=${join(harbor, "crd")}`);
-    const crd = "crd/harborclusters.goharbor.io";
-    await controlPlane().kubectl("wait", "--for=condition=established", crd, "--timeout=30s");
-  });
+  before(() => applyFile(api(), join(harbor, "crd")));
 
   it("is accepted as it stands, by a user who applies the folder", async () => {
+    const team = await newNamespace();
     const files = (await readdir(harbor)).filter((file) => file.endsWith(".yaml")).sort();
     const story = await Promise.all(files.map((file) => readFile(join(harbor, file), "utf8")));
-    await apply(inNamespace(namespace, story.join("---\n")));
-    const { stdout } = await controlPlane().kubectl("get", "sb,harborcluster", "-o=name", `--namespace=${namespace}`);
-    assert.deepEqual(stdout.trim().split("\n"), [
-      "secretbinding.inlay.dev/harbor-s3",
-      "harborcluster.goharbor.io/harbor",
-    ]);
+    const stdin = inNamespace(team.namespace, story.join("---\n"));
+    await controlPlane().kubectlWith({ stdin }, "apply", "--filename=-");
+    const names = async (path: string) =>
+      (await team.api.get(path)).items.map(({ metadata }: AnyObject) => metadata.name);
+    assert.deepEqual(await names(team.path("inlay.dev/v1alpha1", "secretbindings")), ["harbor-s3"]);
+    assert.deepEqual(await names(team.path("goharbor.io/v1beta1", "harborclusters")), ["harbor"]);
   });
 
   it("asks for no more than the story needs", async () => {
-    await createNamespace(namespace);
-    await apply(inNamespace(namespace, await readFile(join(harbor, "01-account.yaml"), "utf8")));
+    const { namespace } = await newNamespace();
+    const account = `system:serviceaccount:${namespace}:inlay`;
+    const rights = inNamespace(namespace, await readFile(join(harbor, "01-account.yaml"), "utf8"));
+    await applyObjects(api(), objectsOf(rights));
     const secret = { resource: "secrets", namespace, name: "bucket" };
     const cluster = { group: "goharbor.io", resource: "harborclusters", namespace, name: "harbor" };
     for (const verb of ["get", "list", "watch"]) {
-      await allowed({ verb, ...secret }, account);
-      await allowed({ verb, ...cluster }, account);
+      await untilMay(account, { verb, ...secret });
+      await untilMay(account, { verb, ...cluster });
       assert.equal(await may(account, { verb, ...secret, name: "other" }), false);
       assert.equal(await may(account, { verb, ...cluster, name: "other" }), false);
     }
-    await allowed({ verb: "patch", ...cluster }, account);
+    await untilMay(account, { verb: "patch", ...cluster });
     assert.equal(await may(account, { verb: "patch", ...secret }), false);
     for (const verb of ["create", "update", "delete"]) {
       assert.equal(await may(account, { verb, ...cluster }), false);
@@ -279,13 +248,6 @@ describe("samples/harbor", () => {
     }
   });
 });
-
-/** Rights arrive at the authorizer a moment after they are written. */
-async function allowed(request: Request, user = CONTROLLER): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !(await may(user, request)); await sleep(50)) {
-    assert.ok(Date.now() < deadline, `${user} still may not ${describeRequest(request)}`);
-  }
-}
 
 /** The one YAML block of a page in which a text stands. */
 async function yamlIn(page: string, saying: string): Promise<string> {
@@ -299,8 +261,3 @@ async function yamlIn(page: string, saying: string): Promise<string> {
 /** What stands in the namespace registry, moved to one of a test's own. */
 const inNamespace = (namespace: string, yaml: string) =>
   yaml.replace(/\b(namespace|name): registry\b/g, `$1: ${namespace}`);
-
-const apply = (yaml: string) => controlPlane().kubectlWith({ stdin: yaml }, "apply", "--filename=-");
-
-const createNamespace = (name: string) =>
-  apply(JSON.stringify({ apiVersion: "v1", kind: "Namespace", metadata: { name } }));
