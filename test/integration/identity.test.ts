@@ -3,42 +3,19 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
-import { type AnyObject, Api, type RequestFailed } from "../controller/api.ts";
+import { untilMayNot } from "../controller/access.ts";
+import { Api, type RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind } from "../controller/kinds.ts";
+import { applyObjects, objectsOf } from "../controller/manifests.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
+import { accessKey, messageOf, newRegistry, SECONDS, spec } from "../controller/registry.ts";
 import { CONTROLLER, requestsFor, watchesFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
+import { harborTarget, type Rule, type Team, usualRules } from "../controller/team.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
-/** "Within seconds", on a machine that has other things to do. */
-const SECONDS = 10_000;
-
-const accessKey = { accesskey: { from: { source: "bucket", key: "accessKeyID" } } };
-const spec = (more: object = {}, target: object = {}) => ({
-  sources: [{ secret: { name: "bucket" } }],
-  targets: [harborTarget(accessKey, target)],
-  ...more,
-});
-
-const rule = (resource: "secrets" | "harborclusters", ...verbs: string[]): Rule => ({
-  apiGroups: [resource === "secrets" ? "" : "goharbor.io"],
-  resources: [resource],
-  verbs,
-});
-
-/** A team with a Secret and a HarborCluster. */
-async function newRegistry(options: Parameters<typeof newTeam>[0] = {}): Promise<{ team: Team; value: string }> {
-  const team = await newTeam(options);
-  const value = secretText("access");
-  await team.secret("bucket", { accessKeyID: value });
-  await team.harbor();
-  return { team, value };
-}
-
-const messageOf = (binding: AnyObject): string => binding.status.targets[0].message;
 
 describe("identity: a binding", () => {
   it("reads, lists, watches and writes all sources and targets as its account, and nothing of them as the controller", async () => {
@@ -109,7 +86,7 @@ describe("identity: a binding", () => {
     const readme = await readFile(join(import.meta.dirname, "../../deploy/manifests/README.md"), "utf8");
     const example = readme.split("```").find((block) => block.includes("inlay-may-act-as-rotator")) ?? "";
     const manifest = example.replace(/^yaml/, "").replaceAll("namespace: registry", `namespace: ${team.namespace}`);
-    await controlPlane().kubectlWith({ stdin: manifest }, "apply", "--filename=-");
+    await applyObjects(team.api, objectsOf(manifest));
     await team.until("harbor-s3", "Synced", SECONDS);
     assert.equal((await team.s3()).accesskey, value);
   });
@@ -122,8 +99,8 @@ describe("identity: a binding", () => {
     await team.bind("harbor-s3", spec({ serviceAccountName: "rotator" }));
     await team.until("harbor-s3", "Synced");
     await team.revoke("inlay-may-act");
-    const mayStill = ["auth", "can-i", "impersonate", "serviceaccounts/rotator", `--as=${CONTROLLER}`];
-    await eventually(() => assert.rejects(controlPlane().kubectl(...mayStill, `--namespace=${team.namespace}`)));
+    const { namespace } = team;
+    await untilMayNot(CONTROLLER, { verb: "impersonate", resource: "serviceaccounts", name: "rotator", namespace });
     await team.secret("bucket", { accessKeyID: secretText("unseen") });
     await team.until("harbor-s3", "ImpersonationForbidden");
     assert.equal((await team.s3()).accesskey, value);
@@ -159,164 +136,6 @@ describe("identity: a binding", () => {
     await team.createAccount();
     await team.until("harbor-s3", "Synced", SECONDS);
     assert.equal((await team.s3()).accesskey, rotated);
-  });
-
-  describe("whose account may not", () => {
-    const cases: { lacks: string; names: string; rules: Rule[] }[] = [
-      {
-        lacks: "get the source",
-        names: "may not get secrets/bucket in namespace",
-        rules: [rule("secrets", "list", "watch"), rule("harborclusters", "get", "list", "watch", "patch")],
-      },
-      {
-        lacks: "watch the source",
-        names: "may not watch secrets/bucket in namespace",
-        rules: [rule("secrets", "get"), rule("harborclusters", "get", "list", "watch", "patch")],
-      },
-      {
-        lacks: "get the target",
-        names: "may not get harborclusters.goharbor.io/harbor in namespace",
-        rules: [rule("secrets", "get", "list", "watch"), rule("harborclusters", "list", "watch", "patch")],
-      },
-      {
-        lacks: "watch the target",
-        names: "may not watch harborclusters.goharbor.io/harbor in namespace",
-        rules: [rule("secrets", "get", "list", "watch"), rule("harborclusters", "get", "patch")],
-      },
-      {
-        lacks: "patch the target",
-        names: "may not patch harborclusters.goharbor.io/harbor in namespace",
-        rules: [rule("secrets", "get", "list", "watch"), rule("harborclusters", "get", "list", "watch")],
-      },
-    ];
-    for (const { lacks, names, rules } of cases) {
-      it(`${lacks} is Forbidden, and works when the commands of the message were run word for word`, async () => {
-        const { team, value } = await newRegistry({ rules });
-        await team.bind("harbor-s3", spec());
-        const binding = await team.until("harbor-s3", "Forbidden");
-        const message = messageOf(binding);
-        assert.ok(message.includes(`ServiceAccount ${team.namespace}/inlay ${names} ${team.namespace};`), message);
-        assert.equal((await team.s3()).accesskey, undefined);
-        await paste(commandsIn(message));
-        await team.until("harbor-s3", "Synced", SECONDS);
-        assert.equal((await team.s3()).accesskey, value);
-      });
-    }
-
-    it("do anything gets all it needs, and no more, from the commands of one message after the other", async () => {
-      const { team, value } = await newRegistry({ rules: [] });
-      await team.secret("other", { accessKeyID: secretText("other") });
-      await team.bind("harbor-s3", spec());
-      const source = messageOf(await team.until("harbor-s3", "Forbidden"));
-      await paste(commandsIn(source));
-      const target = await eventually(async () => {
-        const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-        assert.notEqual(message, source);
-        return message;
-      });
-      await paste(commandsIn(target));
-      await team.until("harbor-s3", "Synced", SECONDS);
-      assert.equal((await team.s3()).accesskey, value);
-      const { items } = await team.api.get(`${RBAC}/namespaces/${team.namespace}/roles`);
-      const names = items.flatMap(({ rules }: AnyObject) => (rules ?? []).map((each: Rule) => each.resourceNames));
-      assert.deepEqual(names.sort(), [["bucket"], ["harbor"]]);
-    });
-
-    it("read a source of the cluster is told of a ClusterRole, whose commands work", async () => {
-      const { team } = await newRegistry();
-      await team.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", {
-        metadata: { name: team.namespace },
-        value: 7,
-        description: "a-description",
-      });
-      await team.bind("harbor-s3", {
-        sources: [
-          {
-            name: "class",
-            object: {
-              apiVersion: "scheduling.k8s.io/v1",
-              resource: "priorityclasses",
-              name: team.namespace,
-              scope: "Cluster",
-            },
-          },
-        ],
-        targets: [harborTarget({ accesskey: { from: { source: "class", fieldPath: "description" } } })],
-      });
-      const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-      assert.match(
-        message,
-        /may not watch priorityclasses\.scheduling\.k8s\.io\/\S+; allow it with: kubectl create clusterrole /,
-      );
-      await paste(commandsIn(message));
-      await team.until("harbor-s3", "Synced", SECONDS);
-      assert.equal((await team.s3()).accesskey, "a-description");
-    });
-
-    it("write a target is told so by commands that do no more than they say, whatever the target is called", async () => {
-      const { team } = await newRegistry({ rules: [rule("secrets", "get", "list", "watch")] });
-      const name = "harbor'; touch mine; echo $(touch yours) `touch theirs`";
-      await team.bind("harbor-s3", spec({}, { name }));
-      const binding = await team.until("harbor-s3", "Forbidden");
-      assert.deepEqual(await paste(commandsIn(messageOf(binding))), []);
-      await team.until("harbor-s3", "TargetNotFound", SECONDS);
-    });
-  });
-
-  it("is Forbidden when a right is taken away later, and no later rotation is written", async () => {
-    // What a binding wrote is written without a look; once that was refused, the look is.
-    for (const [lost, kept, verb] of [
-      ["secrets", rule("harborclusters", "get", "list", "watch", "patch"), "get"],
-      ["harborclusters", rule("secrets", "get", "list", "watch"), "(get|patch)"],
-    ] as const) {
-      const { team, value } = await newRegistry();
-      await team.bind("harbor-s3", spec());
-      await team.until("harbor-s3", "Synced");
-      await team.grant([kept], { role: "kept" });
-      await team.revoke();
-      // The API server lets an account go on for a moment, until it has heard of its loss itself.
-      const account = `system:serviceaccount:${team.namespace}:inlay`;
-      const name = lost === "secrets" ? "secrets/bucket" : "harborclusters.goharbor.io/harbor";
-      await eventually(() =>
-        assert.rejects(controlPlane().kubectl("get", name, `--namespace=${team.namespace}`, `--as=${account}`)),
-      );
-      await team.secret("bucket", { accessKeyID: secretText("unseen") });
-      const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-      assert.match(message, new RegExp(`may not ${verb} ${name} in namespace ${team.namespace};`));
-      assert.equal((await team.s3()).accesskey, value);
-      await team.grant(usualRules, { role: "again" });
-      await team.until("harbor-s3", "Synced", SECONDS);
-      assert.notEqual((await team.s3()).accesskey, value);
-    }
-  });
-
-  it("writes into another namespace only where its account has rights", async () => {
-    const { team, value } = await newRegistry();
-    const { team: other } = await newRegistry();
-    await team.bind("harbor-s3", spec({}, { namespace: other.namespace }));
-    const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-    assert.ok(message.includes(`harborclusters.goharbor.io/harbor in namespace ${other.namespace}`), message);
-    assert.equal((await other.s3()).accesskey, undefined);
-    await paste(commandsIn(message));
-    await team.until("harbor-s3", "Synced", SECONDS);
-    assert.equal((await other.s3()).accesskey, value);
-  });
-
-  it("is helped by its commands although others ran theirs for the same object", async () => {
-    const [{ team: one }, { team: two }, { team: other }] = [
-      await newRegistry(),
-      await newRegistry(),
-      await newRegistry(),
-    ];
-    for (const [team, field] of [
-      [one, "accesskey"],
-      [two, "regionendpoint"],
-    ] as const) {
-      const target = harborTarget({ [field]: accessKey.accesskey }, { namespace: other.namespace });
-      await team.bind("harbor-s3", spec({ targets: [target] }));
-      await paste(commandsIn(messageOf(await team.until("harbor-s3", "Forbidden"))));
-      await team.until("harbor-s3", "Synced", SECONDS);
-    }
   });
 
   it("that calls a kind of the cluster namespaced, to be asked the wrong question, is InvalidBinding and reads nothing", async () => {

@@ -1,0 +1,28 @@
+/** A team with a Secret and a HarborCluster, and the binding of the one to the other, for tests of as whom Inlay acts. */
+import type { AnyObject } from "./api.ts";
+import { secretText } from "./hunted.ts";
+import { harborTarget, newTeam, type Team } from "./team.ts";
+
+/** "Within seconds", on a machine that has other things to do. */
+export const SECONDS = 10_000;
+
+export const accessKey = { accesskey: { from: { source: "bucket", key: "accessKeyID" } } };
+
+/** The spec of a binding, with more of it and more of its target. */
+export const spec = (more: object = {}, target: object = {}) => ({
+  sources: [{ secret: { name: "bucket" } }],
+  targets: [harborTarget(accessKey, target)],
+  ...more,
+});
+
+/** Returns the value in the Secret too. */
+export async function newRegistry(options: Parameters<typeof newTeam>[0] = {}): Promise<{ team: Team; value: string }> {
+  const team = await newTeam(options);
+  const value = secretText("access");
+  await team.secret("bucket", { accessKeyID: value });
+  await team.harbor();
+  return { team, value };
+}
+
+/** What a binding says of its first target. */
+export const messageOf = (binding: AnyObject): string => binding.status.targets[0].message;
