@@ -1,10 +1,8 @@
 /** An Inlay that is installed for one namespace, by a Role there: it does all its work, and has no business elsewhere. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { controlPlane } from "../control-plane/shared.ts";
+import { may, untilMay } from "../controller/access.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { huntBytes, secretText } from "../controller/hunted.ts";
@@ -13,8 +11,7 @@ import { folder, Installation, leads } from "../controller/one-namespace.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
-
-const root = join(import.meta.dirname, "..", "..");
+import { isRolling } from "../controller/workloads.ts";
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
 
@@ -34,18 +31,21 @@ describe("an Inlay of one namespace", function () {
 
   it("runs as its Deployment is admitted, and no role of the cluster is bound to it", async () => {
     const { namespace } = one.team;
-    const status = ["rollout", "status", "deployment/inlay-controller", `--namespace=${namespace}`, "--timeout=50s"];
-    assert.match((await controlPlane().kubectl(...status)).stdout, /successfully rolled out/);
+    const path = `${one.team.path("apps/v1", "deployments")}/inlay-controller`;
+    await eventually(async () => assert.ok(!isRolling(await one.team.api.get(path))), 50_000);
     const { items } = await one.team.api.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings");
     const subjects = items.flatMap((binding: AnyObject) => binding.subjects ?? []);
     assert.deepEqual(
       subjects.filter((subject: AnyObject) => subject.namespace === namespace),
       [],
     );
-    const elsewhere = ["secretbindings", "serviceaccounts/inlay", "namespaces/default"];
+    const elsewhere = [
+      { group: "inlay.dev", resource: "secretbindings" },
+      { resource: "serviceaccounts", name: "inlay" },
+      { resource: "namespaces", name: "default" },
+    ];
     for (const what of elsewhere) {
-      const can = ["auth", "can-i", "list", what, "--all-namespaces", `--as=${one.user}`];
-      await assert.rejects(controlPlane().kubectl(...can), what);
+      assert.equal(await may(one.user, { verb: "list", ...what }), false, what.resource);
     }
   });
 
@@ -82,28 +82,7 @@ describe("an Inlay of one namespace", function () {
     await outside.api.delete(outside.bindingPath("harbor-s3"));
   });
 
-  it("is ready, and says when it has no rights in its namespace", async () => {
-    await eventually(async () => assert.equal(await one.readiness(), "ok\n"));
-    const none = new Installation(await newTeam({ controller: false }));
-    try {
-      // An account without any right: neither the Lease nor the bindings.
-      const replica = await none.start("default");
-      await eventually(async () => assert.equal(await none.readiness(), "out of reach: coordination.k8s.io/leases\n"));
-      await replica.stop();
-      await none.team.grant(
-        [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }],
-        { account: "default", role: "leases" },
-      );
-      await none.start("default");
-      await eventually(async () => assert.equal(await none.readiness(1), "failed: inlay.dev/secretbindings\n"));
-      assert.match(
-        none.replicas[1]?.output ?? "",
-        /apply apis\/ to the cluster, and deploy\/namespaced\/ to the namesp/,
-      );
-    } finally {
-      await none.stop();
-    }
-  });
+  it("is ready", () => eventually(async () => assert.equal(await one.readiness(), "ok\n")));
 
   it("waits for its account, and writes once it may act as it", async () => {
     const { team } = two;
@@ -130,9 +109,9 @@ describe("an Inlay of one namespace", function () {
       await one.team.grantInCluster([
         { apiGroups: ["*"], resources: ["*"], verbs: ["get", "list", "watch", "patch", "create", "delete"] },
       ]);
-      const mayWrite = ["auth", "can-i", "patch", "harborclusters.goharbor.io", `--namespace=${other.namespace}`];
       const account = `system:serviceaccount:${one.team.namespace}:inlay`;
-      await eventually(() => controlPlane().kubectl(...mayWrite, `--as=${account}`));
+      const { namespace } = other;
+      await untilMay(account, { verb: "patch", group: "goharbor.io", resource: "harborclusters", namespace });
     });
 
     const accesskey = { accesskey: { from: { source: "far", key: "accessKeyID" } } };
@@ -247,14 +226,6 @@ describe("an Inlay of one namespace", function () {
       const admitted = requests.filter(isAdmitted);
       const unused = rights.filter((right) => !admitted.some((request) => isBy(right, request)));
       assert.deepEqual(unused.map(describeRight), [], each.user);
-    }
-  });
-
-  it("is not started for what is no namespace", async () => {
-    const inlay = [join(root, "src", "cli", "inlay.ts"), "controller", "--watch-namespace"];
-    for (const name of ["", "$(POD_NAMESPACE)", "one,two", "Upper"]) {
-      const started = promisify(execFile)(process.execPath, [...inlay, name]);
-      await assert.rejects(started, ({ code, stderr }) => code === 1 && /Give the name of one namespace/.test(stderr));
     }
   });
 });

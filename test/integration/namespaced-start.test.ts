@@ -1,0 +1,47 @@
+/** What keeps an Inlay of one namespace from its work is said as it starts. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { eventually } from "../controller/eventually.ts";
+import { Installation } from "../controller/one-namespace.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { newTeam } from "../controller/team.ts";
+
+const inlay = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+
+describe("an Inlay of one namespace that starts", () => {
+  before(stopSharedController);
+
+  it("says when it has no rights in its namespace", async () => {
+    const none = new Installation(await newTeam({ controller: false }));
+    try {
+      // An account without any right: neither the Lease nor the bindings.
+      const replica = await none.start("default");
+      await eventually(async () => assert.equal(await none.readiness(), "out of reach: coordination.k8s.io/leases\n"));
+      await replica.stop();
+      await none.team.grant(
+        [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }],
+        { account: "default", role: "leases" },
+      );
+      await none.start("default");
+      await eventually(async () => assert.equal(await none.readiness(1), "failed: inlay.dev/secretbindings\n"));
+      const said = /apply apis\/ to the cluster, and deploy\/namespaced\/ to the namesp/;
+      await eventually(() => assert.match(none.replicas[1]?.output ?? "", said));
+    } finally {
+      await none.stop();
+    }
+  });
+
+  it("is refused what is no namespace", async () => {
+    const names = ["", "$(POD_NAMESPACE)", "one,two", "Upper"];
+    await Promise.all(
+      names.map(async (name) => {
+        const started = promisify(execFile)(process.execPath, [inlay, "controller", "--watch-namespace", name]);
+        const isSaid = ({ code, stderr }: { code: number; stderr: string }) =>
+          code === 1 && /Give the name of one namespace/.test(stderr);
+        await assert.rejects(started, isSaid);
+      }),
+    );
+  });
+});
