@@ -4,24 +4,26 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, startControlPlane } from "../control-plane/control-plane.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import { Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { newTeam, type Team } from "../controller/team.ts";
+import { Workloads } from "../controller/workloads.ts";
 
 describe("the shared control plane", () => {
-  const namespace = "control-plane-test";
-  const inNamespace = `--namespace=${namespace}`;
+  let team: Team;
 
   before(async () => {
-    await controlPlane().kubectl("create", "namespace", namespace);
-    await controlPlane().kubectl("wait", "--for=create", "serviceaccount/default", inNamespace, "--timeout=20s");
+    team = await newTeam({ account: false, rules: [], controller: false });
+    const account = `${team.path("v1", "serviceaccounts")}/default`;
+    await eventually(async () => assert.ok(await team.api.find(account)), 20_000);
   });
 
   it("rolls a Deployment out", async () => {
-    await controlPlane().kubectl("create", "deployment", "web", "--image=web", "--replicas=3", inNamespace);
-    await controlPlane().kubectl("rollout", "status", "deployment/web", inNamespace, "--timeout=20s");
-    const { stdout } = await controlPlane().kubectl("get", "deployment/web", inNamespace, "-o=jsonpath={.status}");
-    assert.equal(JSON.parse(stdout).readyReplicas, 3);
+    const web = new Workloads(team);
+    await web.deploy({ web: { replicas: 3 } });
+    assert.equal((await team.api.get(web.path("web"))).status.readyReplicas, 3);
   });
 
   it("knows users by their tokens, with their groups", async () => {
@@ -31,22 +33,23 @@ describe("the shared control plane", () => {
   });
 
   it("hands out tokens of ServiceAccounts", async () => {
+    const { namespace } = team;
     const kubeconfig = await controlPlane().kubeconfigForServiceAccount(namespace, "default");
     const { stdout } = await controlPlane().kubectl(`--kubeconfig=${kubeconfig}`, "auth", "whoami", "-o=json");
     assert.equal(JSON.parse(stdout).status.userInfo.username, `system:serviceaccount:${namespace}:default`);
   });
 
   it("has Inlay installed", async () => {
-    await controlPlane().kubectl("get", "secretbindings", "--all-namespaces");
+    await team.api.get("/apis/inlay.dev/v1alpha1/secretbindings");
   });
 
   it("deletes a namespace with all that is in it", async () => {
-    await controlPlane().kubectl("create", "namespace", "deleted");
-    await controlPlane().kubectl("create", "configmap", "inside", "--namespace=deleted");
-    await controlPlane().kubectl("delete", "namespace", "deleted", "--timeout=30s");
+    const deleted = await newTeam({ account: false, rules: [], controller: false });
+    await deleted.api.create(deleted.path("v1", "configmaps"), { metadata: { name: "inside" } });
+    const namespace = `/api/v1/namespaces/${deleted.namespace}`;
+    await deleted.api.delete(namespace);
+    await deleted.untilGone(namespace, 30_000);
   });
-
-  after(async () => await controlPlane().kubectl("delete", "namespace", namespace, "--wait=false"));
 });
 
 describe("a control plane of its own", () => {
@@ -61,13 +64,15 @@ describe("a control plane of its own", () => {
   });
 
   it("keeps its data, and its address, when its programs are killed and started again", async () => {
-    await own.kubectl("create", "configmap", "kept");
+    const api = new Api(own);
+    const path = "/api/v1/namespaces/default/configmaps";
+    await api.create(path, { metadata: { name: "kept" } });
     await own.apiServer.kill("SIGKILL");
-    await assert.rejects(own.kubectl("get", "configmap", "kept"), /refused/);
+    await assert.rejects(api.get(`${path}/kept`), { code: "ECONNREFUSED" });
     await own.etcd.kill("SIGKILL");
     await own.etcd.start();
     await own.apiServer.start();
-    await own.kubectl("get", "configmap", "kept");
+    await api.get(`${path}/kept`);
   });
 
   it("leaves no process and no file when it is stopped", async () => {
@@ -92,15 +97,26 @@ describe("a control plane of its own", () => {
 
 describe("a control plane whose parent is killed", () => {
   const main = join(import.meta.dirname, "..", "control-plane", "main.ts");
+  const signals = ["SIGKILL", "SIGINT"] as const;
+  let started: { parent: ChildProcess; folder: string }[];
 
-  for (const signal of ["SIGKILL", "SIGINT"] as const) {
+  before(async () => {
+    const parents = signals.map(() => spawn(process.execPath, [main], { stdio: ["ignore", "pipe", "inherit"] }));
+    started = await Promise.all(parents.map(async (parent) => ({ parent, folder: await folderOf(parent) })));
+  });
+  after(() => {
+    for (const { parent } of started) parent.kill();
+  });
+
+  for (const [index, signal] of signals.entries()) {
     it(`leaves no process and no file after ${signal}`, async () => {
-      const parent = spawn(process.execPath, [main], { stdio: ["ignore", "pipe", "inherit"] });
-      const folder = await folderOf(parent);
+      const { parent, folder } = started[index] ?? assert.fail();
       const [keeper = 0] = keepersOf(parent.pid as number);
       assert.equal(programsOf(folder).length, 5);
       parent.kill(signal);
-      await until(() => programsOf(folder).length === 0 && !existsSync(folder) && !isAlive(keeper));
+      // The folder goes last.
+      await eventually(() => assert.ok(!existsSync(folder)), 30_000);
+      await eventually(() => assert.ok(programsOf(folder).length === 0 && !isAlive(keeper)));
     });
   }
 });
@@ -132,12 +148,4 @@ function processes(): { pid: number; parent: number; command: string }[] {
       ? []
       : [{ pid: Number(pid), parent: Number(parent), command: `${command}` }];
   });
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!holds()) {
-    assert.ok(Date.now() < deadline, "still not so after 30 s");
-    await sleep(100);
-  }
 }
