@@ -14,6 +14,7 @@ import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, huntBytes } from "../controller/hunted.ts";
 import { type KeyClient, Keyring } from "../controller/keyring.ts";
+import { applyFile } from "../controller/manifests.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 
@@ -28,9 +29,7 @@ describe("the key of the installation", function () {
   let api: Api;
   let ring: Keyring;
 
-  const kubectl = (...args: string[]) => controlPlane().kubectl(...args);
-  const apply = (...flags: string[]) => kubectl("apply", ...flags, `--filename=${manifest("36-digest-key.yaml")}`);
-  const drop = () => kubectl("delete", "--ignore-not-found", "secret/inlay-digest-key", "--namespace=inlay-system");
+  const drop = () => api.remove(SECRET);
   const data = async (): Promise<Record<string, string>> => (await api.get(SECRET)).data ?? {};
   const text = ({ bytes }: DigestKey) => Buffer.from(bytes.reveal()).toString("base64");
 
@@ -64,7 +63,7 @@ describe("the key of the installation", function () {
   });
   beforeEach(async () => {
     await drop();
-    await apply();
+    await applyFile(api, manifest("36-digest-key.yaml"));
   });
   after(async () => {
     for await (const text of auditLog().texts()) assert.deepEqual(foundIn(text), []);
@@ -109,16 +108,18 @@ describe("the key of the installation", function () {
     await eventually(async () => assert.deepEqual((await patches()).map(({ code }) => code).sort(), [200, 409]));
   });
 
-  for (const [how, flags] of [
-    ["client-side", []],
-    ["server-side", ["--server-side"]],
+  for (const [how, flags, otherFlags] of [
+    ["client-side", [], ["--server-side"]],
+    ["server-side", ["--server-side"], []],
   ] as const) {
     it(`stays when the manifests are applied again, ${how} as before or the other way`, async () => {
+      const apply = (...more: string[]) =>
+        controlPlane().kubectl("apply", ...more, `--filename=${manifest("36-digest-key.yaml")}`);
       await drop();
       await apply(...flags);
       const key = await primaryOf(ring.start());
       const filled = await data();
-      for (const again of [flags, [], ["--server-side"], flags]) {
+      for (const again of [flags, otherFlags, flags]) {
         await apply(...again);
         assert.deepEqual(await data(), filled);
       }
@@ -180,10 +181,8 @@ describe("the key of the installation", function () {
     const bindings = `${ROLES}/rolebindings`;
 
     afterEach(async () => {
-      for (const kind of ["role", "rolebinding"]) {
-        await kubectl("delete", "--ignore-not-found", `${kind}/inlay-digest-key`, "--namespace=inlay-system");
-      }
-      await kubectl("apply", `--filename=${manifest("10-controller-role.yaml")}`);
+      for (const plural of ["roles", "rolebindings"]) await api.remove(`${ROLES}/${plural}/inlay-digest-key`);
+      await applyFile(api, manifest("10-controller-role.yaml"));
       await eventually(() => primaryOf(ring.start()));
     });
 

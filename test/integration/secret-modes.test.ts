@@ -6,10 +6,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DIGEST_KEY_NAME } from "../../src/rollout/keys.ts";
 import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "../controller/api.ts";
+import { type Access, untilMay, untilMayNot } from "../controller/access.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/hunted.ts";
+import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, newTeam, type Rule, type Team } from "../controller/team.ts";
@@ -29,10 +31,9 @@ const secrets = (verbs: string[], ...resourceNames: string[]): Rule => ({
 });
 
 const accountOf = (team: Team) => `system:serviceaccount:${team.namespace}:inlay`;
-const mayWatch = () =>
-  controlPlane().kubectl("auth", "can-i", "watch", "secrets", "--all-namespaces", `--as=${CONTROLLER}`);
+const watchSecrets: Access = { verb: "watch", resource: "secrets" };
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
-const close = () => controlPlane().kubectl("delete", "--ignore-not-found", `--filename=${file}`);
+const close = () => deleteFile(new Api(controlPlane()), file);
 
 describe("Secrets of which the platform lets the controller watch all", function () {
   this.timeout("2m");
@@ -44,8 +45,8 @@ describe("Secrets of which the platform lets the controller watch all", function
 
   before(async () => {
     await stopSharedController();
-    await controlPlane().kubectl("apply", `--filename=${file}`);
-    await eventually(mayWatch);
+    await applyFile(new Api(controlPlane()), file);
+    await untilMay(CONTROLLER, watchSecrets);
     mark = await auditLog().mark();
     proxy = await TcpProxy.start(controlPlane().url);
     controller = new ControllerProcess({
@@ -58,7 +59,7 @@ describe("Secrets of which the platform lets the controller watch all", function
     await close();
     await controller?.stop();
     await proxy?.stop();
-    await eventually(() => assert.rejects(mayWatch()));
+    await untilMayNot(CONTROLLER, watchSecrets);
     assert.deepEqual(foundIn(controller.output), []);
   });
 
@@ -157,7 +158,7 @@ describe("Secrets of which the platform lets the controller watch all", function
     await each.boundHarbor();
     assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
     await close();
-    await eventually(() => assert.rejects(mayWatch()));
+    await untilMayNot(CONTROLLER, watchSecrets);
     // What is open goes on until its connection or the API server ends it.
     proxy.cut();
     const own = each.path("v1", "secrets");

@@ -1,6 +1,6 @@
 /** What a binding depends on is watched by as few streams as the rights of its account allow, and by no wider ones. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
+import { untilMay } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "../controller/kinds.ts";
@@ -149,9 +149,7 @@ describe("streams:", () => {
       rules: [{ ...widgets, verbs: READ }],
     });
     try {
-      await eventually(() =>
-        controlPlane().kubectl("auth", "can-i", "watch", `widgets.${kind.group}`, "-A", `--as=${CONTROLLER}`),
-      );
+      await untilMay(CONTROLLER, { verb: "watch", group: kind.group, resource: kind.plural });
       const mark = await auditLog().mark();
       const value = async (team: Team) =>
         (await team.api.get(objectPath(kind, team.namespace, "widget"))).spec.token as string;
