@@ -196,6 +196,12 @@ export class Program {
     if (ends) await this.#end;
   }
 
+  /** Stops its clock for some time, as a machine does that is suspended. */
+  async pauseFor(ms: number): Promise<void> {
+    await this.kill("SIGSTOP");
+    await sleep(ms).finally(() => this.kill("SIGCONT"));
+  }
+
   /** Undefined while it runs. */
   howEnded(): string | undefined {
     return this.#ended;

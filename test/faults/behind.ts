@@ -13,10 +13,10 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { newTeam, type Rule, usualRules } from "../controller/team.ts";
 import { TcpProxy } from "./proxy.ts";
 
-/** How long streams may be away after a fault is over: no pause between two tries is longer, where nobody answered. */
-export const BACK_WITHIN_MS = 6_000;
-/** How long forty changes may take, on a machine with much else to do: less than what a dead connection or request costs. */
-export const PROMPTLY_MS = 6_000;
+/** How long streams may be away after a fault is over. One that hangs on a dead connection is noticed after 100 s. */
+export const BACK_WITHIN_MS = 30_000;
+/** How long forty changes may take, on a machine with much else to do. A request on a dead connection costs 15 s. */
+export const PROMPTLY_MS = 14_000;
 
 /** What stands between the controller and the API server. */
 export interface Door {

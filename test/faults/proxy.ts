@@ -5,6 +5,7 @@
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export class TcpProxy {
   readonly url: string;
@@ -51,6 +52,13 @@ export class TcpProxy {
   stall(): void {
     this.#isStalled = true;
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
+  }
+
+  /** Lets no byte pass for some time, which is the fault itself. */
+  async stallFor(ms: number): Promise<void> {
+    this.stall();
+    await sleep(ms);
+    this.resume();
   }
 
   /** Lets everything pass again, also what was held back. */
