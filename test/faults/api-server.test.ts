@@ -8,7 +8,7 @@ import { Behind } from "./behind.ts";
 /** How long etcd is away: longer than a request may take. */
 const AWAY_MS = 20_000;
 /** How long streams may be away after that, or after a start of the API server: it begins by refusing, and pauses grow. */
-const TROUBLE_MS = 20_000;
+const TROUBLE_MS = 45_000;
 
 describe("a controller whose API server", function () {
   this.timeout("2m");
