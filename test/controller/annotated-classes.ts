@@ -1,4 +1,4 @@
-/** Workloads with annotations of Reloader whose pods mount SecretProviderClasses, for tests; and what they restart for. */
+/** Workloads with Reloader's annotations whose pods mount SecretProviderClasses. */
 import { annotated, newShop, type Shop } from "./annotated.ts";
 import type { AnyObject } from "./api.ts";
 import { classVolume, newClass } from "./classes.ts";
@@ -6,17 +6,17 @@ import { madeIn } from "./reloader.ts";
 
 export const CLASS_AUTO = { "secretproviderclass.reloader.stakater.com/auto": "true" };
 
-/** Its pods mount a class, and read the Secret `one` beside. */
+/** A Deployment whose pods mount a class and also refer to the Secret `one`. */
 export const mounting = (name: string, secretProviderClass: string, annotations: object) =>
   annotated(name, annotations, { spec: { volumes: [classVolume(secretProviderClass)] } });
 
-/** For which Secrets a Deployment restarts. */
+/** The Secrets for which a Deployment restarts. */
 export const sourcesOf = async ({ team }: Shop, name: string): Promise<string[]> =>
   (await madeIn(team))
     .filter(({ metadata }) => metadata.name === `reloader-deployment-${name}`)
     .flatMap(({ spec }) => spec.sources.map(({ secret }: AnyObject) => secret?.name));
 
-/** With the class `store`, which writes the Secret `bucket`, and `other`, which writes `beside`. */
+/** Creates a shop with the class `store`, which writes the Secret `bucket`, and `other`, which writes `beside`. */
 export async function newStore(): Promise<Shop> {
   const shop = await newShop();
   for (const name of ["bucket", "beside"]) await shop.rotate(name);

@@ -1,26 +1,26 @@
-/** A Job with annotations of Reloader, for tests: a shop comes in, which Job and binding there are by now goes out. */
+/** The Job `migrate` with Reloader's annotations, and its binding. */
 import { AUTO, annotated, newShop, type Shop } from "./annotated.ts";
 import { jobOf } from "./jobs.ts";
 import { untilMade } from "./reloader.ts";
 
-/** That of the Job `migrate`. */
+/** The binding of the Job. */
 export const BINDING = "reloader-job-migrate";
 export const JOB = { annotations: AUTO };
 
-/** With the Secret `bucket`, to which Jobs refer. */
+/** Creates a shop with the Secret `bucket`, to which Jobs refer. */
 export async function newJobShop(): Promise<Shop> {
   const shop = await newShop();
   await shop.rotate("bucket");
   return shop;
 }
 
-/** Which ones they are by now: the Job, and its binding. */
+/** The uids of the Job and of its binding, and the resource version of the binding. */
 export async function uidsIn({ team }: Shop): Promise<{ job: string; binding: string; resourceVersion: string }> {
   const { uid, resourceVersion } = (await team.api.get(team.bindingPath(BINDING))).metadata;
   return { job: (await jobOf(team)).metadata.uid, binding: uid, resourceVersion };
 }
 
-/** A Deployment that is annotated later has its binding when all before has been looked at. */
+/** Waits until the controller has processed all earlier changes: a Deployment that is created now gets its binding after them. */
 export async function lookedAt(shop: Shop, ...made: string[]): Promise<void> {
   await shop.make(annotated("next", { "secret.reloader.stakater.com/auto": "true" }));
   await untilMade(shop.team, [...made, "reloader-deployment-next"]);

@@ -107,7 +107,7 @@ export class Api {
     );
   }
 
-  /** The events of a watch, from the objects as they are now on, for so long, or until it is aborted. */
+  /** The events of a watch, beginning with the objects as they are now, until the time is over or the signal aborts. */
   async *watch(
     path: string,
     seconds: number,

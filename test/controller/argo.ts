@@ -1,4 +1,4 @@
-/** Argo's Rollouts for tests, as far as they matter here: nobody rolls one out, and without replicas none has to be. */
+/** Argo Rollouts for tests. No controller rolls them out; they have no replicas, so they count as rolled out. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
@@ -23,7 +23,7 @@ export async function installRollouts(): Promise<void> {
   await eventually(async () => assert.ok(await api.find(`/apis/${group}/${version}/${plural}`)));
 }
 
-/** Others have a kind of that name. */
+/** Other tests install another version of this kind. */
 export async function removeRollouts(): Promise<void> {
   const api = new Api(controlPlane());
   const path = `${CRDS}/${plural}.${group}`;
@@ -33,7 +33,7 @@ export async function removeRollouts(): Promise<void> {
 
 export const rolloutsPath = (team: Team) => team.path(`${group}/${version}`, plural);
 
-/** Makes one with these annotations and pods. */
+/** Creates one with these annotations and this pod template. */
 export function newRollout(team: Team, name: string, annotations: object, template: object): Promise<AnyObject> {
   return team.api.create(rolloutsPath(team), {
     apiVersion: `${group}/${version}`,

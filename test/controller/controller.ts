@@ -7,7 +7,7 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { freePorts } from "../control-plane/ports.ts";
 import { eventually } from "./eventually.ts";
 
-/** What a process may take to begin on a machine with much else to do. */
+/** How long a process may take to start on a busy machine. */
 const STARTED_WITHIN_MS = 60_000;
 
 const root = join(import.meta.dirname, "..", "..");

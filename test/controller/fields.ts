@@ -1,4 +1,4 @@
-/** Workloads that restart on a field: a kind and such a field come in, a team with one of them, and a binding for it, go out. */
+/** Workloads that restart on a field: creates a team with one, and a binding that restarts it. */
 import type { AnyObject } from "./api.ts";
 import { secretText } from "./hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
@@ -27,18 +27,18 @@ export interface Site {
   shop: Workloads;
   path: string;
   rotate(): Promise<void>;
-  /** The workload as it is. */
+  /** Fetches the workload. */
   workload(): Promise<AnyObject>;
 }
 
-/** A team with a Secret, and a workload that a binding restarts by that path: all of them are called `main`. */
+/** Creates a team with a Secret, a workload and a binding that restarts it by that path, all called `main`. */
 export async function newSite(kind: Kind, spec: object, restartPath: string, stamp: object = {}): Promise<Site> {
   const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
   await installKind(team.api, kind);
   return addSite(team, "main", kind, spec, restartPath, stamp);
 }
 
-/** The same under another name in a team that is there. */
+/** Creates the same in an existing team, under another name. */
 export async function addSite(
   team: Team,
   name: string,

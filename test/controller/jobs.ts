@@ -7,7 +7,7 @@ import { deployment } from "./workloads.ts";
 
 export const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
 
-/** What an account needs to make Jobs anew. */
+/** What an account needs to recreate Jobs. */
 export const mayRecreate: Rule = {
   apiGroups: ["batch"],
   resources: ["jobs"],

@@ -1,4 +1,4 @@
-/** What a platform does to have Reloader's annotations understood, by the file that is shipped for that; and undoes it. */
+/** Installs and removes what Inlay needs to understand Reloader's annotations, from the shipped manifest. */
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ const actAsReloader: Access = {
   namespace: "inlay-system",
 };
 
-/** Grants the account its role in the whole cluster, or in namespaces. */
+/** Applies the manifest, and grants the account its role in the whole cluster, or in namespaces. */
 export async function installReloader(...namespaces: string[]): Promise<void> {
   await stopSharedController();
   const api = new Api(controlPlane());
@@ -39,7 +39,7 @@ export async function installReloader(...namespaces: string[]): Promise<void> {
   await untilInstalled(namespaces);
 }
 
-/** The same in the whole cluster, by the very commands of docs/rollouts.md. */
+/** Does the same in the whole cluster with the commands of docs/rollouts.md. */
 export async function installReloaderByPage(): Promise<void> {
   await stopSharedController();
   await paste((await lineOfPage(`kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
@@ -60,7 +60,7 @@ async function untilInstalled(namespaces: readonly string[]): Promise<void> {
   await untilMay(CONTROLLER, actAsReloader);
 }
 
-/** Lets the account make Jobs anew in the whole cluster, or in a namespace, beside. */
+/** Lets the account recreate Jobs as well, in the whole cluster or in a namespace. */
 export async function allowJobs(namespace?: string): Promise<void> {
   await bindRole(new Api(controlPlane()), JOBS, namespace);
   await untilMay(RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
@@ -76,7 +76,7 @@ export async function bindRole(api: Api, name: string, namespace?: string): Prom
   });
 }
 
-/** Once no controller goes by it any more. */
+/** Removes all of it. Stop the controller first. */
 export async function removeReloader(): Promise<void> {
   const api = new Api(controlPlane());
   for (const name of [ROLE, JOBS]) await api.remove(`${RBAC}/clusterrolebindings/${name}`);

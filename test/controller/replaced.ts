@@ -1,4 +1,4 @@
-/** Workloads with OnDelete, whose pods a binding has replaced: a kind comes in, a team with one of them and its pods go out. */
+/** Workloads with updateStrategy OnDelete: creates a team with one, and a binding that replaces its pods. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
@@ -18,7 +18,7 @@ export interface Replaced {
   rotate(): Promise<void>;
 }
 
-/** A team with a workload whose pods run, and a binding that replaces them. */
+/** Creates a team with a workload whose pods run, and a binding that replaces them. */
 export async function newReplaced(
   plural: string,
   kind: string,
@@ -47,7 +47,7 @@ export async function newReplaced(
 export const newReplacedSet = (replicas: number, more?: Rule[]): Promise<Replaced> =>
   newReplaced("statefulsets", "StatefulSet", { serviceName: "app", replicas }, replicas, more);
 
-/** Those that are not being deleted. */
+/** The pods that are not being deleted. */
 export async function podsOf(team: Team): Promise<AnyObject[]> {
   const { items } = await team.api.get(team.path("v1", "pods"));
   return items.filter(({ metadata }: AnyObject) => metadata.deletionTimestamp === undefined);
@@ -58,6 +58,6 @@ export const uidsOf = (pods: readonly AnyObject[]): string[] => pods.map(({ meta
 export const isReady = ({ status }: AnyObject): boolean =>
   status.conditions?.some(({ type, status: is }: AnyObject) => type === "Ready" && is === "True") ?? false;
 
-/** Whether a pod is one of the first rollout. */
+/** Whether a pod was created by the first rollout. */
 export const isStamped = ({ metadata }: AnyObject): boolean =>
   STAMP.test(metadata.annotations?.["inlay.dev/rollout"] ?? "");

@@ -1,6 +1,6 @@
 /**
- * What is done comes in; how many Deployments truly rolled out at once meanwhile goes out: as the API server's own watch shows
- * each change of each of them, whatever any status says of that.
+ * Counts how many Deployments roll out at once. It follows a watch of its own, which delivers each change of each Deployment, and
+ * does not rely on the status of any binding.
  */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,7 +17,7 @@ export interface Most {
 
 const DEPLOYMENTS = "/apis/apps/v1/deployments";
 const WATCH_SECONDS = 300;
-/** Before an API server that is away is asked again. */
+/** Pause before the watch is opened again while the API server is down. */
 const AGAIN_MS = 100;
 
 /** How many Deployments of each namespace roll out at this moment. */
@@ -47,9 +47,9 @@ class Watched {
   readonly most: Most = { all: 0, inOne: 0 };
   readonly #api: Api;
   readonly #namespaces: readonly string[];
-  /** By uid, the version of each Deployment as it was shown last. */
+  /** By uid, the resource version that the watch delivered last for each Deployment. */
   readonly #versions = new Map<string, number>();
-  /** By uid, the namespace of each that rolls out. */
+  /** By uid, the namespace of each Deployment that rolls out. */
   readonly #rolling = new Map<string, string>();
 
   constructor(api: Api, namespaces: readonly string[]) {
@@ -57,24 +57,24 @@ class Watched {
     this.#namespaces = namespaces;
   }
 
-  /** Until the signal aborts. */
+  /** Follows the watch until the signal aborts. */
   async follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      // Each watch begins with all that there are.
+      // Each watch begins with all existing Deployments.
       this.#versions.clear();
       this.#rolling.clear();
       try {
         for await (const { type, object } of this.#api.watch(DEPLOYMENTS, WATCH_SECONDS, signal))
           this.#take(type, object);
       } catch (error) {
-        // An API server that is away shows nothing; that it refuses to would be another thing.
+        // The API server may be down for a while, but it must not refuse the watch.
         if (error instanceof RequestFailed) throw error;
         if (!signal.aborted) await sleep(AGAIN_MS);
       }
     }
   }
 
-  /** Waits until the watch has shown the Deployments as they are now. */
+  /** Waits until the watch has delivered the Deployments as they are now. */
   async untilShown(): Promise<void> {
     const { items } = await this.#api.get(DEPLOYMENTS);
     await eventually(() => {
@@ -84,7 +84,7 @@ class Watched {
   }
 
   #take(type: string, object: AnyObject): void {
-    // As at the end of a watch whose version is too old: the next one begins anew.
+    // The watch has expired; the next one begins with all existing Deployments.
     if (type === "ERROR") return;
     const { uid, namespace, resourceVersion } = object.metadata;
     this.#versions.set(uid, Number(resourceVersion));

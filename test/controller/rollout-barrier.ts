@@ -1,13 +1,13 @@
-/** A workload that restarts beside what is tested comes in; when it has, the controller has dealt with all that happened before. */
+/** Waits until the controller has processed everything that happened before, by a later restart of another workload. */
 import { secretText } from "./hunted.ts";
 import { loggedUntilNow } from "./requests.ts";
 import type { Team } from "./team.ts";
 import { PULSE, Workloads } from "./workloads.ts";
 
 /**
- * Makes a Deployment without pods in the team's namespace, and a binding that restarts it as the same account. Call what comes
- * back to wait until the controller has dealt with everything that happened here before, to Secrets, Deployments and bindings:
- * a watch shows changes in their order, and each call makes one of each. The account needs `rolloutRules`.
+ * Creates a Deployment without pods in the team's namespace, and a binding that restarts it as the same account. Call the
+ * returned function to wait until the controller has processed all earlier changes there to Secrets, Deployments and bindings:
+ * a watch delivers changes in order, and each call makes a later change of each kind. The account needs `rolloutRules`.
  */
 export async function rolloutPulse(team: Team, controller = team.controller): Promise<() => Promise<void>> {
   const shop = new Workloads(team);
@@ -20,17 +20,17 @@ export async function rolloutPulse(team: Team, controller = team.controller): Pr
   let { revision } = (await shop.until(PULSE, "RolledOut")).status.rollout;
   return async () => {
     revision++;
-    // The binding says so of its new spec once its stream has shown that.
+    // RolledOut is reported for the new generation only after the watch of bindings has delivered it,
     await team.rebind(PULSE, { rollout: { maxConcurrent: revision } });
     await rotate();
-    // Which takes that the Deployment's own change has been shown as well.
+    // and only after the watch of Deployments has delivered that this one has rolled out.
     await shop.rolledOut(PULSE, revision);
     await controller.idle();
     await loggedUntilNow(team);
   };
 }
 
-/** After this, no workload restarts for what happened before. */
+/** After this, the controller restarts no workload for an earlier change. */
 export async function rolloutBarrier(team: Team, controller = team.controller): Promise<void> {
   const pulse = await rolloutPulse(team, controller);
   await pulse();

@@ -54,7 +54,7 @@ export function deployment(name: string, { env = {}, envFrom = [], replicas = 1,
   };
 }
 
-/** Which one it is of the templates that a Deployment had, on it and on the ReplicaSet of that template. */
+/** The revision of a pod template, from the annotation of a Deployment or of one of its ReplicaSets. */
 const revisionOf = ({ metadata }: AnyObject): number =>
   Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 1);
 
@@ -65,7 +65,7 @@ export function isRolling({ metadata, spec, status }: AnyObject): boolean {
   return observedGeneration !== metadata.generation || all.some((count) => count !== spec.replicas);
 }
 
-/** The Deployment of a barrier, which is beside what is tested. */
+/** The Deployment that a barrier restarts. It is not part of what is tested. */
 export const PULSE = "pulse-rollout";
 
 /** The workloads of a team. */
@@ -110,7 +110,7 @@ export class Workloads {
     return Object.fromEntries(tested.map((each: AnyObject) => [each.metadata.name, revisionOf(each) - 1]));
   }
 
-  /** As a user goes back to the pods of before by `kubectl rollout undo`: to the template of the ReplicaSet before. */
+  /** Does what `kubectl rollout undo` does: writes the pod template of the previous ReplicaSet back. */
   async undo(name: string): Promise<void> {
     const { metadata } = await this.#team.api.get(this.path(name));
     const { items } = await this.#team.api.get(this.#team.path("apps/v1", "replicasets"));

@@ -114,11 +114,11 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
     return { team, names };
   }
 
-  /** Of its namespaces, one is deleted and one stays. That takes long, by which time the other tests are through. */
+  /** One of its namespaces is deleted, which takes long, while the other tests run; the other namespace stays. */
   let ending: Awaited<ReturnType<typeof copied>>;
   let ends: string;
   let stays: string;
-  /** What keeps the namespace from being gone. */
+  /** The path of the ConfigMaps of which one delays the deletion. */
   let held: string;
 
   before("a namespace is deleted", async () => {
@@ -236,7 +236,7 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
       );
       for (const name of names) assert.ok(reads.some(({ namespace }) => namespace === name));
     }, RESTARTED_WITHIN_MS);
-    // What comes later, to the same streams.
+    // A later change, which the same watches deliver.
     await team.secret("beside", { user: secretText("rotated") });
     await untilCopied(team, beside, "beside");
     await team.controller.idle();

@@ -1,4 +1,4 @@
-/** The bindings that are made of Reloader's annotations: which there are, what becomes of them, and what else is there of such a name. */
+/** The bindings that Inlay makes of Reloader's annotations: what they say, and what happens when someone changes, deletes or prevents them. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { AUTO, annotated, named, newShop, warningsOn } from "../controller/annotated.ts";

@@ -1,7 +1,4 @@
-/**
- * Reloader's annotations on workloads of every kind, and for SecretProviderClasses. A Job, where the installation says so, is made
- * anew for each change, once, and its binding stays; for others, what their classes write counts.
- */
+/** Reloader's annotations on workloads of every kind, Jobs included, and for SecretProviderClasses. */
 import assert from "node:assert/strict";
 import { copyName } from "../../src/model/job-copy.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
@@ -31,7 +28,7 @@ const listing = (names: string) => ({ "secretproviderclass.reloader.stakater.com
 
 const merge = ({ team }: Shop, name: string, spec: object) => team.api.merge(`${classesPath(team)}/${name}`, { spec });
 
-/** Where the workloads of each kind are that has a pod template. */
+/** The paths of the kinds that restart by their pod template. */
 const pathsIn = ({ team }: Shop): Record<string, string> => ({
   deployment: team.path("apps/v1", "deployments"),
   statefulset: team.path("apps/v1", "statefulsets"),
@@ -40,7 +37,7 @@ const pathsIn = ({ team }: Shop): Record<string, string> => ({
   rollout: rolloutsPath(team),
 });
 
-/** Makes a workload of each kind, all called `app`, and a Rollout `by-time`; and returns the names of their bindings. */
+/** Creates a workload `app` of each kind, and a Rollout `by-time`. Returns the names of their bindings. */
 async function makeAll(shop: Shop): Promise<string[]> {
   const { team } = shop;
   const { deployment, statefulset, daemonset, cronjob } = pathsIn(shop) as Record<string, string>;
@@ -57,7 +54,7 @@ async function makeAll(shop: Shop): Promise<string[]> {
   return ["reloader-rollout-by-time", ...Object.keys(pathsIn(shop)).map((kind) => `reloader-${kind}-app`)];
 }
 
-/** Has a workload of each kind, whose restart has been refused, and would not be again. */
+/** Creates a workload of each kind, has their restart refused once, and then allows it. */
 async function newRefused(): Promise<Shop> {
   const shop = await newShop();
   const { team } = shop;
@@ -237,7 +234,7 @@ describe("where Reloader's annotations are understood", function () {
     assert.deepEqual(await warningsOn(team, "all"), []);
   });
 
-  // The last one: what is refused is tried again by itself, after half a minute.
+  // This comes last: the controller retries what was refused after half a minute.
   it("StatefulSets, DaemonSets and Argo Rollouts restart too, and a CronJob has its next Job by it, without a stray one", async () => {
     const { team } = refused;
     for (const [kind, path] of Object.entries(pathsIn(refused)))

@@ -1,4 +1,4 @@
-/** Reloader's annotations in single namespaces: what is done in which of them, as the installation and the account's rights say. */
+/** Reloader's annotations in single namespaces: what the controller does in each, by its configuration and the rights of the account. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
@@ -26,13 +26,13 @@ import { auditLog } from "../controller/shared.ts";
 
 const CLASSES = `${CLASS_GROUP}/secretproviderclasses`;
 const ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-/** That of the account as it was before it knew of classes. */
+/** The role of the account in a release that did not know classes. */
 const FORMER_ROLE = "inlay-reloader-former";
 
 const rolebindings = ({ team }: Shop) => team.path("rbac.authorization.k8s.io/v1", "rolebindings");
 const namespaceOf = ({ team }: Shop) => team.namespace;
 
-/** Which namespaces the log says can't be read. */
+/** The namespaces that the controller can't read, by its log. */
 const unreadIn = ({ output }: ControllerProcess) =>
   new Set(
     output.split("\n").flatMap((line) => {
@@ -44,38 +44,38 @@ const unreadIn = ({ output }: ControllerProcess) =>
 describe("where Reloader's annotations are understood in single namespaces", function () {
   this.timeout("3m");
   let api: Api;
-  /** Restarts all workloads that do not say no, and Jobs. */
+  /** Restarts all workloads that do not opt out, and annotated Jobs. */
   let first: ControllerProcess;
-  /** Restarts none of those, and is not for all of those namespaces. */
+  /** Restarts annotated workloads alone, and no Jobs; in some of the same namespaces, and in others. */
   let second: ControllerProcess;
-  /** In the namespaces of both. */
+  /** In a namespace of both controllers. */
   let shop: Shop;
-  /** In those of neither. */
+  /** In a namespace of neither. */
   let outside: Shop;
-  /** In those of the first alone. */
+  /** In a namespace of the first alone. */
   let leaving: Shop;
-  /** Its account loses its rights. */
+  /** In a namespace where the account loses its rights. */
   let losing: Shop;
   let jobs: Shop;
-  /** Its account may not see Jobs. */
+  /** In a namespace where the account may not list Jobs. */
   let jobless: Shop;
   let store: Shop;
-  /** Has classes too, with which no workload has to do. */
+  /** Has classes that no workload mounts or names by its annotations. */
   let unconcerned: Shop;
-  /** Its account may not see classes. */
+  /** In a namespace where the account may not list classes. */
   let former: Shop;
-  /** What has been made of it before. */
+  /** The binding that the first controller made there. */
   let lost: AnyObject;
   let job: AnyObject;
 
-  /** Waits until a controller has dealt with what happened before, by a later change in one of its namespaces. */
+  /** Waits until a controller has processed earlier changes, by a later change in one of its namespaces. */
   async function passed(controller: ControllerProcess, ...names: string[]): Promise<void> {
     await shop.restartedBy(() => shop.rotate("one"), names, named(...names));
     await controller.idle();
     await loggedUntilNow(shop.team);
   }
 
-  /** What the controller asked in a namespace since, and watched. */
+  /** The requests and watches of the controller in a namespace since a place in the audit log. */
   async function asked(where: Shop, mark: number): Promise<AuditedRequest[]> {
     const all = [...(await auditLog().since(mark)), ...(await auditLog().watchesSince(mark))];
     return all.filter(({ user, namespace }) => user === CONTROLLER && namespace === namespaceOf(where));
@@ -114,7 +114,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
     assert.deepEqual(foundIn(first.output + second.output), []);
   });
 
-  describe("and all workloads restart that do not say no", () => {
+  describe("and all workloads restart that do not opt out", () => {
     let mark: number;
 
     before(async () => {
@@ -134,7 +134,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await untilMade(shop.team, named("core", "all"));
     });
 
-    it("the account has its rights there alone, and nothing is done elsewhere", async () => {
+    it("the account has rights there alone, and the controller does nothing elsewhere", async () => {
       await outside.rotate("one");
       await passed(first, "core", "all");
       assert.deepEqual(await madeIn(outside.team), []);
@@ -142,11 +142,11 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       assert.deepEqual(await asked(outside, mark), []);
     });
 
-    it("that is not said of Jobs", async () => {
+    it("Jobs restart by annotations alone", async () => {
       await untilMade(jobs.team, [BINDING]);
     });
 
-    it("and no binding is made where the account may not see Jobs, which the log tells", async () => {
+    it("no binding is made where the account may not list Jobs, and the log says so", async () => {
       await eventually(() => assert.ok(unreadIn(first).has(namespaceOf(jobless))));
       await passed(first, "core", "all");
       assert.deepEqual(await madeIn(jobless.team), []);
@@ -175,7 +175,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await untilMade(shop.team, named("core"));
     });
 
-    it("nothing restarts where it is switched off, and what was made says how to delete it", async () => {
+    it("nothing restarts where that is switched off, and the bindings there say how to delete them", async () => {
       const { team } = leaving;
       const { status } = await team.until("reloader-deployment-core", "OutOfScope");
       const command = `kubectl delete secretbinding reloader-deployment-core -n ${team.namespace}`;
@@ -187,7 +187,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
         (await asked(leaving, since)).filter(({ resource }) => !resource.startsWith("events")),
         [],
       );
-      // Nor does any watch go on that would show it.
+      // No watch is open that would deliver the change.
       assert.deepEqual(
         (await asked(leaving, mark)).filter(({ as }) => as === RELOADER),
         [],
@@ -195,7 +195,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       assert.deepEqual(await leaving.restarts(), { core: 0 });
     });
 
-    it("no Job is made anew, none is asked for, and the bindings that were made go", async () => {
+    it("no Job is recreated or listed, and the bindings of Jobs are deleted", async () => {
       await untilMade(jobs.team, []);
       await lookedAt(jobs);
       await jobs.restartedBy(() => jobs.rotate("one"), ["next"], ["reloader-deployment-next"]);
@@ -206,7 +206,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       );
     });
 
-    it("the log says where the account lacks its rights, and nothing is taken for gone", async () => {
+    it("the log says where the account lacks its rights, and no binding is deleted there", async () => {
       await eventually(() => assert.ok(unreadIn(second).has(namespaceOf(losing))));
       await passed(second, "core");
       assert.deepEqual(
@@ -217,7 +217,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await losing.restartedBy(() => losing.rotate("one"), ["core"], named("core"));
     });
 
-    it("no class is asked for where no workload has to do with one", async () => {
+    it("classes are listed only where a workload mounts or names one", async () => {
       await untilMade(unconcerned.team, named("core"));
       await untilMade(store.team, named("core"));
       await passed(second, "core");
@@ -232,7 +232,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       }
     });
 
-    it("all else goes on where the account may not list classes, and who means them is told", async () => {
+    it("other restarts go on where the account may not list classes, and workloads that name classes get a warning", async () => {
       const { team } = former;
       await untilMade(team, named("all"));
       await former.restartedBy(() => former.rotate("one"), ["all"], named("all"));
@@ -248,8 +248,8 @@ describe("where Reloader's annotations are understood in single namespaces", fun
     });
   });
 
-  describe("and then in the former ones again", () => {
-    it("what changed meanwhile restarts once", async () => {
+  describe("and then in the first namespaces again", () => {
+    it("what changed in the meantime restarts once", async () => {
       await leaving.rotate("one");
       await second.stop();
       await leaving.restartedBy(() => first.start(), ["core"], named("core"));

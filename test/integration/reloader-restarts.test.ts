@@ -1,4 +1,4 @@
-/** A controller of Reloader's annotations stops and starts: what changed meanwhile restarts once, and nothing else happens. */
+/** A restart of a controller that understands Reloader's annotations: workloads restart once for what changed in the meantime, and nothing else happens. */
 import assert from "node:assert/strict";
 import { AUTO, annotated, listed, named, newShop, type Shop } from "../controller/annotated.ts";
 import { BINDING, JOB, lookedAt, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";
@@ -14,7 +14,7 @@ import { auditLog } from "../controller/shared.ts";
 const THROUGH_MS = 60_000;
 const CLASS_AUTO = { "secretproviderclass.reloader.stakater.com/auto": "true" };
 
-/** Workloads of which nothing changes. */
+/** Workloads that have not restarted. */
 async function newSettled(): Promise<Shop> {
   const shop = await newShop();
   await shop.make(annotated("core", AUTO), annotated("still", listed("beside")));
@@ -22,7 +22,7 @@ async function newSettled(): Promise<Shop> {
   return shop;
 }
 
-/** One whose pods mount a class, and that has restarted once. */
+/** A Deployment whose pods mount a class, and that has restarted once. */
 async function newMounting(): Promise<Shop> {
   const shop = await newShop();
   await shop.rotate("bucket");
@@ -33,7 +33,7 @@ async function newMounting(): Promise<Shop> {
   return shop;
 }
 
-/** A Job that has ended, and its binding. */
+/** A completed Job, and its binding. */
 async function newEnded(metadata: object = {}): Promise<{ shop: Shop; uid: string }> {
   const shop = await newJobShop();
   const { uid } = (await newJob(shop.team, "migrate", {}, { ...JOB, ...metadata })).metadata;
@@ -42,7 +42,7 @@ async function newEnded(metadata: object = {}): Promise<{ shop: Shop; uid: strin
   return { shop, uid };
 }
 
-/** One that has been made anew. */
+/** A Job that has been recreated. */
 async function newRemade() {
   const { shop } = await newEnded();
   await shop.rotate("bucket");
@@ -50,7 +50,7 @@ async function newRemade() {
   return { shop, uids: await uidsIn(shop) };
 }
 
-/** One that is deleted, and not gone yet. */
+/** A Job that is being deleted, to be recreated. */
 async function newHeld() {
   const { shop, uid } = await newEnded({ finalizers: ["example.com/hold"] });
   const { binding } = await uidsIn(shop);
@@ -60,7 +60,7 @@ async function newHeld() {
   return { shop, uid, binding, noted: stamp };
 }
 
-/** Somebody deletes the Job and makes it anew, and its Secret changes between the two. Returns the new one's uid. */
+/** Deletes the Job as a user, changes its Secret, and creates the Job again. Returns its uid. */
 async function replaceJob(shop: Shop): Promise<string> {
   const { team } = shop;
   await team.api.delete(`${jobs(team, "migrate")}?propagationPolicy=Background`);
@@ -71,21 +71,21 @@ async function replaceJob(shop: Shop): Promise<string> {
   return uid;
 }
 
-describe("when a controller of Reloader's annotations stops and starts", function () {
+describe("a restart of a controller that understands Reloader's annotations", function () {
   this.timeout("3m");
   let controller: ControllerProcess;
-  /** Nothing changes of these while it is stopped. */
+  /** Nothing changes for these while the controller is stopped. */
   let settled: Shop;
   let mounting: Shop;
   let remade: Awaited<ReturnType<typeof newRemade>>;
-  /** The Secrets of these change. */
+  /** The Secrets of these change while the controller is stopped. */
   let changed: Shop;
   let written: Shop;
   let held: Awaited<ReturnType<typeof newHeld>>;
   let replaced: Awaited<ReturnType<typeof newRemade>>;
-  /** Since the controller was stopped. */
+  /** The place in the audit log from which the controller was stopped. */
   let mark: number;
-  /** As it was then. */
+  /** What there was while no controller ran. */
   let left: { mounting: string; jobs: string[]; replacedBy: string };
 
   const versionOf = async ({ team }: Shop) =>
@@ -126,9 +126,9 @@ describe("when a controller of Reloader's annotations stops and starts", functio
     assert.deepEqual(foundIn(controller.output), []);
   });
 
-  it("nothing restarts for that, and nothing is written", async () => {
+  it("restarts nothing, and writes nothing", async () => {
     const { team } = settled;
-    // A new one is made once all has been looked at that was there.
+    // Its binding is created after the controller has processed everything that existed before.
     await settled.make(annotated("next", AUTO));
     await untilMade(team, named("core", "still", "next"));
     await controller.idle();
@@ -146,33 +146,33 @@ describe("when a controller of Reloader's annotations stops and starts", functio
     assert.deepEqual(await settled.restarts(), { core: 0, still: 0, next: 0 });
   });
 
-  it("nothing is written for a workload whose pods mount a class", async () => {
+  it("writes nothing for a workload whose pods mount a class", async () => {
     await lookedAt(mounting, ...named("core"));
     await controller.idle();
     assert.equal(await versionOf(mounting), left.mounting);
     assert.deepEqual(await mounting.restarts(), { core: 1, next: 0 });
   });
 
-  it("a Job that was made anew is not made anew again, and nothing is written in its binding", async () => {
+  it("does not recreate a Job again, and does not write its binding", async () => {
     const { shop, uids } = remade;
     await lookedAt(shop, BINDING);
     await controller.idle();
     assert.deepEqual(await uidsIn(shop), uids);
   });
 
-  it("what changed meanwhile restarts once", async () => {
+  it("restarts once what changed in the meantime", async () => {
     await eventually(async () => assert.deepEqual(await changed.restarts(), { core: 1, still: 0 }), THROUGH_MS);
     await lookedAt(changed, ...named("core", "still"));
     assert.deepEqual(await changed.restarts(), { core: 1, still: 0, next: 0 });
   });
 
-  it("what classes wrote meanwhile restarts once", async () => {
+  it("restarts once for what classes wrote in the meantime", async () => {
     await eventually(async () => assert.deepEqual(await written.restarts(), { core: 2 }), THROUGH_MS);
     await lookedAt(written, ...named("core"));
     assert.deepEqual(await written.restarts(), { core: 2, next: 0 });
   });
 
-  it("what changed while a Job was being made anew is not lost, nor is the Job", async () => {
+  it("does not lose a Job that is deleted and not yet recreated, nor a change of its Secret in the meantime", async () => {
     const { shop, uid, binding, noted } = held;
     const { team } = shop;
     const [copy = "", ...others] = left.jobs;
@@ -196,7 +196,7 @@ describe("when a controller of Reloader's annotations stops and starts", functio
     assert.equal((await uidsIn(shop)).binding, binding);
   });
 
-  it("a Job that somebody deleted and made anew is new: what changed between the two makes it run no second time", async () => {
+  it("does not recreate a Job that a user deleted and created again, for a change of its Secret between the two", async () => {
     const { shop, uids } = replaced;
     const { team } = shop;
     await eventually(async () => assert.notEqual((await uidsIn(shop)).binding, uids.binding), THROUGH_MS);

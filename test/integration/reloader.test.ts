@@ -21,7 +21,7 @@ describe("where Reloader's annotations are understood", function () {
   this.timeout("3m");
   let controller: ControllerProcess;
   let mark: number;
-  /** Has a workload of a kind that was not served when the controller began. It looks for that every few seconds. */
+  /** Has a workload of a kind that was not served when the controller started. The controller looks for new kinds now and then. */
   let served: Shop;
 
   before(async () => {
@@ -109,7 +109,7 @@ describe("where Reloader's annotations are understood", function () {
     for (const name of names.slice(0, 4)) await shop.restartedBy(() => shop.rotate(name), ["core"], made);
     await shop.restartedBy(() => shop.rotate("many-20"), [], made);
     await eventually(async () => assert.equal(sourcesOf(await madeIn(team)).length, 21));
-    // What it is by then, nothing restarts for.
+    // From here on, the binding has seen its first value.
     await untilMade(team, made);
     await shop.restartedBy(() => shop.rotate("many-20"), ["core"], made);
   });

@@ -9,7 +9,7 @@ import { deployment } from "../controller/workloads.ts";
 
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;
 
-/** As Argo's, of another version, so that nobody takes it for Argo's own. Others have a kind of that name. */
+/** As Argo's, of another version, so that nobody takes it for Argo's own. Other tests install that one. */
 const ROLLOUT: Kind = { group: "argoproj.io", kind: "Rollout", plural: "rollouts", spec: open, status: open };
 
 /** What the controller of a workload says of it. */

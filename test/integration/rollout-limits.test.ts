@@ -15,10 +15,10 @@ import { newTeam, type Team } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const TEAMS = 3;
-/** How many each team has, and how many of them change where not all do. */
+/** How many bindings each team has, and how many of their Secrets change where not all do. */
 const [EACH, SOME] = [scaled(50, 10), scaled(20, 4)];
 const AT_ONCE = scaled(20, 6);
-/** Longer than it takes until the controller reads its configuration again. */
+/** Longer than the period at which the controller reads its configuration. */
 const SLOWLY_S = 6;
 /** For all of them to be restarted, on a machine with much else to do. */
 const THROUGH_MS = 120_000;
@@ -51,7 +51,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
   const everywhere = <T>(act: (team: Team) => Promise<T>) => Promise.all(teams.map(act));
   const rotate = (which = names) =>
     everywhere((team) => Promise.all(which.map((name) => team.secret(name, { token: secretText("token") }))));
-  /** How long a new pod of these has to be ready before its Deployment has rolled out. */
+  /** Sets how long a new pod of these Deployments has to be ready before they have rolled out. */
   const readyFor = (which: readonly string[], minReadySeconds: number) =>
     everywhere(async (team) => {
       const shop = new Workloads(team);
@@ -73,7 +73,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
       assert.equal(revisions.length, count);
     }, THROUGH_MS);
 
-  /** Changes the Secrets of those that wait, and waits until each has taken notice: it is what each reconcile decides on. */
+  /** Changes the Secrets of all bindings that wait, and waits until each has recorded the change in its status. */
   async function rotateWaiting(): Promise<void> {
     const waiting = (await bindings()).filter(({ status }) => status.rollout.pending);
     assert.notEqual(waiting.length, 0);

@@ -1,4 +1,4 @@
-/** A controller that stops and starts: workloads restart for what changed meanwhile, once, and none restarts for the start. */
+/** A restart of the controller: workloads restart once for what changed in the meantime, and no workload restarts otherwise. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -28,7 +28,7 @@ async function newCore(rollout: object = {}): Promise<{ team: Team; shop: Worklo
   return { team, shop };
 }
 
-/** The same, which has restarted once, and a barrier beside. */
+/** The same after one rollout, with a barrier. */
 async function newSettled() {
   const { team, shop } = await newCore();
   const pulse = await rolloutPulse(team);
@@ -37,7 +37,7 @@ async function newSettled() {
   return { team, shop, pulse, binding: await team.binding("rolls") };
 }
 
-/** One whose rollout waits for its values to rest. */
+/** The same with a rollout that waits for its debounce. */
 async function newDebounced() {
   const { team, shop } = await newCore({ debounce: "1h" });
   await rotate(team);
@@ -45,7 +45,7 @@ async function newDebounced() {
   return { team, shop, pending: status.rollout.pending };
 }
 
-/** A workload that has restarted by an annotation of its own, and another one. */
+/** A workload that has restarted by an annotation of its own, and another one for a barrier. */
 async function newAnnotated() {
   const site = await newSite(CLUSTER, { instances: 3 }, FIELD, { value: "Time" });
   const beside = await addSite(site.team, "beside", CLUSTER, { instances: 1 }, FIELD);
@@ -56,7 +56,7 @@ async function newAnnotated() {
   return { site, beside, resourceVersion: (await site.workload()).metadata.resourceVersion };
 }
 
-/** A team with Jobs that have ended, each with a binding of the same name that makes it anew. */
+/** A team with completed Jobs, each with a binding of the same name that recreates it. */
 async function newJobs(metadata: object, ...all: string[]): Promise<{ team: Team; shop: Workloads }> {
   const team = await newTeam({ rules: [...rolloutRules, mayRecreate] });
   const shop = new Workloads(team);
@@ -77,7 +77,7 @@ async function newRemade() {
   return { team, shop, uid: (await jobOf(team)).metadata.uid };
 }
 
-/** A Job that is deleted, and not gone yet. */
+/** A Job that is being deleted, to be recreated. */
 async function newHeld() {
   const { team, shop } = await newJobs({ finalizers: ["example.com/hold"] }, "migrate");
   const { metadata } = await jobOf(team);
@@ -87,7 +87,7 @@ async function newHeld() {
   return { team, shop, uid: metadata.uid };
 }
 
-/** A StatefulSet whose pods a PodDisruptionBudget keeps from being replaced. */
+/** A StatefulSet whose pods are not replaced because of a PodDisruptionBudget. */
 async function newBudgeted() {
   const { team, shop, rotate } = await newReplacedSet(2);
   const budgets = team.path("policy/v1", "poddisruptionbudgets");
@@ -106,7 +106,7 @@ async function newBudgeted() {
   return { team, shop, budget, before };
 }
 
-describe("when a controller stops and starts", function () {
+describe("a restart of the controller", function () {
   this.timeout("3m");
   let changed: Awaited<ReturnType<typeof newCore>>;
   let settled: Awaited<ReturnType<typeof newSettled>>;
@@ -115,9 +115,9 @@ describe("when a controller stops and starts", function () {
   let remade: Awaited<ReturnType<typeof newRemade>>;
   let held: Awaited<ReturnType<typeof newHeld>>;
   let budgeted: Awaited<ReturnType<typeof newBudgeted>>;
-  /** Since the controller was stopped. */
+  /** The place in the audit log from which the controller was stopped. */
   let mark: number;
-  /** While it was. */
+  /** What there was while no controller ran. */
   let left: { jobs: string[]; pods: string[] };
 
   before(async () => {
@@ -141,13 +141,13 @@ describe("when a controller stops and starts", function () {
     await controller.start();
   });
 
-  it("the consumers of a Secret that changed meanwhile restart once", async () => {
+  it("restarts the consumers of a Secret that changed in the meantime, once", async () => {
     const { shop } = changed;
     await shop.rolledOut("rolls", 1, THROUGH_MS);
     assert.deepEqual(await shop.restarts(), { core: 1 });
   });
 
-  it("nothing restarts for the start, and nothing is written", async () => {
+  it("restarts nothing else, and writes nothing", async () => {
     const { team, shop, pulse, binding } = settled;
     await pulse();
     const writes = (await auditLog().controllerWritesSince(mark)).filter(
@@ -160,7 +160,7 @@ describe("when a controller stops and starts", function () {
     assert.deepEqual(await shop.restarts(), { core: 1 });
   });
 
-  it("changes before and after it within the debounce are one rollout", async () => {
+  it("does not end a debounce: changes before and after it are one rollout", async () => {
     const { team, shop, pending } = debounced;
     const again = await shop.until("rolls", "Debounce");
     assert.deepEqual(again.status.rollout.pending, pending);
@@ -175,7 +175,7 @@ describe("when a controller stops and starts", function () {
     assert.deepEqual(await shop.restarts(), { core: 1 });
   });
 
-  it("a workload that restarts on a field is not told to again", async () => {
+  it("does not restart a workload again that restarts on a field", async () => {
     const { site, beside, resourceVersion } = annotated;
     await beside.rotate();
     await beside.shop.rolledOut("beside", 1);
@@ -183,7 +183,7 @@ describe("when a controller stops and starts", function () {
     assert.equal((await site.workload()).metadata.resourceVersion, resourceVersion);
   });
 
-  it("a Job that was made anew is not made anew again", async () => {
+  it("does not recreate a Job again", async () => {
     const { team, shop, uid } = remade;
     await rotate(team, "beside");
     await shop.rolledOut("beside", 1, THROUGH_MS);
@@ -191,7 +191,7 @@ describe("when a controller stops and starts", function () {
     assert.equal((await jobOf(team)).metadata.uid, uid);
   });
 
-  it("a Job is not lost between its end and its beginning", async () => {
+  it("does not lose a Job that is deleted and not yet recreated", async () => {
     const { team, shop, uid } = held;
     const [copy, ...others] = left.jobs.filter((name) => name !== "migrate");
     assert.match(copy ?? "", /^inlay-copy-/);
@@ -205,7 +205,7 @@ describe("when a controller stops and starts", function () {
     assert.ok(pods.every(({ metadata }: AnyObject) => metadata.labels["job-name"] === "migrate"));
   });
 
-  it("pods that a PodDisruptionBudget kept from being replaced are replaced once it lets them", async () => {
+  it("replaces the pods for which it waited until a PodDisruptionBudget allows that", async () => {
     const { team, shop, before } = budgeted;
     assert.deepEqual(left.pods, before);
     await shop.rolledOut("rolls", 1, THROUGH_MS);
