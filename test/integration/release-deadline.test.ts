@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
-import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/hunted.ts";
+import { untilEvent } from "../controller/released.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { newTeam, type Team } from "../controller/team.ts";
 
@@ -46,16 +46,6 @@ describe("a deleted binding that removes, and can't,", () => {
     assert.ok((Date.now() - Date.parse(deletionTimestamp)) * FAST >= 59_000);
   }
 
-  async function untilAbandoned(team: Team, note: RegExp): Promise<void> {
-    await eventually(async () => {
-      const events = await team.events("harbor-s3");
-      assert.ok(
-        events.some((event) => event.reason === "ReleaseAbandoned" && note.test(event.note)),
-        JSON.stringify(events),
-      );
-    });
-  }
-
   it("since its account was deleted, is not acted for, and goes after a minute", async () => {
     const { team } = await boundTeam();
     await team.api.delete(`${team.path("v1", "serviceaccounts")}/inlay`);
@@ -67,7 +57,7 @@ describe("a deleted binding that removes, and can't,", () => {
       asAccount.filter(({ verb }) => verb === "patch" || verb === "get"),
       [],
     );
-    await untilAbandoned(team, /gave up after 60 s/);
+    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /gave up after 60 s/);
   });
 
   it("since its account may not write any more, goes after a minute, leaves the value and tells", async () => {
@@ -75,6 +65,6 @@ describe("a deleted binding that removes, and can't,", () => {
     await team.revoke();
     await deleted(team);
     assert.equal((await team.s3()).accesskey, accessKey);
-    await untilAbandoned(team, /harborclusters/);
+    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
   });
 });

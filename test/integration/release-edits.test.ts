@@ -1,0 +1,208 @@
+/** What a binding wrote is undone, or left and given up, when the binding names it no more or is made anew. */
+import assert from "node:assert/strict";
+import { untilMayNot } from "../controller/access.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { accessKeyFrom, FINALIZER, finalizersOf, nestIn, nestSpec, newTeamWithNest } from "../controller/released.ts";
+import { auditLog } from "../controller/shared.ts";
+import {
+  accessKeySpec,
+  fieldsOf,
+  harborTarget,
+  newTeam,
+  RESTARTED_WITHIN_MS,
+  s3Fields,
+  type Team,
+  usualRules,
+} from "../controller/team.ts";
+
+const endpoint = { regionendpoint: { template: "https://s3.test" } };
+
+describe("a field that a binding names no more", () => {
+  const both = { accesskey: accessKeyFrom, ...endpoint };
+
+  async function newTeamWithBoth(more: object = {}): Promise<{ team: Team; accessKey: string }> {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await team.harbor();
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets: [harborTarget(both, more)] });
+    await team.until("harbor-s3", "Synced");
+    return { team, accessKey };
+  }
+
+  it("keeps its value and is given up, while the others stay the binding's", async () => {
+    const { team, accessKey } = await newTeamWithBoth();
+    await team.rebind("harbor-s3", { targets: [harborTarget(endpoint)] });
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.deepEqual(status.targets[0].paths, ["spec.storage.spec.s3.regionendpoint"]);
+    assert.equal((await team.s3()).accesskey, accessKey);
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("regionendpoint"));
+    await team.applyS3({ accesskey: "theirs" }, "platform");
+  });
+
+  it("is taken out with onRelease: Remove, while the others stay", async () => {
+    const { team } = await newTeamWithBoth({ onRelease: "Remove" });
+    await team.rebind("harbor-s3", { targets: [harborTarget(endpoint, { onRelease: "Remove" })] });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, regionendpoint], [undefined, "https://s3.test"]);
+  });
+
+  it("is taken out where its path became another, which is written", async () => {
+    const { team, accessKey } = await newTeamWithBoth({ onRelease: "Remove" });
+    const fields = { rootdirectory: accessKeyFrom, ...endpoint };
+    await team.rebind("harbor-s3", { targets: [harborTarget(fields, { onRelease: "Remove" })] });
+    await team.until("harbor-s3", "Synced");
+    const { accesskey, rootdirectory, regionendpoint } = await team.s3();
+    assert.deepEqual([accesskey, rootdirectory, regionendpoint], [undefined, accessKey, "https://s3.test"]);
+  });
+
+  it("is released with its whole target, whether the binding retains or removes there", async () => {
+    const team = await newTeam();
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    for (const name of ["stays", "retains", "removes"]) await team.harbor(name);
+    const target = (name: string, more = {}) => harborTarget({ accesskey: accessKeyFrom }, { name, ...more });
+    const targets = [target("stays"), target("retains"), target("removes", { onRelease: "Remove" })];
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets });
+    await team.until("harbor-s3", "Synced");
+    assert.deepEqual(await finalizersOf(team, "harbor-s3"), [FINALIZER]);
+    await team.rebind("harbor-s3", { targets: [target("stays")] });
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.equal(status.synced, "1/1");
+    assert.equal(status.targets.length, 1);
+    assert.equal((await team.s3("stays")).accesskey, accessKey);
+    assert.equal((await team.s3("retains")).accesskey, accessKey);
+    assert.equal((await team.s3("removes")).accesskey, undefined);
+    assert.equal(fieldsOf(await team.api.get(team.harborPath("retains")), team.manager("harbor-s3")), undefined);
+    await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), []));
+  });
+
+  it("takes an object with it that the binding made, and which the binding makes anew for another field", async () => {
+    const team = await newTeamWithNest({});
+    await team.rebind("nest", nestSpec("spec.a.b.d"));
+    await team.until("nest", "Synced");
+    assert.deepEqual(Object.keys((await nestIn(team)).a.b), ["d"]);
+    await team.unbind("nest");
+    assert.deepEqual(await nestIn(team), {});
+  });
+});
+
+describe("onRelease", () => {
+  it("counts as it is when the binding is deleted, and the finalizer comes and goes with it", async () => {
+    const team = await newTeam();
+    const accessKey = await team.boundHarbor();
+    const change = async (onRelease: string, finalizers: string[]) => {
+      await team.rebind("harbor-s3", accessKeySpec({ onRelease }));
+      await team.until("harbor-s3", "Synced");
+      await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), finalizers));
+    };
+    await change("Remove", [FINALIZER]);
+    await change("Retain", []);
+    await team.unbind("harbor-s3");
+    await eventually(async () => {
+      const harbor = await team.api.get(team.harborPath());
+      assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
+    });
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("of all targets is said once in defaults", async () => {
+    const team = await newTeam();
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.harbor();
+    await team.bind("harbor-s3", { ...accessKeySpec(), defaults: { onRelease: "Remove" } });
+    await team.until("harbor-s3", "Synced");
+    await team.unbind("harbor-s3");
+    assert.equal((await team.s3()).accesskey, undefined);
+  });
+
+  it("does not touch the finalizers of others", async () => {
+    const team = await newTeam();
+    await team.boundHarbor({ onRelease: "Remove" });
+    const theirs = "example.com/mine";
+    await team.api.merge(team.bindingPath("harbor-s3"), { metadata: { finalizers: [FINALIZER, theirs] } });
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), [theirs]));
+    assert.equal((await team.s3()).accesskey, undefined);
+    await team.api.merge(team.bindingPath("harbor-s3"), { metadata: { finalizers: [] } });
+    await team.untilGone(team.bindingPath("harbor-s3"));
+  });
+});
+
+describe("a binding made anew under the same name", () => {
+  it("leaves what the former one wrote and it does not name, whether anybody watched or not", async () => {
+    const [watched, unwatched] = [await newTeam(), await newTeam()];
+    const secrets = [watched, unwatched].map(() => secretText("access"));
+    const spec = (fields: Record<string, object>) => ({
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget(fields)],
+    });
+    for (const [index, team] of [watched, unwatched].entries()) {
+      await team.secret("bucket", { accessKeyID: secrets[index] as string });
+      await team.harbor();
+      await team.bind("harbor-s3", spec({ accesskey: accessKeyFrom, ...endpoint }));
+      await team.until("harbor-s3", "Synced");
+    }
+    await watched.unbind("harbor-s3");
+    await watched.bind("harbor-s3", spec(endpoint));
+    await watched.until("harbor-s3", "Synced");
+    await unwatched.controller.stop();
+    await unwatched.unbind("harbor-s3");
+    await unwatched.bind("harbor-s3", spec({ rootdirectory: { template: "/x" } }));
+    await unwatched.controller.start();
+    await unwatched.until("harbor-s3", "Synced", RESTARTED_WITHIN_MS);
+    for (const [index, team] of [watched, unwatched].entries()) {
+      const { accesskey, regionendpoint } = await team.s3();
+      assert.deepEqual([accesskey, regionendpoint], [secrets[index], "https://s3.test"]);
+    }
+  });
+
+  it("is left alone by the release of the former one that can't be finished", async () => {
+    const [team, other] = [await newTeam(), await newTeam()];
+    await team.grant(usualRules, { namespace: other.namespace, role: "visitor" });
+    const value = secretText("access");
+    await team.secret("bucket", { accessKeyID: value });
+    for (const each of [team, other]) await each.harbor();
+    const spec = {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [undefined, other.namespace].map((namespace) =>
+        harborTarget({ accesskey: accessKeyFrom }, { ...(namespace && { namespace }) }),
+      ),
+    };
+    await team.bind("harbor-s3", spec);
+    await team.until("harbor-s3", "Synced");
+    const visitor = `/apis/rbac.authorization.k8s.io/v1/namespaces/${other.namespace}/rolebindings/visitor`;
+    await team.api.delete(visitor);
+    await untilMayNot(`system:serviceaccount:${team.namespace}:inlay`, {
+      verb: "patch",
+      group: "goharbor.io",
+      resource: "harborclusters",
+      namespace: other.namespace,
+    });
+    const mark = await auditLog().mark();
+    await team.unbind("harbor-s3");
+    await team.bind("harbor-s3", spec);
+    await team.until("harbor-s3", "Forbidden");
+    const refusals = async () =>
+      (await auditLog().since(mark)).filter(({ namespace, code }) => namespace === other.namespace && code === 403);
+    const before = (await refusals()).length;
+    // Both the release and the new binding try again and again.
+    await eventually(async () => assert.ok((await refusals()).length >= before + 6), 20_000);
+    const patches = (await auditLog().since(mark)).filter(
+      ({ namespace, verb, name }) => namespace === team.namespace && verb === "patch" && name === "harbor",
+    );
+    // The former one's name is taken off, and the new one's is put there.
+    assert.equal(patches.length, 2);
+    assert.equal((await team.s3()).accesskey, value);
+    await team.api.create(visitor.slice(0, visitor.lastIndexOf("/")), {
+      metadata: { name: "visitor" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "visitor" },
+      subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: team.namespace }],
+    });
+    await team.until("harbor-s3", "Synced");
+    assert.equal((await other.s3()).accesskey, value);
+  });
+});
