@@ -19,6 +19,8 @@ interface Running {
 
 /** By name, in the order of their first start; undefined while one does not run. */
 const programs = new Map<string, Running | undefined>();
+/** How rarely Go collects garbage: the tests trade memory for time. */
+const { GOGC } = process.env;
 const folder = await mkdtemp(join(tmpdir(), "inlay-control-plane-"));
 let stopping: Promise<void> | undefined;
 
@@ -58,7 +60,7 @@ async function start(order: Order & { do: "start" }): Promise<number> {
   const child = spawn(order.file, order.args, {
     cwd: folder,
     // Nothing of the user's: etcd, for one, takes each of its flags from the environment too.
-    env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: folder },
+    env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: folder, ...(GOGC && { GOGC }) },
     stdio: ["ignore", log, log],
   });
   closeSync(log);
