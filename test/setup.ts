@@ -16,7 +16,7 @@ import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type Team, takeTeams } from "./controller/team.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
-import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
+import { type FileResult, isOnControlPlane, keepLog, nameOf, runFolder, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
 
 /** A cold cache of programs is filled first, which takes minutes. */
@@ -28,6 +28,9 @@ const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
 
 /** In the control plane's folder, with which it goes. */
 const AUDIT_LOG = "audit.log";
+
+// Controllers and commands start in half of the time when Node finds what it compiled before.
+process.env["NODE_COMPILE_CACHE"] ??= join(runFolder, "compiled");
 
 /** The control plane of this worker, and what the last file left off at. */
 let shared: { controlPlane: ControlPlane; rights: RightsCheck } | undefined;
