@@ -46,12 +46,12 @@ const copyOf = (team: Team, where: object, more: object = {}) => ({
 });
 const findCopy = (team: Team, namespace: string) => team.api.find(secretPath(namespace, `copy-${team.namespace}`));
 
-/** An access key for the HarborCluster `harbor`, with another field beside it. */
-const withField = (path: string, template: string) => ({
+/** A field of one HarborCluster, and an access key for another. */
+const withField = (path: string, template: string, [one, other] = ["harbor", "other"]) => ({
   sources,
   targets: [
-    harborTarget({}, { fields: [{ path, template }] }),
-    harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, { name: "other" }),
+    harborTarget({}, { name: one, fields: [{ path, template }] }),
+    harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } }, { name: other }),
   ],
 });
 
@@ -182,33 +182,56 @@ async function configuration(text: string): Promise<string> {
   return file;
 }
 
+/** What the file says, but for its rollouts. */
+const configurationOf = (denied: Team) => `
+openNamespaces: [kube-system]
+targets:
+  deny:
+    - { namespaces: ['audit-*'], message: those are the auditors' }
+    - { apiGroups: [goharbor.io], kinds: ["Harbor*"], namespaces: ['${denied.namespace}'], paths: [spec.externalURL] }
+    - { apiGroups: [""], kinds: [ConfigMap], namespaces: ['${denied.namespace}'] }
+    - { namespaces: ['${denied.namespace}'], paths: [metadata.annotations] }
+`;
+
 describe("the configuration of an installation", function () {
   this.timeout("2m");
-  let controller: ControllerProcess | undefined;
+  let controller: ControllerProcess;
+  let file: string;
+  /** Whose bindings were there before it, to copies in a namespace that it denies, and in another. */
+  let audited: { team: Team; value: string; closed: string; open: string };
+  /** Who may write neither some fields nor ConfigMaps, and wrote such a field before it. */
+  let denied: { team: Team; value: string };
+  const annotation = 'metadata.annotations["example.com/key"]';
 
-  beforeEach(() => stopSharedController());
-  afterEach(async () => {
-    await controller?.stop();
-    assert.deepEqual(foundIn(controller?.output ?? ""), []);
-    controller = undefined;
-  });
-
-  async function configured(text: string): Promise<ControllerProcess> {
-    controller = new ControllerProcess(controlPlane(), "--config", await configuration(text));
-    return controller;
-  }
-
-  it("keeps from namespaces what it denies; what stands there from before stays, and goes with its binding", async () => {
+  before(async () => {
     const { team, value } = await newAlmighty();
     const labels = { audited: team.namespace };
-    const [closed, open] = [await newPlace(team, "audit", labels), await newPlace(team, "open", labels)];
-    await team.bind("named", copyOf(team, { namespace: closed, name: "named" }));
+    audited = {
+      team,
+      value,
+      closed: await newPlace(team, "audit", labels),
+      open: await newPlace(team, "open", labels),
+    };
+    await team.bind("named", copyOf(team, { namespace: audited.closed, name: "named" }));
     await team.bind("selected", copyOf(team, { namespaceSelector: { matchLabels: labels } }));
+    denied = await newAlmighty();
+    for (const name of ["harbor", "other", "released", "kept"]) await denied.team.harbor(name);
+    const released = withField(annotation, "{{bucket.accessKeyID}}", ["released", "kept"]);
+    await denied.team.bind("released", { ...released, defaults: { onRelease: "Remove" } });
     for (const name of ["named", "selected"]) await team.until(name, "Synced");
-    await team.controller.stop();
-    await (
-      await configured("targets: { deny: [{ namespaces: ['audit-*'], message: those are the auditors' }] }")
-    ).start();
+    await denied.team.until("released", "Synced");
+    await stopSharedController();
+    file = await configuration(configurationOf(denied.team));
+    controller = new ControllerProcess(controlPlane(), "--config", file);
+    await controller.start();
+  });
+  after(async () => {
+    await controller?.stop();
+    assert.deepEqual(foundIn(controller?.output ?? ""), []);
+  });
+
+  it("keeps from namespaces what it denies; what stands there from before stays, and goes with its binding", async () => {
+    const { team, value, closed, open } = audited;
     await team.secret("bucket", { accessKeyID: secretText("rotated") });
     assert.match(
       messageOf(await team.until("named", "ForbiddenNamespace", RESTARTED_WITHIN_MS)),
@@ -220,6 +243,7 @@ describe("the configuration of an installation", function () {
     const stands = async (name: string) => (await team.api.find(secretPath(closed, name)))?.data.accessKeyID;
     const before = Buffer.from(value).toString("base64");
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await stands(name), before);
+    const labels = { audited: team.namespace };
     await team.bind("late", copyOf(team, { name: "late", namespaceSelector: { matchLabels: labels } }));
     assert.match(messageOf(await team.until("late", "Synced")), new RegExp(`leaves out ${closed}, where`));
     assert.equal(await stands("late"), undefined);
@@ -228,18 +252,7 @@ describe("the configuration of an installation", function () {
   });
 
   it("keeps from kinds and paths what it denies, in manifests too, and goes on elsewhere", async () => {
-    const { team, value } = await newAlmighty({ controller: false });
-    const own = `namespaces: ['${team.namespace}']`;
-    await (
-      await configured(`
-targets:
-  deny:
-    - { apiGroups: [goharbor.io], kinds: ["Harbor*"], ${own}, paths: [spec.externalURL] }
-    - { apiGroups: [""], kinds: [ConfigMap], ${own} }
-`)
-    ).start();
-    await team.harbor();
-    await team.harbor("other");
+    const { team, value } = denied;
     const rotate = "https://{{bucket.accessKeyID}}.example.com";
     await team.bind("path", withField("spec.externalURL", rotate));
     assert.match(
@@ -263,22 +276,36 @@ targets:
   });
 
   it("releases what it denies since, where the field is taken out of the binding", async () => {
-    const { team, value } = await newAlmighty();
-    await team.harbor();
-    await team.harbor("other");
-    const spec = withField('metadata.annotations["example.com/key"]', "{{bucket.accessKeyID}}");
-    await team.bind("harbor-s3", { ...spec, defaults: { onRelease: "Remove" } });
-    await team.until("harbor-s3", "Synced");
-    await team.controller.stop();
-    await (
-      await configured(`targets: { deny: [{ namespaces: ['${team.namespace}'], paths: [metadata.annotations] }] }`)
-    ).start();
-    await team.until("harbor-s3", "ForbiddenPath", RESTARTED_WITHIN_MS);
-    const annotation = async () => (await team.api.get(team.harborPath())).metadata.annotations?.["example.com/key"];
-    assert.equal(await annotation(), value);
-    await team.rebind("harbor-s3", { targets: spec.targets.slice(1) });
-    await team.until("harbor-s3", "Synced");
-    assert.equal(await annotation(), undefined);
+    const { team, value } = denied;
+    await team.until("released", "ForbiddenPath", RESTARTED_WITHIN_MS);
+    const written = async () =>
+      (await team.api.get(team.harborPath("released"))).metadata.annotations?.["example.com/key"];
+    assert.equal(await written(), value);
+    const { targets } = withField(annotation, "{{bucket.accessKeyID}}", ["released", "kept"]);
+    await team.rebind("released", { targets: targets.slice(1) });
+    await team.until("released", "Synced");
+    assert.equal(await written(), undefined);
+  });
+
+  it("opens kube-system to those who have rights there", async () => {
+    const { team } = audited;
+    await team.bind("copy", copyOf(team, { namespace: "kube-system" }));
+    await team.until("copy", "Synced");
+    await inStep(team, "kube-system");
+    await team.bind("own", copyOf(team, { namespace: "inlay-system" }));
+    await team.until("own", "ForbiddenNamespace");
+    await team.unbind("copy");
+    assert.equal(await findCopy(team, "kube-system"), undefined);
+  });
+
+  it("stops rollouts without a restart, and a mistake in it starts none", async () => {
+    const says = (text: string) =>
+      eventually(() => assert.ok(controller.output.includes(text), `the log does not say ${text}`));
+    await writeFile(file, configurationText("rollouts: { suspend: true }"));
+    await says('"rollouts":{"suspend":true},"msg":"rollouts go by the configuration as it is now"');
+    await writeFile(file, configurationText("rollouts: { suspend: maybe }"));
+    await says('"rollouts":{"suspend":true},"error":"rollouts.suspend: must be true or false"');
+    assert.equal(await controller.stop(), 0);
   });
 
   it("allows nothing else where it says what it allows", async () => {
@@ -292,8 +319,11 @@ targets:
     const { team, value } = await newAlmighty({ controller: false });
     await installKind(team.api, kind);
     await createObject(team.api, kind, "one", {});
+    await controller.stop();
     // All that is in a namespace.
-    await (await configured("targets: { allow: [{ namespaces: ['*'] }] }")).start();
+    const allowed = await configuration("targets: { allow: [{ namespaces: ['*'] }] }");
+    controller = new ControllerProcess(controlPlane(), "--config", allowed);
+    await controller.start();
     await team.harbor("other");
     const fields = [{ path: "spec.value", from: { source: "bucket", key: "accessKeyID" } }];
     const setting = { apiVersion: apiVersionOf(kind), kind: kind.kind, fields };
@@ -305,31 +335,6 @@ targets:
     await team.bind("selected", { sources, targets: [{ ...setting, selector: { names: ["*"] } }] });
     await team.until("selected", "ForbiddenNamespace");
     assert.equal((await team.api.get(objectPath(kind, undefined, "one"))).spec.value, undefined);
-  });
-
-  it("opens kube-system to those who have rights there", async () => {
-    const { team } = await newAlmighty({ controller: false });
-    await (await configured("openNamespaces: [kube-system]")).start();
-    await team.bind("copy", copyOf(team, { namespace: "kube-system" }));
-    await team.until("copy", "Synced");
-    await inStep(team, "kube-system");
-    await team.bind("own", copyOf(team, { namespace: "inlay-system" }));
-    await team.until("own", "ForbiddenNamespace");
-    await team.unbind("copy");
-    assert.equal(await findCopy(team, "kube-system"), undefined);
-  });
-
-  it("stops rollouts without a restart, and a mistake in it starts none", async () => {
-    const file = await configuration("");
-    controller = new ControllerProcess(controlPlane(), "--config", file);
-    await controller.start();
-    const says = (text: string) =>
-      eventually(() => assert.ok(controller?.output.includes(text), `the log does not say ${text}`));
-    await writeFile(file, configurationText("rollouts: { suspend: true }"));
-    await says('"rollouts":{"suspend":true},"msg":"rollouts go by the configuration as it is now"');
-    await writeFile(file, configurationText("rollouts: { suspend: maybe }"));
-    await says('"rollouts":{"suspend":true},"error":"rollouts.suspend: must be true or false"');
-    assert.equal(await controller.stop(), 0);
   });
 
   it("that has a mistake ends the controller at once, with what it is", async () => {

@@ -152,20 +152,22 @@ describe("a value of a Secret", () => {
 describe("an installation that requires the acknowledgement", function () {
   this.timeout("1m");
   let controller: ControllerProcess;
+  /** Who bound an access key before. */
+  let early: { team: Team; value: string };
 
-  /** With what was bound before it came. */
-  async function start(): Promise<void> {
+  before(async () => {
+    const team = await newTeam();
+    early = { team, value: await team.boundHarbor({ onRelease: "Remove" }) };
     await stopSharedController();
     const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
     const head = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
     await writeFile(file, `${head}requireAcknowledgement: [ReadableCopies]\n`);
     controller = new ControllerProcess(controlPlane(), "--config", file);
     await controller.start();
-  }
-  afterEach(() => controller.stop());
+  });
+  after(() => controller?.stop());
 
   it("writes nothing before, says how to acknowledge, and then writes", async () => {
-    await start();
     const team = await newTeam({ controller: false });
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
@@ -179,9 +181,7 @@ describe("an installation that requires the acknowledgement", function () {
   });
 
   it("leaves what was written before as it is, and lets it be taken out", async () => {
-    const team = await newTeam();
-    const value = await team.boundHarbor({ onRelease: "Remove" });
-    await start();
+    const { team, value } = early;
     await team.until("harbor-s3", "NotAcknowledged");
     await team.secret("bucket", { accessKeyID: secretText("rotated") });
     await team.editS3({ region: "eu-north-1" });
@@ -192,7 +192,6 @@ describe("an installation that requires the acknowledgement", function () {
   });
 
   it("asks nothing of a binding that writes into Secrets beside its own, or from ConfigMaps", async () => {
-    await start();
     const team = await newTeam({
       controller: false,
       rules: [...usualRules, { apiGroups: [""], resources: ["secrets"], verbs: ALL }],
