@@ -8,10 +8,11 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { scaled } from "../controller/scale.ts";
 import { newTeam, type Team, usualRules } from "../controller/team.ts";
 
 const SEED = 20_261_121;
-const RUNS = 40;
+const RUNS = scaled(40, 12);
 
 const text = { type: "string" };
 const part = { type: "object", required: ["id"], properties: { id: text, token: text, note: text } };
