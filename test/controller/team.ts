@@ -326,6 +326,3 @@ export function s3Fields(...names: string[]): object {
   const s3 = Object.fromEntries(names.map((name) => [`f:${name}`, {}]));
   return { "f:spec": { "f:storage": { "f:spec": { "f:s3": s3 } } } };
 }
-
-/** Waits long enough for a controller that would do something wrong to have done it. */
-export { setTimeout as pause } from "node:timers/promises";

@@ -4,6 +4,8 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Behind } from "./behind.ts";
 
+/** Longer than it takes until a PING is missed, and shorter than until a connection is given up. */
+const SILENT_MS = 4_000;
 /** A silent connection is given up after ten seconds, and a new one is begun within two more. */
 const NOTICED_MS = 14_000;
 
@@ -30,7 +32,7 @@ describe("when its connections", function () {
     const { fleet, proxy } = behind;
     await behind.rotate(async () => {
       await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
-      for (let time = 0; time < 5; time++) {
+      for (let time = 0; time < 3; time++) {
         const { accepted } = proxy;
         proxy.cut();
         await eventually(() => assert.ok(proxy.accepted > accepted));
@@ -63,7 +65,7 @@ describe("when its connections", function () {
 
   it("go silent for a while, nothing is lost and nothing is written twice", async () => {
     const { proxy } = behind;
-    await behind.rotate(() => proxy.stallFor(5_000));
+    await behind.rotate(() => proxy.stallFor(SILENT_MS));
     await behind.isWell();
   });
 

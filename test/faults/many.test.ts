@@ -42,32 +42,6 @@ describe("with a stream for each of 160 names", function () {
   });
 });
 
-describe("an API server that sends clients away with GOAWAY, as one behind a load balancer does,", function () {
-  this.timeout("2m");
-  const MOST_OFTEN = "--goaway-chance=0.02";
-  let behind: Behind;
-
-  before(async () => {
-    const { apiServer } = controlPlane();
-    await apiServer.kill();
-    await apiServer.start(MOST_OFTEN);
-    behind = await Behind.start(40);
-  });
-  after(async () => {
-    await behind?.stop();
-    const { apiServer } = controlPlane();
-    await apiServer.kill();
-    await apiServer.start();
-  });
-
-  it("is gone on with over another connection, whatever it sends away", async () => {
-    const { accepted } = behind.proxy;
-    for (let time = 0; time < 8; time++) await behind.rotate();
-    assert.ok(behind.proxy.accepted - accepted >= 5, `${behind.proxy.accepted - accepted} connections`);
-    await behind.isWell();
-  });
-});
-
 describe(`a controller that is killed in the middle of ${MANY} changes`, function () {
   this.timeout("5m");
   const controllers: ControllerProcess[] = [];

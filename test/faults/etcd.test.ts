@@ -1,0 +1,60 @@
+/** An API server that has no etcd for a while: the controller goes on by itself where that ends, and a leader gives up. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Behind } from "./behind.ts";
+
+/** How long etcd is away: longer than the 15 seconds that a request may take. */
+const AWAY_MS = 16_000;
+/** How long streams may be away after that: pauses grow. */
+const TROUBLE_MS = 45_000;
+
+describe("a controller whose API server", function () {
+  this.timeout("2m");
+  let behind: Behind;
+
+  before(async () => {
+    behind = await Behind.start(40);
+  });
+  after(() => behind?.stop());
+
+  it("has no etcd for a while, goes on when that is back", async () => {
+    const { etcd } = controlPlane();
+    await behind.rotate(() => etcd.pauseFor(AWAY_MS), TROUBLE_MS);
+    await behind.isWell(TROUBLE_MS);
+  });
+});
+
+describe("a leader whose API server has no etcd for a while", function () {
+  this.timeout("2m");
+  let behind: Behind;
+  let successor: ControllerProcess;
+
+  before(async () => {
+    behind = await Behind.start(40, { args: ["--leader-elect"] });
+    successor = new ControllerProcess(controlPlane(), "--leader-elect");
+    await successor.start();
+  });
+  after(() => Promise.all([behind?.stop(), successor?.stop()]));
+
+  it("ends by itself and writes nothing more, and its successor finishes what it began", async () => {
+    const { etcd } = controlPlane();
+    const { fleet, controller } = behind;
+    const before = await fleet.generations();
+    const rotated = fleet.rotate();
+    await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
+    await etcd.kill("SIGSTOP");
+    try {
+      assert.equal(await controller.ended(), 1);
+    } finally {
+      await etcd.kill("SIGCONT");
+    }
+    assert.match(controller.output, /"msg":"lost the lease"/);
+    await rotated;
+    await fleet.inStep(30_000);
+    await eventually(() => assert.match(successor.output, /"msg":"leading"/));
+    // What it had sent when it ended may have been written and not be in the audit log.
+    await behind.changedOnce(before);
+  });
+});
