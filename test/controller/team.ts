@@ -32,6 +32,16 @@ export const RESTARTED_WITHIN_MS = 45_000;
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
+/** Kinds of objects that act on others, or that a controller looks for in all namespaces. */
+const ACTIVE = [
+  ["inlay.dev/v1alpha1", "secretgrants"],
+  ["apps/v1", "deployments"],
+  ["apps/v1", "statefulsets"],
+  ["apps/v1", "daemonsets"],
+  ["batch/v1", "cronjobs"],
+  ["batch/v1", "jobs"],
+] as const;
+
 let count = 0;
 let teams: Team[] = [];
 
@@ -100,10 +110,7 @@ export class Team {
     return `${this.namespace}-inlay`;
   }
 
-  /**
-   * Searches what is in the namespace for values of Secrets, then removes its bindings and the namespace itself, without
-   * waiting until the namespace is gone. No controller has to run for that.
-   */
+  /** Searches what is in the namespace for values of Secrets, then removes it. No controller has to run for that. */
   async remove(): Promise<void> {
     const rbac = "/apis/rbac.authorization.k8s.io/v1";
     const roles = ["clusterrolebindings", "clusterroles"].map((plural) => `${rbac}/${plural}/${this.#clusterRole}`);
@@ -114,10 +121,20 @@ export class Team {
     for (const { metadata } of (await this.api.find(bindings))?.items ?? [])
       await this.api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
     await Promise.all(
-      [...(this.#hasClusterRole ? roles : []), `/api/v1/namespaces/${this.namespace}`].map((path) =>
-        this.api.remove(path),
-      ),
+      [
+        ...ACTIVE.map(([apiVersion, plural]) => this.path(apiVersion, plural)),
+        ...(this.#hasClusterRole ? roles : []),
+      ].map((path) => this.api.remove(path)),
     );
+    await this.#removeNamespace();
+  }
+
+  /** What cannot act any more goes with the control plane: to empty a namespace takes Kubernetes 80 requests. */
+  async #removeNamespace(): Promise<void> {
+    const path = `/api/v1/namespaces/${this.namespace}`;
+    await this.api.remove(path);
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } };
+    await this.api.replace(`${path}/finalize`, { ...namespace, spec: { finalizers: [] } }).catch(unlessGone);
   }
 
   /** Takes the rights of a role away. They hold no more when this returns. */
