@@ -172,6 +172,34 @@ describe("kube-system and Inlay's own namespace", () => {
   });
 });
 
+describe("a status that somebody forged", () => {
+  it("steers no release to what no binding may write", async () => {
+    const { team } = await newAlmighty();
+    await team.boundHarbor({ onRelease: "Remove" });
+    const name = `forged-${team.namespace}`;
+    const clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    const role = await team.api.create(clusterRoles, {
+      metadata: { name, labels: { "inlay.dev/created-by": (await team.binding("harbor-s3")).metadata.uid } },
+      rules: [],
+    });
+    const harbor = await team.api.merge(team.harborPath(), { metadata: { finalizers: ["example.com/mine"] } });
+    await team.controller.stop();
+    const { status } = await team.binding("harbor-s3");
+    const forged = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", name, uid: role.metadata.uid };
+    const targets = [
+      { ...status.targets[0], paths: [...status.targets[0].paths, "metadata.finalizers"] },
+      { ...forged, reason: "Synced", created: true, onRelease: "Remove" },
+      { ...forged, reason: "Synced", paths: ["rules"], onRelease: "Remove" },
+    ];
+    await team.api.merge(`${team.bindingPath("harbor-s3")}/status`, { status: { ...status, targets } });
+    await team.controller.start();
+    await team.unbind("harbor-s3", RESTARTED_WITHIN_MS);
+    assert.deepEqual(await team.api.get(`${clusterRoles}/${name}`), role);
+    assert.equal((await team.s3()).accesskey, undefined);
+    assert.deepEqual((await team.api.get(team.harborPath())).metadata.finalizers, harbor.metadata.finalizers);
+  });
+});
+
 const configurationText = (text: string) =>
   `apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n${text}\n`;
 
@@ -346,33 +374,5 @@ describe("the configuration of an installation", function () {
       stderr:
         /^the configuration \S+config\.yaml can't be used: targets\.deny\[0\]\.kind: there is no such field; did you/,
     });
-  });
-});
-
-describe("a status that somebody forged", () => {
-  it("steers no release to what no binding may write", async () => {
-    const { team } = await newAlmighty();
-    await team.boundHarbor({ onRelease: "Remove" });
-    const name = `forged-${team.namespace}`;
-    const clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    const role = await team.api.create(clusterRoles, {
-      metadata: { name, labels: { "inlay.dev/created-by": (await team.binding("harbor-s3")).metadata.uid } },
-      rules: [],
-    });
-    const harbor = await team.api.merge(team.harborPath(), { metadata: { finalizers: ["example.com/mine"] } });
-    await team.controller.stop();
-    const { status } = await team.binding("harbor-s3");
-    const forged = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", name, uid: role.metadata.uid };
-    const targets = [
-      { ...status.targets[0], paths: [...status.targets[0].paths, "metadata.finalizers"] },
-      { ...forged, reason: "Synced", created: true, onRelease: "Remove" },
-      { ...forged, reason: "Synced", paths: ["rules"], onRelease: "Remove" },
-    ];
-    await team.api.merge(`${team.bindingPath("harbor-s3")}/status`, { status: { ...status, targets } });
-    await team.controller.start();
-    await team.unbind("harbor-s3", RESTARTED_WITHIN_MS);
-    assert.deepEqual(await team.api.get(`${clusterRoles}/${name}`), role);
-    assert.equal((await team.s3()).accesskey, undefined);
-    assert.deepEqual((await team.api.get(team.harborPath())).metadata.finalizers, harbor.metadata.finalizers);
   });
 });
