@@ -99,3 +99,16 @@ export async function newNeighbours({ rights = true } = {}): Promise<{ both: Nei
   if (rights) await reader.grant(mayRead, { role: `${reader.namespace}-reads`, namespace: owner.namespace });
   return { both, value };
 }
+
+/** The bound target of a reader whom the owner granted his Secret. */
+export async function newGranted(
+  source: object = {},
+  grant: Parameters<Neighbours["grant"]>[1] = {},
+): Promise<{ both: Neighbours; value: string }> {
+  const { both, value } = await newNeighbours();
+  await both.grant("bucket", grant);
+  await both.reader.bind("harbor-s3", both.spec(source));
+  await both.untilHeld(value);
+  await both.reader.until("harbor-s3", "Synced");
+  return { both, value };
+}

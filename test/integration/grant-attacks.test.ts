@@ -1,0 +1,133 @@
+/** Tenants who would read what is another namespace's, and was granted to others or to nobody. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { Api, RequestFailed } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { type Neighbours, newGranted, newNeighbours } from "../controller/neighbours.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+
+describe("somebody who would read what nobody granted him", () => {
+  const MALLORY = "bob";
+
+  /** A tenant with a role in the reader's namespace, who gets what he asks for refused with 403 where RBAC stops him. */
+  async function tenant({ reader }: Neighbours, role: "edit" | "admin") {
+    const mallory = new Api(controlPlane(), MALLORY);
+    await reader.api.create(reader.path("rbac.authorization.k8s.io/v1", "rolebindings"), {
+      metadata: { name: "mallory" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+      subjects: [{ kind: "User", name: MALLORY, apiGroup: "rbac.authorization.k8s.io" }],
+    });
+    await eventually(() => mallory.get(reader.path("v1", "secrets")), 10_000);
+    return mallory;
+  }
+  const isForbidden = (error: unknown) => error instanceof RequestFailed && error.status === 403;
+  const bindings = ({ reader }: Neighbours) => reader.path("inlay.dev/v1alpha1", "secretbindings");
+  const grants = (team: Neighbours["owner"]) => team.path("inlay.dev/v1alpha1", "secretgrants");
+  const binding = (both: Neighbours, spec = both.spec()) => ({
+    apiVersion: "inlay.dev/v1alpha1",
+    kind: "SecretBinding",
+    metadata: { name: "harbor-s3" },
+    spec,
+  });
+  const forged = (both: Neighbours) => ({
+    apiVersion: "inlay.dev/v1alpha1",
+    kind: "SecretGrant",
+    metadata: { name: "forged" },
+    spec: {
+      from: [{ namespace: both.reader.namespace }],
+      to: [{ kind: "Secret", selector: { names: ["*"] } }],
+    },
+  });
+  const staysOut = async (both: Neighbours, reason = "NotGranted", barrier = () => both.barrier()) => {
+    await both.reader.until("harbor-s3", reason);
+    await barrier();
+    await both.reader.until("harbor-s3", reason);
+    assert.equal((await both.reader.s3()).accesskey, undefined);
+  };
+  /** Waits until the account was refused once more. */
+  const refusedAgain = async ({ reader }: Neighbours) => {
+    const mark = await auditLog().mark();
+    await eventually(async () => {
+      const requests = await requestsFor(reader, mark);
+      assert.ok(requests.some(({ as, code }) => as !== undefined && code === 403));
+    });
+    await reader.barrier();
+  };
+
+  it("may name it in a binding, may not make the grant there, and gains nothing by one in his own namespace", async () => {
+    const { both } = await newNeighbours();
+    const mallory = await tenant(both, "admin");
+    await mallory.create(bindings(both), binding(both));
+    await assert.rejects(mallory.create(grants(both.owner), forged(both)), isForbidden);
+    await eventually(() => mallory.create(grants(both.reader), forged(both)), 10_000);
+    await staysOut(both);
+  });
+
+  it("may make no grant at all with the role edit", async () => {
+    const { both } = await newNeighbours();
+    const mallory = await tenant(both, "edit");
+    for (const team of [both.owner, both.reader]) {
+      await assert.rejects(mallory.create(grants(team), forged(both)), isForbidden);
+    }
+  });
+
+  it("has no binding write the grant for him, though its account may", async () => {
+    const { both } = await newNeighbours();
+    const all = ["get", "list", "watch", "create", "patch", "delete"];
+    const rights = [{ apiGroups: ["inlay.dev"], resources: ["secretgrants"], verbs: all }];
+    await both.reader.grant(rights, { role: "grants", namespace: both.owner.namespace });
+    const mallory = await tenant(both, "edit");
+    await both.reader.secret("own", { a: secretText("own") });
+    const { apiVersion, kind, spec } = forged(both);
+    const target = { apiVersion, kind, name: "forged", namespace: both.owner.namespace };
+    await mallory.create(
+      bindings(both),
+      binding(both, {
+        sources: [{ secret: { name: "own" } }],
+        targets: [{ ...target, create: { manifest: { spec } } }],
+      }),
+    );
+    await both.reader.until("harbor-s3", "ForbiddenKind");
+    assert.deepEqual((await both.owner.api.get(grants(both.owner))).items, []);
+  });
+
+  it("swaps the name of a Secret that was granted for another, after the binding was let in", async () => {
+    const { both, value } = await newGranted();
+    const mallory = await tenant(both, "edit");
+    await both.rotate("other");
+    const spec = both.spec({ name: "bucket", secret: { name: "other", namespace: both.owner.namespace } });
+    await mallory.merge(both.reader.bindingPath("harbor-s3"), { spec });
+    await both.reader.until("harbor-s3", "NotGranted");
+    await both.barrier();
+    assert.equal((await both.reader.s3()).accesskey, value);
+  });
+
+  it("uses what was granted to another account, or in another namespace", async () => {
+    const { both } = await newNeighbours();
+    const mallory = await tenant(both, "edit");
+    await both.grant("account", { from: [{ namespace: both.reader.namespace, serviceAccountName: "rotator" }] });
+    await both.grant("namespace", { from: [{ namespace: both.owner.namespace }] });
+    await mallory.create(bindings(both), binding(both));
+    await staysOut(both);
+  });
+
+  it("finds a grant in kube-system, which is closed to bindings", async () => {
+    const { both } = await newNeighbours();
+    const spec = { sources: [{ secret: { name: "bucket", namespace: "kube-system" } }] };
+    await both.reader.bind("harbor-s3", { ...both.spec(), ...spec });
+    await both.reader.until("harbor-s3", "ForbiddenNamespace");
+  });
+
+  it("hopes for a grant without the right: the account's own RBAC decides too", async () => {
+    const { both } = await newNeighbours({ rights: false });
+    const mallory = await tenant(both, "edit");
+    await both.grant("all", {
+      from: [{ namespaceSelector: { names: ["*"] } }],
+      to: [{ kind: "Secret", selector: { names: ["*"] } }],
+    });
+    await mallory.create(bindings(both), binding(both));
+    await staysOut(both, "Forbidden", () => refusedAgain(both));
+  });
+});

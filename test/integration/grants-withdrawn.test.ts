@@ -1,0 +1,160 @@
+/** SecretGrants that go: what was written stays or is taken out, and nothing that comes after is written. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { isOfBarrier } from "../controller/barrier.ts";
+import { eventually } from "../controller/eventually.ts";
+import { type Neighbours, newGranted, newNeighbours } from "../controller/neighbours.ts";
+import { auditLog } from "../controller/shared.ts";
+import { RESTARTED_WITHIN_MS } from "../controller/team.ts";
+
+/** "Within a second", on a machine that has other things to do. */
+const A_SECOND = 5_000;
+
+const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
+
+describe("a SecretGrant that is withdrawn", () => {
+  const untilWithdrawn = async ({ reader }: Neighbours, withinMs = A_SECOND) => {
+    const binding = await reader.until("harbor-s3", "GrantWithdrawn", withinMs);
+    assert.match(messageOf(binding), /the grant for what was copied here was withdrawn, so rotate those values/);
+    return binding;
+  };
+
+  it("leaves what was written, stops what comes after, and is told until it is given again", async () => {
+    const { both, value } = await newGranted();
+    await both.withdraw();
+    await untilWithdrawn(both);
+    const rotated = await both.rotate();
+    await both.barrier();
+    assert.equal((await both.reader.s3()).accesskey, value);
+    await eventually(async () => {
+      const told = (await both.reader.events("harbor-s3")).filter(({ reason }) => reason === "GrantWithdrawn");
+      assert.deepEqual(
+        told.map(({ type }) => type),
+        ["Warning"],
+      );
+    });
+    await both.grant("again");
+    await both.untilHeld(rotated, A_SECOND);
+    await both.reader.until("harbor-s3", "Synced");
+  });
+
+  it("takes out what was written where the source says so, and goes on telling that it has to be rotated", async () => {
+    const { both } = await newGranted({ onMissing: "Remove" });
+    await both.withdraw();
+    await both.untilHeld(undefined);
+    await untilWithdrawn(both);
+    await both.reader.rebind("harbor-s3", { defaults: { onConflict: "Force" } });
+    await untilWithdrawn(both);
+  });
+
+  it("leaves Ready true where the source is optional, with a note", async () => {
+    const { both, value } = await newGranted({ optional: true });
+    await both.withdraw();
+    const binding = await eventually(async () => {
+      const found = await both.reader.until("harbor-s3", "Synced");
+      assert.match(messageOf(found), /left out: .* was withdrawn, so rotate those values/);
+      return found;
+    });
+    assert.equal(binding.status.conditions[0].status, "True");
+    assert.equal((await both.reader.s3()).accesskey, value);
+  });
+
+  it("never lets a value through that came after it went, however short", async () => {
+    const { both, value } = await newGranted();
+    let held = value;
+    for (let round = 0; round < 8; round++) {
+      await both.withdraw();
+      await both.rotate();
+      await both.barrier();
+      assert.equal((await both.reader.s3()).accesskey, held);
+      await untilWithdrawn(both);
+      held = await both.rotate();
+      await both.grant();
+      await both.untilHeld(held);
+    }
+  });
+
+  const ends: Record<string, [said: Parameters<Neighbours["grant"]>[1], end: (both: Neighbours) => Promise<unknown>]> =
+    {
+      "is changed to another Secret": [
+        {},
+        (both) => both.owner.api.merge(both.grantPath(), { spec: { to: [{ kind: "Secret", name: "other" }] } }),
+      ],
+      "is changed to another account": [
+        {},
+        (both) =>
+          both.owner.api.merge(both.grantPath(), {
+            spec: { from: [{ namespace: both.reader.namespace, serviceAccountName: "other" }] },
+          }),
+      ],
+      "goes by a label that is taken from the Secret": [
+        { to: [{ kind: "Secret", selector: { matchLabels: { shared: "yes" } } }] },
+        (both) =>
+          both.owner.api.merge(`${both.owner.path("v1", "secrets")}/bucket`, {
+            metadata: { labels: { shared: null } },
+          }),
+      ],
+      "goes by a label that is taken from the namespace": [
+        { from: [{ namespaceSelector: { matchLabels: { reads: "buckets" } } }] },
+        (both) =>
+          both.reader.api.merge(`/api/v1/namespaces/${both.reader.namespace}`, {
+            metadata: { labels: { reads: null } },
+          }),
+      ],
+    };
+  for (const [how, [said, end]] of Object.entries(ends)) {
+    it(`because it ${how} stops what comes after`, async () => {
+      const { both, value } = await newNeighbours();
+      await both.owner.api.merge(`${both.owner.path("v1", "secrets")}/bucket`, {
+        metadata: { labels: { shared: "yes" } },
+      });
+      await both.reader.api.merge(`/api/v1/namespaces/${both.reader.namespace}`, {
+        metadata: { labels: { reads: "buckets" } },
+      });
+      await both.grant("bucket", said);
+      await both.reader.bind("harbor-s3", both.spec());
+      await both.untilHeld(value);
+      await end(both);
+      await both.rotate();
+      await untilWithdrawn(both);
+      await both.barrier();
+      assert.equal((await both.reader.s3()).accesskey, value);
+    });
+  }
+
+  it("while the controller was away stops what came meanwhile, and a start after that writes nothing", async () => {
+    const { both, value } = await newGranted();
+    const { controller } = both.reader;
+    await controller.stop();
+    await both.rotate();
+    await both.withdraw();
+    await controller.start();
+    await untilWithdrawn(both, RESTARTED_WITHIN_MS);
+    assert.equal((await both.reader.s3()).accesskey, value);
+    await controller.stop();
+    const mark = await auditLog().mark();
+    await controller.start();
+    await both.barrier();
+    const writes = (await auditLog().controllerWritesSince(mark)).filter(
+      ({ namespace }) => namespace === both.reader.namespace,
+    );
+    assert.ok(writes.some(isOfBarrier));
+    assert.deepEqual(
+      writes.filter((write) => !isOfBarrier(write)),
+      [],
+    );
+  });
+
+  it("goes with its namespace, though both are held back from being deleted", async () => {
+    const { both, value } = await newGranted();
+    const held = { metadata: { finalizers: ["example.com/held"] } };
+    const secret = `${both.owner.path("v1", "secrets")}/bucket`;
+    for (const path of [secret, both.grantPath()]) await both.owner.api.merge(path, held);
+    await both.owner.api.delete(`/api/v1/namespaces/${both.owner.namespace}`);
+    await both.rotate();
+    const binding = await untilWithdrawn(both);
+    assert.match(messageOf(binding), /is gone or being deleted, and its SecretGrants with it/);
+    assert.equal((await both.reader.s3()).accesskey, value);
+    for (const path of [secret, both.grantPath()]) await both.owner.api.merge(path, { metadata: { finalizers: null } });
+  });
+});
