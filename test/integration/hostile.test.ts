@@ -12,12 +12,12 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { harborTarget, newTeam, type Team } from "../controller/team.ts";
 
 const BAD = scaled(5, 2) * WAYS;
-const ROTATIONS = scaled(15, 5);
+const ROTATIONS = scaled(15, 3);
 /** What a try asks at most: the source, the target, the write that is refused, and the status. */
 const REQUESTS_A_TRY = 4;
 const TRIES_A_SECOND = 20;
 /** How often bad ones are tried again while that is looked at. */
-const TRIES = scaled(40, 4);
+const TRIES = scaled(40, 3);
 
 describe(`with ${BAD} hostile bindings beside it`, function () {
   this.timeout("4m");
