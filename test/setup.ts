@@ -2,7 +2,7 @@
  * What the tests of a worker process have in common. mocha runs each file in a worker (.mocharc.yaml); a worker starts a
  * control plane of its own, with Inlay installed, for the first file that needs one, and keeps it for later ones, so files
  * that run side by side share nothing. After each test its namespaces are searched for values of Secrets and removed;
- * after each file, what it leaves in logs and what Inlay did on the API server are checked.
+ * after each file, what it leaves in logs and what Inlay did on the API server are checked, and its kinds are removed.
  */
 import { join } from "node:path";
 import type { Context, Hook, RootHookObject, Suite } from "mocha";
@@ -12,6 +12,7 @@ import { share } from "./control-plane/shared.ts";
 import { Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
+import { Kinds } from "./controller/kinds.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type Team, takeTeams } from "./controller/team.ts";
@@ -33,7 +34,7 @@ const AUDIT_LOG = "audit.log";
 process.env["NODE_COMPILE_CACHE"] ??= join(runFolder, "compiled");
 
 /** The control plane of this worker, and what the last file left off at. */
-let shared: { controlPlane: ControlPlane; rights: RightsCheck } | undefined;
+let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds } | undefined;
 
 /** The file that runs. */
 let result: FileResult;
@@ -105,6 +106,7 @@ export const mochaHooks: RootHookObject = {
         await loggedUntilNow({ api: new Api(shared.controlPlane), namespace: "default" });
         await assertNoValueInAuditLog(auditLog(), auditMark);
         Object.assign(result, await shared.rights.check(), { isSearched: true });
+        await shared.kinds.removeOthers();
       }
     } finally {
       ControllerProcess.forgetEnded();
@@ -130,7 +132,9 @@ async function start(): Promise<NonNullable<typeof shared>> {
     const crd = join(import.meta.dirname, "..", "samples", "harbor", "crd");
     await controlPlane.kubectl("apply", `--filename=${crd}`);
     await controlPlane.kubectl("wait", "--for=condition=Established", `--filename=${crd}`);
-    return { controlPlane, rights: new RightsCheck(new Api(controlPlane), auditLog(), await shippedRights()) };
+    const api = new Api(controlPlane);
+    const rights = new RightsCheck(api, auditLog(), await shippedRights());
+    return { controlPlane, rights, kinds: await Kinds.of(api) };
   } catch (error) {
     await controlPlane.stop();
     throw error;

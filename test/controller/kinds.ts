@@ -15,6 +15,7 @@ export interface Kind {
   status?: object;
 }
 
+const REMOVED_WITHIN_MS = 60_000;
 const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 export const apiVersionOf = ({ group }: Kind): string => `${group}/v1`;
@@ -80,3 +81,34 @@ export function mayWrite({ group, plural }: Kind): Rule {
 }
 
 const crdPath = ({ group, plural }: Kind) => `${crds}/${plural}.${group}`;
+
+/** The kinds that a control plane has for all test files. */
+export class Kinds {
+  readonly #api: Api;
+  readonly #paths: ReadonlySet<string>;
+
+  private constructor(api: Api, paths: readonly string[]) {
+    this.#api = api;
+    this.#paths = new Set(paths);
+  }
+
+  /** Takes note of the CRDs that there are. */
+  static async of(api: Api): Promise<Kinds> {
+    return new Kinds(api, await crdPaths(api));
+  }
+
+  /** Deletes the CRDs that a file added, with all objects of those kinds, and waits until they are gone. */
+  async removeOthers(): Promise<void> {
+    const others = (await crdPaths(this.#api)).filter((path) => !this.#paths.has(path));
+    await Promise.all(others.map((path) => this.#api.remove(path)));
+    await eventually(async () => {
+      const left = (await crdPaths(this.#api)).filter((path) => others.includes(path));
+      assert.deepEqual(left, []);
+    }, REMOVED_WITHIN_MS);
+  }
+}
+
+async function crdPaths(api: Api): Promise<string[]> {
+  const { items } = await api.get(crds);
+  return items.map(({ metadata }: AnyObject) => `${crds}/${metadata.name}`);
+}

@@ -34,6 +34,7 @@ const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 /** Kinds of objects that act on others, or that a controller looks for in all namespaces. */
 const ACTIVE = [
+  ["inlay.dev/v1alpha1", "secretbindings"],
   ["inlay.dev/v1alpha1", "secretgrants"],
   ["apps/v1", "deployments"],
   ["apps/v1", "statefulsets"],
@@ -112,29 +113,21 @@ export class Team {
 
   /** Searches what is in the namespace for values of Secrets, then removes it. No controller has to run for that. */
   async remove(): Promise<void> {
-    const rbac = "/apis/rbac.authorization.k8s.io/v1";
-    const roles = ["clusterrolebindings", "clusterroles"].map((plural) => `${rbac}/${plural}/${this.#clusterRole}`);
-    const bindings = this.path("inlay.dev/v1alpha1", "secretbindings");
+    const path = `/api/v1/namespaces/${this.namespace}`;
     await assertNoValueInNamespace(this.api, this.namespace);
-    await this.api.remove(bindings);
+    // From now on, nothing can be created there.
+    await this.api.remove(path);
+    await Promise.all(ACTIVE.map(([apiVersion, plural]) => this.api.remove(this.path(apiVersion, plural))));
     // A finalizer waits for a controller, which need not run.
+    const bindings = this.path("inlay.dev/v1alpha1", "secretbindings");
     for (const { metadata } of (await this.api.find(bindings))?.items ?? [])
       await this.api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
-    await Promise.all(
-      [
-        ...ACTIVE.map(([apiVersion, plural]) => this.path(apiVersion, plural)),
-        ...(this.#hasClusterRole ? roles : []),
-      ].map((path) => this.api.remove(path)),
-    );
-    await this.#removeNamespace();
-  }
-
-  /** What cannot act any more goes with the control plane: to empty a namespace takes Kubernetes 80 requests. */
-  async #removeNamespace(): Promise<void> {
-    const path = `/api/v1/namespaces/${this.namespace}`;
-    await this.api.remove(path);
+    // What is left acts on nothing, and goes with the control plane: to empty a namespace takes Kubernetes 80 requests.
     const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } };
     await this.api.replace(`${path}/finalize`, { ...namespace, spec: { finalizers: [] } }).catch(unlessGone);
+    if (!this.#hasClusterRole) return;
+    for (const plural of ["clusterrolebindings", "clusterroles"])
+      await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${plural}/${this.#clusterRole}`);
   }
 
   /** Takes the rights of a role away. They hold no more when this returns. */
