@@ -6,12 +6,15 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/hunted.ts";
 import { mostRolling } from "../controller/rolling.ts";
+import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { newTeam, type Team } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
-const COUNT = 40;
-const MOST = 10;
+const COUNT = scaled(40, 24);
+const MOST = Math.ceil(COUNT / 4);
+/** When some have restarted and most have not, and when most have. */
+const [SOME, MANY] = [Math.ceil(COUNT * 0.3), Math.ceil(COUNT * 0.6)];
 /** For all of them to be restarted, on a machine with much else to do, after a lease has run out too. */
 const THROUGH_MS = 120_000;
 
@@ -82,7 +85,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     const before = await shop.restarts();
     const most = await mostRolling(team.api, [team.namespace], async () => {
       await rotate();
-      for (const count of [1, 12, 24]) {
+      for (const count of [1, SOME, MANY]) {
         await inTheMiddle(before, count);
         await controllers.at(-1)?.stop("SIGKILL");
         await newController();
@@ -99,7 +102,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     const before = await shop.restarts();
     const most = await mostRolling(team.api, [team.namespace], async () => {
       await rotate();
-      await inTheMiddle(before, 12);
+      await inTheMiddle(before, SOME);
       await apiServer.kill("SIGKILL");
       await apiServer.start();
       await through();
@@ -145,7 +148,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     const before = await shop.restarts();
     const most = await mostRolling(team.api, [team.namespace], async () => {
       await rotate();
-      await inTheMiddle(before, 12);
+      await inTheMiddle(before, SOME);
       await leader.stop("SIGKILL");
       await through();
     });

@@ -1,6 +1,6 @@
 /**
- * The README of every sample, word for word: the commands of its blocks are run from the top of the repository, beside a
- * controller with the rights of deploy/manifests. What a block of plain text shows is what the commands before it print.
+ * Runs the README of a sample word for word: the commands of its blocks from the top of the repository, beside a controller
+ * with the rights of deploy/manifests. What a block of plain text shows is what the commands before it print.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -14,7 +14,9 @@ import { sharedController } from "../controller/shared.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const run = promisify(execFile);
-const folders = readdirSync(join(root, "samples"), { withFileTypes: true }).filter((each) => each.isDirectory());
+export const folders = readdirSync(join(root, "samples"), { withFileTypes: true })
+  .filter((each) => each.isDirectory())
+  .map(({ name }) => name);
 
 /** Commands that stand together, and what they print, if that is shown. */
 interface Step {
@@ -22,27 +24,24 @@ interface Step {
   prints: string | undefined;
 }
 
-describe("the samples", () => {
-  before(() => sharedController(controlPlane()).start());
+/** Tests one of so many equal shares of the samples, so that the shares run side by side. */
+export function testSamples(share: number, shares: number): void {
+  describe(`the samples, share ${share} of ${shares}:`, () => {
+    before(() => sharedController(controlPlane()).start());
 
-  for (const { name } of folders) {
-    it(`${name}: its README does what it says, and leaves nothing`, async () => {
-      const text = await readFile(join(root, "samples", name, "README.md"), "utf8");
-      const before = await namespaces();
-      for (const step of stepsOf(text)) await take(step);
-      assert.deepEqual(
-        (await namespaces()).filter((each) => !before.includes(each)),
-        [],
-      );
-    }).timeout("2m");
-  }
-
-  it("are listed, each with its folder", async () => {
-    const list = await readFile(join(root, "samples", "README.md"), "utf8");
-    const linked = [...list.matchAll(/\]\(([a-z-]+)\/README\.md\)/g)].map(([, folder]) => folder);
-    assert.deepEqual(linked.toSorted(), folders.map(({ name }) => name).toSorted());
+    for (const name of folders.filter((_, index) => index % shares === share - 1)) {
+      it(`the README of ${name} does what it says, and leaves nothing`, async () => {
+        const text = await readFile(join(root, "samples", name, "README.md"), "utf8");
+        const before = await namespaces();
+        for (const step of stepsOf(text)) await take(step);
+        assert.deepEqual(
+          (await namespaces()).filter((each) => !before.includes(each)),
+          [],
+        );
+      }).timeout("2m");
+    }
   });
-});
+}
 
 function stepsOf(markdown: string): Step[] {
   const blocks = [...markdown.matchAll(/^```sh\n(.*?)^```\n+(?:```text\n(.*?)^```\n)?/gms)];

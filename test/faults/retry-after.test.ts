@@ -1,0 +1,57 @@
+/** An API server that says when to ask again: the controller asks no sooner, and everything comes through once. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { eventually } from "../controller/eventually.ts";
+import { auditLog } from "../controller/shared.ts";
+import { Behind } from "./behind.ts";
+import { HttpProxy } from "./http-proxy.ts";
+
+const RETRY_AFTER_S = 2;
+
+describe("an API server that", function () {
+  this.timeout("2m");
+  let behind: Behind<HttpProxy>;
+
+  before(async () => {
+    const plane = controlPlane();
+    behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 40);
+  });
+  after(() => behind?.stop());
+
+  for (const [what, methods] of [
+    ["reads and watches", ["GET"]],
+    ["writes", ["PATCH", "PUT"]],
+  ] as const) {
+    it(`has no place for ${what} is asked again, and no sooner than it says`, async () => {
+      const { fleet, proxy } = behind;
+      const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+      proxy.refuse((_, method) => methods.some((each) => each === method), 429, RETRY_AFTER_S);
+      await fleet.rotate();
+      await eventually(() => assert.ok(proxy.refusals.length > 0));
+      if (methods[0] === "GET") proxy.breakWatches(500, "Trouble");
+      await eventually(() => {
+        const again = pausesIn(proxy);
+        for (const kind of methods[0] === "GET" ? ["watch=true", "/secrets/"] : ["/harborclusters/"])
+          assert.ok(again.some(({ what: asked }) => asked.includes(kind)));
+      });
+      assert.deepEqual(
+        pausesIn(proxy).filter(({ seconds }) => seconds < RETRY_AFTER_S),
+        [],
+      );
+      proxy.resume();
+      await fleet.inStep(45_000);
+      await behind.writtenOnce(mark, before);
+      await behind.isWell(30_000);
+    });
+  }
+});
+
+/** How long it was until what was refused was asked again. */
+function pausesIn({ refusals }: HttpProxy): { what: string; seconds: number }[] {
+  const last = new Map<string, number>();
+  return refusals.flatMap(({ what, at }) => {
+    const before = last.get(what);
+    last.set(what, at);
+    return before === undefined ? [] : [{ what, seconds: (at - before) / 1000 }];
+  });
+}

@@ -1,0 +1,55 @@
+/** What an admission policy of the platform refuses, the binding reports, and tries again. */
+import assert from "node:assert/strict";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/hunted.ts";
+import { harborTarget, newTeam } from "../controller/team.ts";
+
+describe("a binding with bad input", () => {
+  it("whose value a policy does not let in says Rejected, whichever status the policy answers with", async () => {
+    const team = await newTeam();
+    const value = secretText("access");
+    await team.secret("bucket", { accessKeyID: value });
+    await team.harbor("harbor");
+    await team.harbor("other");
+    const admission = "/apis/admissionregistration.k8s.io/v1";
+    const name = `${team.namespace}-keys`;
+    const path = "object.spec.storage.spec.s3.accesskey";
+    await team.api.create(`${admission}/validatingadmissionpolicies`, {
+      metadata: { name },
+      spec: {
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: ["goharbor.io"], apiVersions: ["*"], resources: ["harborclusters"], operations: ["UPDATE"] },
+          ],
+        },
+        validations: [{ expression: `!has(${path})`, messageExpression: `'no ' + ${path}`, reason: "Forbidden" }],
+      },
+    });
+    await team.api.create(`${admission}/validatingadmissionpolicybindings`, {
+      metadata: { name },
+      spec: {
+        policyName: name,
+        validationActions: ["Deny"],
+        matchResources: { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": team.namespace } } },
+      },
+    });
+    // A policy holds some time after it was made.
+    await eventually(
+      () => assert.rejects(team.editS3({ accesskey: "x" }, "kubectl-edit", "other"), { status: 403 }),
+      30_000,
+    );
+    const fields = {
+      accesskey: { from: { source: "bucket", key: "accessKeyID" } },
+      regionendpoint: { template: "s3" },
+    };
+    await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets: [harborTarget(fields)] });
+    const { status } = await team.until("harbor-s3", "Rejected");
+    assert.match(status.targets[0].message, /403 Forbidden\); its schema, CEL rules or an admission policy don't take/);
+    const text = JSON.stringify([status, await team.events("harbor-s3")]);
+    assert.doesNotMatch(text, /kubectl create|denied request/);
+    assert.ok(!text.includes(value));
+    await team.api.delete(`${admission}/validatingadmissionpolicybindings/${name}`);
+    // What a policy refuses is tried again only now and then.
+    await team.until("harbor-s3", "Synced", 60_000);
+  });
+});
