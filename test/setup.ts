@@ -17,7 +17,7 @@ import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type Team, takeTeams } from "./controller/team.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
-import { type FileResult, isOnControlPlane, keepLog, nameOf, runFolder, writeResult } from "./whole-run/results.ts";
+import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
 
 /** A cold cache of programs is filled first, which takes minutes. */
@@ -31,7 +31,7 @@ const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
 const AUDIT_LOG = "audit.log";
 
 // Controllers and commands start in half of the time when Node finds what it compiled before.
-process.env["NODE_COMPILE_CACHE"] ??= join(runFolder, "compiled");
+process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "..", "node_modules", ".cache", "compiled");
 
 /** The control plane of this worker, and what the last file left off at. */
 let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds } | undefined;
@@ -118,7 +118,7 @@ export const mochaHooks: RootHookObject = {
 
 async function start(): Promise<NonNullable<typeof shared>> {
   const policy = join(import.meta.dirname, "controller", "audit-policy.yaml");
-  // There is memory in plenty, and a fourth of the API server's time goes into collecting garbage else.
+  // Memory is plentiful here: the API server collects garbage less often, and takes more of it.
   process.env["GOGC"] ??= "400";
   const controlPlane = await startControlPlane({
     users,
