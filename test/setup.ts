@@ -13,6 +13,7 @@ import { Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
 import { Kinds } from "./controller/kinds.ts";
+import { applyFile } from "./controller/manifests.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type Team, takeTeams } from "./controller/team.ts";
@@ -129,10 +130,8 @@ async function start(): Promise<NonNullable<typeof shared>> {
     share(controlPlane);
     shareAuditLog(new AuditLog(join(controlPlane.folder, AUDIT_LOG)));
     await install(controlPlane);
-    const crd = join(import.meta.dirname, "..", "samples", "harbor", "crd");
-    await controlPlane.kubectl("apply", `--filename=${crd}`);
-    await controlPlane.kubectl("wait", "--for=condition=Established", `--filename=${crd}`);
     const api = new Api(controlPlane);
+    await applyFile(api, join(import.meta.dirname, "..", "samples", "harbor", "crd"));
     const rights = new RightsCheck(api, auditLog(), await shippedRights());
     return { controlPlane, rights, kinds: await Kinds.of(api) };
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Roles as they are shipped come in; single rights go out, and which request uses which of them. */
-import { parseAllDocuments } from "yaml";
 import type { AuditedRequest } from "./audit.ts";
+import { objectsOf } from "./manifests.ts";
 
 export interface Right {
   verb: string;
@@ -17,8 +17,7 @@ interface Role {
 
 /** The rights that all roles of a manifest grant. */
 export function rightsIn(manifest: string): Right[] {
-  const roles = parseAllDocuments(manifest).map((document) => document.toJS() as Role);
-  return roles.flatMap(({ rules = [] }) => rules.flatMap(rightsOf));
+  return objectsOf(manifest).flatMap(({ rules = [] }: Role) => rules.flatMap(rightsOf));
 }
 
 export function rightsOf({ apiGroups, resources, verbs, resourceNames }: NonNullable<Role["rules"]>[number]): Right[] {

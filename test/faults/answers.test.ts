@@ -1,18 +1,17 @@
 /** Answers that a healthy API server does not give: whatever it says, the controller goes on, and writes nothing twice. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
-import { Behind } from "./behind.ts";
-import { HttpProxy } from "./http-proxy.ts";
+import type { Behind } from "./behind.ts";
+import type { HttpProxy } from "./http-proxy.ts";
+import { startBehindHttp, survivesRefusals } from "./http-trouble.ts";
 
 describe("an API server that", function () {
   this.timeout("2m");
   let behind: Behind<HttpProxy>;
 
   before(async () => {
-    const plane = controlPlane();
-    behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 40);
+    behind = await startBehindHttp(40);
   });
   after(() => behind?.stop());
 
@@ -33,16 +32,8 @@ describe("an API server that", function () {
 
   for (const code of [500, 403]) {
     it(`refuses to watch with ${code} is asked again until it does, and what changed meanwhile is written once`, async () => {
-      const { fleet, proxy } = behind;
-      const [mark, before] = [await auditLog().mark(), await fleet.generations()];
-      proxy.refuse((path) => path.includes("watch=true"), code);
-      proxy.breakWatches(code === 403 ? 410 : code, "Trouble");
-      await eventually(async () => assert.notEqual(await behind.readiness(), "ok\n"), 30_000);
-      await fleet.rotate();
-      proxy.resume();
-      await fleet.inStep(45_000);
-      await behind.writtenOnce(mark, before);
-      await behind.isWell(30_000);
+      const breaksWith = code === 403 ? 410 : code;
+      await survivesRefusals(behind, (path) => path.includes("watch=true"), code, breaksWith);
     });
   }
 });

@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
-import { Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
@@ -33,23 +32,6 @@ interface Options {
   rules?: Rule[];
 }
 
-const API_VERSION = "/apis/inlay.dev/v1alpha1";
-
-/** Takes away what other tests left: nothing else is wrong where a fault is. No controller runs, so nobody holds them back. */
-async function clear(api: Api): Promise<void> {
-  // A kind that was just made known is not served yet.
-  const { items } = await eventually(() => api.get(`${API_VERSION}/secretbindings`));
-  assert.deepEqual(foundIn(JSON.stringify(items)), []);
-  const collections = new Set<string>();
-  for (const { metadata } of items) {
-    const { namespace, name, finalizers } = metadata;
-    const all = `${API_VERSION}/namespaces/${namespace}/secretbindings`;
-    collections.add(all);
-    if (finalizers !== undefined) await api.merge(`${all}/${name}`, { metadata: { finalizers: null } });
-  }
-  for (const all of collections) await api.delete(all);
-}
-
 export class Behind<Proxy extends Door = TcpProxy> {
   readonly proxy: Proxy;
   readonly controller: ControllerProcess;
@@ -73,7 +55,6 @@ export class Behind<Proxy extends Door = TcpProxy> {
     { args = [], rules = usualRules }: Options = {},
   ): Promise<Behind<Proxy>> {
     await stopSharedController();
-    await clear(new Api(controlPlane()));
     const door = {
       kubeconfigForServiceAccount: (namespace: string, name: string) =>
         controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),

@@ -1,10 +1,10 @@
 /** An API server that says when to ask again: the controller asks no sooner, and everything comes through once. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
-import { Behind } from "./behind.ts";
-import { HttpProxy } from "./http-proxy.ts";
+import type { Behind } from "./behind.ts";
+import type { HttpProxy } from "./http-proxy.ts";
+import { startBehindHttp } from "./http-trouble.ts";
 
 const RETRY_AFTER_S = 2;
 
@@ -13,8 +13,7 @@ describe("an API server that", function () {
   let behind: Behind<HttpProxy>;
 
   before(async () => {
-    const plane = controlPlane();
-    behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 40);
+    behind = await startBehindHttp(40);
   });
   after(() => behind?.stop());
 

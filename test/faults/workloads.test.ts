@@ -1,13 +1,13 @@
 /** Workloads, or what leads to them, that can't be listed: they wait, and the fields do not. */
 import assert from "node:assert/strict";
-import { controlPlane } from "../control-plane/shared.ts";
 import { CLASS_GROUP, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/hunted.ts";
 import { harborTarget, newTeam } from "../controller/team.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
-import { Behind } from "./behind.ts";
-import { HttpProxy } from "./http-proxy.ts";
+import type { Behind } from "./behind.ts";
+import type { HttpProxy } from "./http-proxy.ts";
+import { startBehindHttp } from "./http-trouble.ts";
 
 const mayListClasses = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
 
@@ -16,9 +16,8 @@ describe("an API server that gives no answer to who lists workloads", function (
   let behind: Behind<HttpProxy>;
 
   before(async () => {
-    const plane = controlPlane();
     await installClasses();
-    behind = await Behind.behind(await HttpProxy.start(plane.url, await plane.servingIdentity()), 1);
+    behind = await startBehindHttp(1);
   });
   after(() => behind?.stop());
 

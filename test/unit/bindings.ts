@@ -1,5 +1,7 @@
 /** Bindings for unit tests: what a test is about comes in, a whole binding goes out. */
+import type { Identity } from "../../src/kube/identity.ts";
 import type { SecretBinding } from "../../src/model/binding.ts";
+import type { Parts, Run } from "../../src/parts.ts";
 
 /** Of the namespace registry, with the source bucket; as the API server fills in what is left out. */
 export function bindingOf(spec: object = {}, status?: object): SecretBinding {
@@ -24,6 +26,19 @@ export const harbor = (fields: object[] = [{ path: "spec.key", from: { source: "
   kind: "HarborCluster",
   name: "harbor",
   fields,
+});
+
+/** A reconcile of a binding of which no source was read. */
+export const runOf = (parts: Parts, binding: SecretBinding, identity: Identity): Run => ({
+  parts,
+  binding,
+  identity,
+  account: undefined,
+  differ: undefined,
+  seen: () => undefined,
+  left: () => undefined,
+  inputs: "",
+  sourceUids: [],
 });
 
 export const KINDS = ["Deployment", "StatefulSet", "DaemonSet"];

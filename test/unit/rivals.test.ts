@@ -7,12 +7,11 @@ import { bindingKey, type SecretBinding, type TargetStatus } from "../../src/mod
 import { FieldPath } from "../../src/model/field-path.ts";
 import type { KubeObject } from "../../src/model/kube-object.ts";
 import { Problem } from "../../src/model/problem.ts";
-import type { Run } from "../../src/parts.ts";
 import { yieldToOlder } from "../../src/rivals.ts";
 import type { Named } from "../../src/target.ts";
 import { BindingStore } from "../../src/watch/bindings.ts";
 import { entry, OURS } from "./apply/managed.ts";
-import { bindingOf, harbor } from "./bindings.ts";
+import { bindingOf, harbor, runOf } from "./bindings.ts";
 import { settled } from "./clock.ts";
 import { FakeCluster } from "./cluster.ts";
 import { HARBOR } from "./resources.ts";
@@ -91,17 +90,7 @@ describe("a binding whose target another binding names too", () => {
   /** What becomes of the target of a binding. */
   function yielding(binding: SecretBinding, ref: Named["ref"] = HARBOR) {
     const { namespace = "", name } = binding.metadata;
-    const run: Run = {
-      parts: cluster.parts({ bindings: store }),
-      binding,
-      identity: serviceAccountIdentity(namespace, name),
-      account: undefined,
-      differ: undefined,
-      seen: () => undefined,
-      left: () => undefined,
-      inputs: "",
-      sourceUids: [],
-    };
+    const run = runOf(cluster.parts({ bindings: store }), binding, serviceAccountIdentity(namespace, name));
     const [target] = binding.spec.targets;
     assert.ok(target !== undefined);
     return yieldToOlder(run, { target, ref, record: binding.status?.targets?.[0] ?? recordOf() });

@@ -11,7 +11,7 @@ import { CREATED_BY } from "../../src/model/manifest.ts";
 import type { Parts, Run } from "../../src/parts.ts";
 import { FakeApiServer } from "./api-server.ts";
 import { entry, liveObject, OURS } from "./apply/managed.ts";
-import { bindingOf, harbor } from "./bindings.ts";
+import { bindingOf, harbor, runOf } from "./bindings.ts";
 import { HARBORS } from "./resources.ts";
 
 export const ACCOUNT = serviceAccountIdentity("registry", "inlay");
@@ -97,16 +97,6 @@ export class Written {
   }
 
   runOf(binding: SecretBinding): Run {
-    return {
-      parts: this.parts,
-      binding,
-      identity: ACCOUNT,
-      account: undefined,
-      differ: undefined,
-      seen: () => undefined,
-      left: () => undefined,
-      inputs: "",
-      sourceUids: [],
-    };
+    return runOf(this.parts, binding, ACCOUNT);
   }
 }

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
 import type { AnyObject, Api } from "../controller/api.ts";
 import type { AuditedRequest, AuditLog } from "../controller/audit.ts";
+import { objectsIn } from "../controller/manifests.ts";
 import { Named, type ServedKind } from "../controller/named.ts";
 import { describeRight, isAdmitted, isBy, type Right, rightsIn, rightsOf } from "../controller/rights.ts";
 
@@ -41,8 +41,7 @@ export interface ShippedRights {
 
 export async function shippedRights(): Promise<ShippedRights> {
   const controller = rightsIn(await readFile(join(manifests, "10-controller-role.yaml"), "utf8"));
-  const text = await readFile(join(manifests, "optional", "reloader.yaml"), "utf8");
-  const shipped = parseAllDocuments(text).map((document) => document.toJS());
+  const shipped = await objectsIn(join(manifests, "optional", "reloader.yaml"));
   const ofKind = (kind: string): Right[] =>
     shipped.filter((each) => each.kind === kind).flatMap(({ rules }) => rules.flatMap(rightsOf));
   return { controller, reloader: ofKind("ClusterRole"), opening: ofKind("Role") };

@@ -1,0 +1,35 @@
+/** A controller behind a proxy that answers in place of the API server, and what a test does with answers that are refused. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { eventually } from "../controller/eventually.ts";
+import { auditLog } from "../controller/shared.ts";
+import { Behind } from "./behind.ts";
+import { HttpProxy } from "./http-proxy.ts";
+
+/** Starts all of it, with so many bindings, as `Behind.start` does. */
+export async function startBehindHttp(count: number): Promise<Behind<HttpProxy>> {
+  const { url } = controlPlane();
+  return Behind.behind(await HttpProxy.start(url, await controlPlane().servingIdentity()), count);
+}
+
+/**
+ * Has these requests refused with a status, and open watches broken off with a code, while all Secrets change. The controller
+ * says that it is not ready. Once nothing is refused any more, it is well, and each target is written once.
+ */
+export async function survivesRefusals(
+  behind: Behind<HttpProxy>,
+  isRefused: (path: string) => boolean,
+  status: number,
+  code = status,
+): Promise<void> {
+  const { fleet, proxy } = behind;
+  const [mark, before] = [await auditLog().mark(), await fleet.generations()];
+  proxy.refuse(isRefused, status);
+  proxy.breakWatches(code, "Trouble");
+  await eventually(async () => assert.notEqual(await behind.readiness(), "ok\n"), 30_000);
+  await fleet.rotate();
+  proxy.resume();
+  await fleet.inStep(45_000);
+  await behind.writtenOnce(mark, before);
+  await behind.isWell(30_000);
+}
