@@ -35,8 +35,9 @@ if (values.random !== undefined) shuffle(files, values.random || `${Date.now()}`
 
 const codes = [await mocha("main", files, values.jobs === undefined ? [] : ["--jobs", values.jobs])];
 if (isWhole) codes.push(await mocha("whole run", ["test/whole-run"], ["--no-parallel"]));
-const failed = await printSummary(codes.every((code) => code === 0));
-if (failed === 0 && codes.every((code) => code === 0)) await rm(folder, { recursive: true });
+const isGreen = codes.every((code) => code === 0);
+await printSummary(isGreen);
+if (isGreen) await rm(folder, { recursive: true });
 else process.exitCode = 1;
 
 function allFiles(): string[] {

@@ -24,7 +24,7 @@ export interface FileResult {
   file: string;
   /** Without the start of a control plane. */
   ms: number;
-  /** The milliseconds that a control plane took to start, where this file was the first of its worker. */
+  /** The milliseconds before its tests began: those that a control plane takes to start, where it started one. */
   startMs: number;
   tests: TestResult[];
   /** Files that hold what controllers logged, for a file of which a hook failed. */
