@@ -59,7 +59,7 @@ interface Subscription {
   streamKey: string | undefined;
 }
 
-/** When rights are reviewed again: so long after a refused stream recovers, and when a stream ends so long after the last review. */
+/** Permissions are reviewed again this long after a refused stream recovers, and when a stream ends this long after the last review. */
 const JUST_NOW_MS = 1_000;
 const A_WHILE_MS = 60_000;
 

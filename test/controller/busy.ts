@@ -1,4 +1,4 @@
-/** Somebody who keeps doing something beside a test: what he does comes in, and what the test comes to meanwhile goes out. */
+/** Repeats some work beside a test until the test is done. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Does `work` again and again, with pauses, until `act` has ended. Throws what either of them throws. */
@@ -10,7 +10,7 @@ export async function whileBusy<T>(work: () => Promise<unknown>, pauseMs: number
       await sleep(pauseMs);
     }
   })();
-  // Until the end of `act`, nobody else looks at it.
+  // It is awaited only after `act`; until then, a rejection must not count as unhandled.
   busy.catch(() => {});
   try {
     return await act();

@@ -100,7 +100,7 @@ export async function newNeighbours({ rights = true } = {}): Promise<{ both: Nei
   return { both, value };
 }
 
-/** The bound target of a reader whom the owner granted his Secret. */
+/** Creates neighbours with a grant of the owner's Secret, and a binding of the reader that copies its value. */
 export async function newGranted(
   source: object = {},
   grant: Parameters<Neighbours["grant"]>[1] = {},
