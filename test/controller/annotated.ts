@@ -1,11 +1,12 @@
 /** Workloads with annotations of Reloader, for tests: what they say comes in, which of them restarted goes out. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
+import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./hunted.ts";
-import { untilMade } from "./reloader.ts";
+import { madeIn, PULSE_BINDING, untilMade } from "./reloader.ts";
 import { newTeam, type Team } from "./team.ts";
-import { deployment, Workloads } from "./workloads.ts";
+import { deployment, PULSE, Workloads } from "./workloads.ts";
 
 export const AUTO = { "reloader.stakater.com/auto": "true" };
 export const listed = (names: string) => ({ "secret.reloader.stakater.com/reload": names });
@@ -49,9 +50,12 @@ export class Shop extends Workloads {
     await this.run(workloads.map(({ metadata }) => metadata.name));
   }
 
-  /** Which Deployments restarted since, each once for each time that it stands there. */
+  /**
+   * Fails unless these Deployments restart when `act` runs, each once for each time that it is named, and no others. Returns
+   * when their rollouts have ended.
+   */
   async restartedBy(act: () => Promise<unknown>, names: readonly string[], made: readonly string[]): Promise<void> {
-    const before = await this.restarts();
+    const [before, rollouts] = [await this.restarts(), await this.#rollouts()];
     await act();
     const restarted = async () => {
       const now = await this.restarts();
@@ -59,8 +63,40 @@ export class Shop extends Workloads {
       assert.deepEqual(all.sort(), [...names].sort());
     };
     await eventually(restarted, 30_000);
+    if (names.length === 0) await this.barrier();
+    // A Deployment has restarted before the status of its binding says so.
+    else await eventually(async () => assert.ok((await this.#rollouts()) >= rollouts + names.length), 30_000);
     await untilMade(this.team, made);
     await restarted();
+  }
+
+  /** How many rollouts of the bindings here have ended. */
+  async #rollouts(): Promise<number> {
+    const revisions = (await madeIn(this.team)).map(({ status }) => status?.rollout?.revision ?? 0);
+    return revisions.reduce((sum, revision) => sum + revision, 0);
+  }
+
+  /**
+   * Waits until the controller has processed all earlier changes of Secrets and ConfigMaps here: a watch delivers changes in
+   * order, and another Deployment restarts for a later change of each.
+   */
+  async barrier(): Promise<void> {
+    if (!(await this.team.api.find(this.path(PULSE)))) {
+      await this.rotate(PULSE);
+      await this.configure(PULSE, "0");
+      const annotations = { ...listed(PULSE), "configmap.reloader.stakater.com/reload": PULSE };
+      const { spec, ...pulse } = annotated(PULSE, annotations);
+      await this.team.api.create(this.team.path("apps/v1", "deployments"), {
+        ...pulse,
+        spec: { ...spec, replicas: 0 },
+      });
+    }
+    const { revision } = (await this.until(PULSE_BINDING, "RolledOut")).status.rollout;
+    await this.rotate(PULSE);
+    await this.rolledOut(PULSE_BINDING, revision + 1);
+    await this.configure(PULSE, `${revision + 1}`);
+    await this.rolledOut(PULSE_BINDING, revision + 2);
+    await ControllerProcess.allIdle();
   }
 }
 

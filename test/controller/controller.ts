@@ -29,6 +29,11 @@ export class ControllerProcess {
     return [...known].map((each) => each.output.slice(marks.get(each) ?? 0));
   }
 
+  /** Waits until each that runs is idle. */
+  static async allIdle(): Promise<void> {
+    await Promise.all([...known].filter(({ pid }) => pid !== undefined).map((each) => each.idle()));
+  }
+
   /** Lets go of those that don't run any more, with all that they wrote. */
   static forgetEnded(): void {
     for (const each of known) if (each.pid === undefined) known.delete(each);

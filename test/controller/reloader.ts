@@ -12,6 +12,7 @@ import { paste } from "./paste.ts";
 import { CONTROLLER } from "./requests.ts";
 import { stopSharedController } from "./shared.ts";
 import type { Team } from "./team.ts";
+import { PULSE } from "./workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const FILE = "deploy/manifests/optional/reloader.yaml";
@@ -98,10 +99,14 @@ export async function configFile(reloader: object, more: object = {}): Promise<s
   return file;
 }
 
+/** The binding of the Deployment that a barrier restarts. It is not part of what is tested. */
+export const PULSE_BINDING = `reloader-deployment-${PULSE}`;
+
 /** The bindings that were made of annotations in a namespace. */
 export async function madeIn(team: Team): Promise<AnyObject[]> {
   const path = team.path("inlay.dev/v1alpha1", "secretbindings");
-  return (await team.api.get(`${path}?labelSelector=${MADE_FOR_RELOADER}`)).items;
+  const { items } = await team.api.get(`${path}?labelSelector=${MADE_FOR_RELOADER}`);
+  return items.filter(({ metadata }: AnyObject) => metadata.name !== PULSE_BINDING);
 }
 
 /** Waits until there are these, each has what its workload has by now, and nothing is left to do. */

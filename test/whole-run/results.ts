@@ -2,7 +2,7 @@
  * What each test file of a run leaves for the last step, as a file in the run's folder: the tests with their durations,
  * and what the audit log shows that Inlay used.
  */
-import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, sep } from "node:path";
@@ -36,8 +36,8 @@ export interface FileResult {
   isSearched: boolean;
 }
 
-/** The folder of this run: `npm test` makes one for all workers. */
-export const runFolder = process.env["INLAY_TEST_RUN"] ?? mkdtempSync(join(tmpdir(), "inlay-test-"));
+/** The folder of this run: `npm test` makes one for all workers. mocha by itself has one that its next run overwrites. */
+export const runFolder = process.env["INLAY_TEST_RUN"] ?? join(tmpdir(), "inlay-test");
 const resultsFolder = join(runFolder, "results");
 const logsFolder = join(runFolder, "logs");
 
