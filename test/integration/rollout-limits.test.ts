@@ -1,7 +1,6 @@
 /** Whoever installed Inlay says how many workloads may roll out at once, by all bindings together, and can stop them all. */
 import assert from "node:assert/strict";
 import { mkdtemp, rename, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
@@ -108,7 +107,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
   before(async () => {
     await stopSharedController();
     api = new Api(controlPlane());
-    file = join(await mkdtemp(join(tmpdir(), "inlay-rollouts-")), "config.yaml");
+    file = join(await mkdtemp(join(controlPlane().folder, "rollouts-")), "config.yaml");
     await configure("{ maxConcurrent: 1 }");
     controller = new ControllerProcess(controlPlane(), "--config", file);
     await controller.start();
