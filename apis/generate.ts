@@ -1,4 +1,4 @@
-/** Reads the CRDs beside this file, writes src/model/<kind>.ts. Run by `npm run generate`; a test fails when it is due. */
+/** Reads the CRDs beside this file, writes src/api/<kind>.ts. Run by `npm run generate`; a test fails when it is due. */
 import { readFile, writeFile } from "node:fs/promises";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import { parse } from "yaml";
@@ -8,8 +8,8 @@ interface CustomResourceDefinition {
 }
 
 export const generated = [
-  { crd: "apis/secretbindings.yaml", module: "src/model/secret-binding.ts" },
-  { crd: "apis/secretgrants.yaml", module: "src/model/secret-grant.ts" },
+  { crd: "apis/secretbindings.yaml", module: "src/api/secret-binding.ts" },
+  { crd: "apis/secretgrants.yaml", module: "src/api/secret-grant.ts" },
 ];
 
 /** The text of the module that belongs to one CRD. */
@@ -19,7 +19,7 @@ export async function generate(crdFile: string): Promise<string> {
   if (version === undefined) throw new Error(`${crdFile} has no version`);
   const schema = asRead(version.schema.openAPIV3Schema);
   schema.required = ["apiVersion", "kind", "metadata", "spec"];
-  if (schema.properties) schema.properties["metadata"] = { tsType: 'import("./kube-object.ts").ObjectMeta' };
+  if (schema.properties) schema.properties["metadata"] = { tsType: 'import("../apimachinery/objects.ts").ObjectMeta' };
   return await compile(schema, crd.spec.names.kind, {
     additionalProperties: false,
     ignoreMinAndMaxItems: true,

@@ -1,32 +1,32 @@
 /** Options come in, the running controller goes out. Wiring only: each part is made, started, and stopped in reverse. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { Contention } from "./apply/contention.ts";
+import { namespaceIn } from "./api/binding.ts";
+import type { Installation } from "./api/installation.ts";
+import { resourceName } from "./apimachinery/objects.ts";
+import { BindingStore } from "./cache/binding-store.ts";
+import { Streams } from "./cache/informers.ts";
+import { Reconciler } from "./controllers/binding/reconciler.ts";
+import { Reloading } from "./controllers/reloader/controller.ts";
 import type { ApiError } from "./kube/api-error.ts";
 import { Client } from "./kube/client.ts";
 import { loadCredentials } from "./kube/credentials.ts";
 import { Discovery } from "./kube/discovery.ts";
 import { Schemas } from "./kube/schemas.ts";
 import { Transport } from "./kube/transport.ts";
-import { namespaceIn } from "./model/binding.ts";
-import type { Installation } from "./model/installation.ts";
-import { resourceName } from "./model/kube-object.ts";
+import { notAlive, notReady } from "./manager/health-checks.ts";
+import { LEASE_DEADLINE_MS, LeaderElection } from "./manager/leader-election.ts";
+import { EventRecorder } from "./observability/events.ts";
+import { serveHealth } from "./observability/health.ts";
+import { createLog, describeError, type LogLevel } from "./observability/log.ts";
+import { Metrics } from "./observability/metrics.ts";
+import { Propagation } from "./observability/propagation.ts";
 import type { Parts } from "./parts.ts";
-import { WorkQueue } from "./queue/work-queue.ts";
-import { notAlive, notReady } from "./readiness.ts";
-import { Reconciler } from "./reconcile.ts";
-import { Reloading } from "./reloading.ts";
-import { EventRecorder } from "./report/events.ts";
-import { Metrics } from "./report/metrics.ts";
-import { Propagation } from "./report/propagation.ts";
-import { Rolling } from "./rolling.ts";
-import { DigestKeys } from "./rollout/keys.ts";
-import { Slots } from "./rollout/slots.ts";
-import { serveHealth } from "./run/health.ts";
-import { LEASE_DEADLINE_MS, LeaderElection } from "./run/lease.ts";
-import { createLog, describeError, type LogLevel } from "./run/log.ts";
-import { BindingStore } from "./watch/bindings.ts";
-import { Streams } from "./watch/streams.ts";
+import { Slots } from "./rollout/decide/concurrency.ts";
+import { DigestKeys } from "./rollout/digest/keys.ts";
+import { Rolling } from "./rollout/rollout-controller.ts";
+import { Contention } from "./targets/contention-budget.ts";
+import { WorkQueue } from "./workqueue/work-queue.ts";
 
 export interface ControllerOptions {
   /** A file; without it what kubectl would use, or the pod's own account. */

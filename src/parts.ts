@@ -1,22 +1,23 @@
 /** The parts that a reconcile works with, which main.ts makes, and what one reconcile is about. Types only. */
-import type { Contention } from "./apply/contention.ts";
-import type { Left } from "./apply/unread.ts";
+
+import type { SecretBinding, Target } from "./api/binding.ts";
+import type { Installation } from "./api/installation.ts";
+import type { ObjectRef } from "./apimachinery/objects.ts";
+import type { Problem } from "./apimachinery/problem.ts";
+import type { Left } from "./apply/last-applied.ts";
+import type { BindingStore } from "./cache/binding-store.ts";
+import type { Streams } from "./cache/informers.ts";
+import type { As } from "./cache/subscription.ts";
 import type { Client } from "./kube/client.ts";
 import type { Discovery } from "./kube/discovery.ts";
 import type { Identity } from "./kube/identity.ts";
 import type { Schemas } from "./kube/schemas.ts";
-import type { SecretBinding, Target } from "./model/binding.ts";
-import type { Installation } from "./model/installation.ts";
-import type { ObjectRef } from "./model/kube-object.ts";
-import type { Problem } from "./model/problem.ts";
-import type { Planning } from "./planning.ts";
-import type { EventRecorder } from "./report/events.ts";
-import type { RolloutCounts } from "./report/metrics.ts";
-import type { Propagation } from "./report/propagation.ts";
-import type { Log } from "./run/log.ts";
-import type { BindingStore } from "./watch/bindings.ts";
-import type { As } from "./watch/interest.ts";
-import type { Streams } from "./watch/streams.ts";
+import type { EventRecorder } from "./observability/events.ts";
+import type { Log } from "./observability/log.ts";
+import type { RolloutCounts } from "./observability/metrics.ts";
+import type { Propagation } from "./observability/propagation.ts";
+import type { Contention } from "./targets/contention-budget.ts";
+import type { Planning } from "./targets/plan-cache.ts";
 
 /** As whom a binding is acted for: an account, which has to be there. */
 export interface Actor {

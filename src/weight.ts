@@ -1,6 +1,6 @@
 /** What was prepared for a target comes in; about how many bytes it holds until it is written goes out. */
-import type { JsonValue, KubeObject } from "./model/kube-object.ts";
-import type { Prepared } from "./target.ts";
+import type { JsonValue, KubeObject } from "./apimachinery/objects.ts";
+import type { Prepared } from "./targets/sync.ts";
 import { sizeOf } from "./transform/budget.ts";
 
 /** What a value takes beside its text. */

@@ -16,7 +16,7 @@ import { Kinds } from "./controller/kinds.ts";
 import { applyFile } from "./controller/manifests.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
-import { type Team, takeTeams } from "./controller/team.ts";
+import { type Team, takeTeams } from "./controller/test-namespace.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
 import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";

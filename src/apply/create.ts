@@ -2,17 +2,18 @@
  * An object that a binding makes comes in as a whole; one request makes it, puts it right, deletes it, or gives it up.
  * What stands there under its name and was made by others is never written.
  */
+
+import type { TargetStatus } from "../api/binding.ts";
+import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
+import { CREATED_BY } from "../api/manifest.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../apimachinery/objects.ts";
+import { NotMeant, Problem } from "../apimachinery/problem.ts";
+import { refusal } from "../kube/access-error.ts";
 import { ApiError, isStatus } from "../kube/api-error.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
-import { type Access, findObject } from "../kube/find.ts";
-import { refusal } from "../kube/refusal.ts";
-import type { TargetStatus } from "../model/binding.ts";
-import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import type { FieldPath } from "../model/field-path.ts";
-import { sameJson } from "../model/json.ts";
-import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../model/kube-object.ts";
-import { CREATED_BY } from "../model/manifest.ts";
-import { NotMeant, Problem } from "../model/problem.ts";
+import { type Access, findObject } from "../kube/get.ts";
 import { immutableProblem } from "./immutable.ts";
 import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
 import { restrictedTo } from "./ownership.ts";

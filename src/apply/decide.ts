@@ -2,14 +2,14 @@
  * What should stand in a target, what stands there, and the record of what is ours come in; whether to write, and how,
  * goes out. Pure.
  */
-import type { TargetStatus } from "../model/binding.ts";
-import type { FieldPath } from "../model/field-path.ts";
-import { isObject, sameJson } from "../model/json.ts";
-import type { JsonValue, KubeObject } from "../model/kube-object.ts";
-import type { Plan, PlannedField } from "../model/plan.ts";
-import { Problem } from "../model/problem.ts";
-import { SecretValue } from "../model/secret-value.ts";
+import type { TargetStatus } from "../api/binding.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import { isObject, sameJson } from "../apimachinery/json.ts";
+import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { TargetShape } from "../model/target-shape.ts";
+import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, locate, type Place } from "./locate.ts";
 import { mergedAt } from "./merge.ts";

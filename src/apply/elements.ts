@@ -2,9 +2,9 @@
  * Elements of sets and map lists, and the names that they have in fieldsV1, come in; which belongs to which goes out, by an
  * index that is made once for an object: to compare each with each takes minutes where there are thousands.
  */
-import { type Condition, inOrder } from "../model/field-path.ts";
-import { isObject, parseJson, stringifyJson } from "../model/json.ts";
-import type { JsonObject, JsonValue } from "../model/kube-object.ts";
+import { type Condition, inOrder } from "../apimachinery/field-path.ts";
+import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
 /** What a name tells of an element: itself, for one of a set, or its keys. */
 type Told = { value: JsonValue } | { keys: JsonObject };

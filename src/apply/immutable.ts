@@ -1,7 +1,8 @@
 /** A refused write and the paths that it was for come in; if they can't be changed any more, the Problem that says so goes out. */
+
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
-import type { FieldPath } from "../model/field-path.ts";
-import { Problem } from "../model/problem.ts";
 
 /** Names paths of ours only: in the server's spelling, keys of the object stand too. */
 export function immutableProblem(error: unknown, paths: readonly FieldPath[]): Problem | undefined {

@@ -2,10 +2,10 @@
  * A path and a value that stands, or is to stand, there come in; what server-side apply tells apart in it goes out: the
  * leaves of an object, and the elements of sets and map lists. Others may hold what is beside them.
  */
-import { type FieldPath, inOrder } from "../model/field-path.ts";
-import { isObject } from "../model/json.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
+import { type FieldPath, inOrder } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import type { Place } from "./locate.ts";
 import { nodesAt, otherHolders, placeOf } from "./ownership.ts";

@@ -2,9 +2,17 @@
  * A path of a binding comes in, with the object as it stands and what its schema says of lists; where that is in the
  * object, and what managedFields call it, goes out. Pure.
  */
-import { type Condition, elementsOf, FieldPath, inOrder, notUnique, type Segment, step } from "../model/field-path.ts";
-import type { JsonObject, JsonValue } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
+import {
+  type Condition,
+  elementsOf,
+  FieldPath,
+  inOrder,
+  notUnique,
+  type Segment,
+  step,
+} from "../apimachinery/field-path.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 
 export interface Place {

@@ -3,14 +3,14 @@
  * is it still. Pure.
  */
 import { createHash } from "node:crypto";
-import type { TargetStatus } from "../model/binding.ts";
-import { FieldPath, isNameable, type Segment } from "../model/field-path.ts";
-import { isObject, stringifyJson } from "../model/json.ts";
-import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
-import { CREATED_BY } from "../model/manifest.ts";
-import type { PlannedField } from "../model/plan.ts";
-import { Problem } from "../model/problem.ts";
+import type { TargetStatus } from "../api/binding.ts";
+import { CREATED_BY } from "../api/manifest.ts";
+import { FieldPath, isNameable, type Segment } from "../apimachinery/field-path.ts";
+import { isObject, stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
+import type { PlannedField } from "../transform/plan-types.ts";
 import { stands } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
 import { otherHolders } from "./ownership.ts";

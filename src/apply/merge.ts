@@ -2,9 +2,9 @@
  * A value and its place in an object come in; what is to stand there goes out: the value, and all that others hold beside
  * it. It is what server-side apply makes of them, for a write that is none. Pure.
  */
-import { type FieldPath, isNameable } from "../model/field-path.ts";
-import { isObject } from "../model/json.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
+import { type FieldPath, isNameable } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import { namesIn, textOf } from "./elements.ts";
 import type { Place } from "./locate.ts";

@@ -4,9 +4,9 @@
  * `.` for the object or element itself, `{}` for a leaf. Paths come as managedFields have them: through elements of map
  * lists by their keys, and into no other list.
  */
-import { type FieldPath, type Segment, sameSegment } from "../model/field-path.ts";
-import { isObject, parseJson, sameJson } from "../model/json.ts";
-import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../model/kube-object.ts";
+import { type FieldPath, type Segment, sameSegment } from "../apimachinery/field-path.ts";
+import { isObject, parseJson, sameJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
 import { conditionsIn, namesAmong, namesIn, placeOfName } from "./elements.ts";
 
 /** What a manager wrote on the object itself, by server-side apply or in any other way. */

@@ -2,12 +2,13 @@
  * Values and their places in an object come in; one JSON Patch that puts all of them there, or nothing, goes out. It is for
  * paths into lists that server-side apply takes as a whole: it leaves every other element as it is. Pure.
  */
+
+import { FieldPath, type Segment, step } from "../apimachinery/field-path.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
-import { FieldPath, type Segment, step } from "../model/field-path.ts";
-import { sameJson } from "../model/json.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../model/kube-object.ts";
-import type { PlannedField } from "../model/plan.ts";
 import type { TargetShape } from "../model/target-shape.ts";
+import type { PlannedField } from "../transform/plan-types.ts";
 import { type Located, locateField } from "./decide.ts";
 import { conditionsOf, placeIn } from "./locate.ts";
 

@@ -3,15 +3,16 @@
  * which takes the values out again or only our name off them. Never by an empty apply: that turns parents that others
  * own into null, or fails.
  */
+
+import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
+import { FieldPath, isNameable } from "../apimachinery/field-path.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
 import { isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
-import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
-import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import { FieldPath, isNameable } from "../model/field-path.ts";
-import { sameJson } from "../model/json.ts";
-import type { KubeObject, ObjectRef } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
 import type { TargetShape } from "../model/target-shape.ts";
 import { ownParts } from "./leaves.ts";
 import { byPlace, conditionsOf, locate, type Place } from "./locate.ts";

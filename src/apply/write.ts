@@ -1,13 +1,14 @@
 /** A decision comes in; one server-side apply or JSON Patch goes to the API server, and the version that it made comes out. */
+
+import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
+import { isObject, sameJson, stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
-import { findObject } from "../kube/find.ts";
+import { findObject } from "../kube/get.ts";
 import type { Identity } from "../kube/identity.ts";
-import { refusal, WRITE_VERBS } from "../kube/refusal.ts";
-import { CONTROLLER_MANAGER } from "../model/field-manager.ts";
-import { isObject, sameJson, stringifyJson } from "../model/json.ts";
-import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
 import { toApplied } from "./create.ts";
 import { conflict, type Decision, type Desired, type Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";

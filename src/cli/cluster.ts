@@ -1,7 +1,7 @@
 /** The flags of a subcommand that looks at a cluster come in, what it looks with goes out. Only what it needs is loaded. */
 import { type Command, Option } from "commander";
 import type { Tools } from "../explain/tools.ts";
-import { namespaceName } from "./arguments.ts";
+import { namespaceName } from "./argument-types.ts";
 
 export interface ClusterFlags {
   kubeconfig?: string;

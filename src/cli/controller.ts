@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { LogLevel } from "../run/log.ts";
-import { namespaceName } from "./arguments.ts";
+import type { LogLevel } from "../observability/log.ts";
+import { namespaceName } from "./argument-types.ts";
 
 interface Flags {
   kubeconfig?: string;
@@ -51,7 +51,12 @@ export function controllerCommand(): Command {
 async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
   // Not before: the other subcommands need none of it, and loading it takes longer than they do.
   const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
-    [import("../main.ts"), import("../run/log.ts"), import("./config.ts"), import("./rollouts-file.ts")],
+    [
+      import("../main.ts"),
+      import("../observability/log.ts"),
+      import("./config-file.ts"),
+      import("./reload-config-file.ts"),
+    ],
   );
   const ownNamespace = podNamespace() ?? watchNamespace ?? "inlay-system";
   const installation = loadInstallation(config, ownNamespace, watchNamespace);

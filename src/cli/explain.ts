@@ -1,6 +1,6 @@
 /** `inlay explain`: tells how a SecretBinding stands, from its sources to its rollout, and what to do. Reads only. */
 import { Command } from "commander";
-import { objectName } from "./arguments.ts";
+import { objectName } from "./argument-types.ts";
 import { type ClusterFlags, print, withCluster, withClusterFlags } from "./cluster.ts";
 
 export function explainCommand(): Command {
@@ -12,9 +12,9 @@ export function explainCommand(): Command {
 
 async function run(name: string, flags: ClusterFlags): Promise<void> {
   const [{ explain }, { explanationText }, { lets: letsRead }] = await Promise.all([
-    import("../explain/look.ts"),
+    import("../explain/explain.ts"),
     import("../explain/explanation-text.ts"),
-    import("../resolve/grants.ts"),
+    import("../sources/grant-rules.ts"),
   ]);
   const told = await withCluster(flags, (tools, namespace) => explain({ ...tools, letsRead }, namespace, name));
   print(flags, told, (each) => explanationText(each, Date.now()));

@@ -1,6 +1,6 @@
 /** `inlay trace`: tells who consumes a Secret or ConfigMap, and what restarts when it changes. Reads only. */
 import { Command } from "commander";
-import { objectName } from "./arguments.ts";
+import { objectName } from "./argument-types.ts";
 import { type ClusterFlags, print, withCluster, withClusterFlags } from "./cluster.ts";
 
 export function traceCommand(): Command {
@@ -13,9 +13,9 @@ export function traceCommand(): Command {
 
 async function run(name: string, { configMap, ...flags }: ClusterFlags & { configMap?: true }): Promise<void> {
   const [{ trace }, { traceText }, { speaksOf }] = await Promise.all([
-    import("../explain/look-trace.ts"),
+    import("../explain/trace-result.ts"),
     import("../explain/trace-text.ts"),
-    import("../resolve/grants.ts"),
+    import("../sources/grant-rules.ts"),
   ]);
   const kind = configMap ? "ConfigMap" : "Secret";
   const told = await withCluster(flags, (tools, namespace) => trace({ ...tools, speaksOf }, { kind, namespace, name }));

@@ -1,5 +1,5 @@
 /** An Explanation comes in, what a person reads of it goes out, line by line. Pure. */
-import { describeObject } from "../model/kube-object.ts";
+import { describeObject } from "../apimachinery/objects.ts";
 import type { Explanation, ObjectSeen, RolloutSeen, Seen, SourceSeen, TargetSeen } from "./explanation.ts";
 import { ageOf, fold, plain, section, table } from "./text.ts";
 

@@ -1,5 +1,5 @@
 /** What `inlay explain` tells of a binding: the shape of its JSON, which others read too. Never a value. Types only. */
-import type { Condition } from "../model/binding.ts";
+import type { Condition } from "../api/binding.ts";
 
 /** Whether something is there, as the user at hand sees it; the message says why he can't, or what is the matter. */
 export interface Seen {

@@ -2,12 +2,13 @@
  * An object or a list to look at comes in, and goes out as the user at hand sees it: what is there, that there is nothing,
  * or why he can't know. What he may not see is an answer like any other, so that it hides nothing else.
  */
+
+import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { METADATA_ONLY, pathOf } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
-import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
 
 export type Reading<T> =
   | { readonly state: "Found"; readonly it: T }

@@ -1,12 +1,13 @@
 /** A Secret or ConfigMap comes in; the workloads of its namespace whose pods refer to it go out, kind by kind. */
-import { attempt } from "../kube/refusal.ts";
-import { FieldPath } from "../model/field-path.ts";
-import { PODS } from "../model/kinds.ts";
-import { type KubeObject, parseApiVersion, type Resource } from "../model/kube-object.ts";
-import { type PodReference, podReferences } from "../model/pod-references.ts";
-import { Problem } from "../model/problem.ts";
-import { PROVIDER_CLASS, syncedBy } from "../model/provider-class.ts";
-import { WORKLOAD_KINDS, workloadOf } from "../model/workload.ts";
+
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { type KubeObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { PODS } from "../apimachinery/resources.ts";
+import { attempt } from "../kube/access-error.ts";
+import { type PodReference, podReferences } from "../workloads/pod-references.ts";
+import { PROVIDER_CLASS, syncedBy } from "../workloads/provider-class.ts";
+import { WORKLOAD_KINDS, workloadOf } from "../workloads/workload.ts";
 import { foundOr, type Reading } from "./reading.ts";
 import type { Referrer } from "./restarts.ts";
 import type { Tools } from "./tools.ts";

@@ -1,11 +1,11 @@
 /** A binding and a workload whose pods refer to one of its sources come in; whether the binding restarts it goes out. Pure. */
-import type { SecretBinding } from "../model/binding.ts";
-import { nameMatcher } from "../model/glob.ts";
-import { parseApiVersion } from "../model/kube-object.ts";
-import { matchesLabels } from "../model/label-selector.ts";
-import { groupsOf } from "../model/rollout.ts";
-import { type ReadTemplate, usesBySource } from "../model/uses.ts";
-import { WORKLOAD_KINDS } from "../model/workload.ts";
+import type { SecretBinding } from "../api/binding.ts";
+import { groupsOf } from "../api/rollout.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
+import { matchesLabels } from "../apimachinery/label-selector.ts";
+import { parseApiVersion } from "../apimachinery/objects.ts";
+import { type ReadTemplate, usesBySource } from "../sources/uses.ts";
+import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 import type { Chosen } from "./rollout.ts";
 import { sourcesAt, type Traced } from "./trace.ts";
 

@@ -1,7 +1,7 @@
 /** A binding comes in; which workloads it restarts, for which values, and how far it is with that go out. Pure. */
-import type { SecretBinding } from "../model/binding.ts";
-import type { LabelSelector } from "../model/label-selector.ts";
-import { type Group, groupsOf, type RolloutSpec } from "../model/rollout.ts";
+import type { SecretBinding } from "../api/binding.ts";
+import { type Group, groupsOf, type RolloutSpec } from "../api/rollout.ts";
+import type { LabelSelector } from "../apimachinery/label-selector.ts";
 import type { RolloutSeen } from "./explanation.ts";
 
 export type Chosen = NonNullable<RolloutSpec["targets"]>[number];

@@ -1,12 +1,13 @@
 /** A binding comes in; each of its sources goes out, with what of it is used and whether that is there. Never a value. */
-import { attempt } from "../kube/refusal.ts";
-import { type SecretBinding, type Source, sourceName } from "../model/binding.ts";
-import { FieldPath } from "../model/field-path.ts";
-import { CONFIG_MAPS, NAMESPACES, SECRET_GRANTS, SECRETS } from "../model/kinds.ts";
-import type { KubeObject, ObjectRef } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
-import type { SecretGrant } from "../model/secret-grant.ts";
-import { ALL_KEYS, type ReadTemplate, usesBySource } from "../model/uses.ts";
+
+import { type SecretBinding, type Source, sourceName } from "../api/binding.ts";
+import type { SecretGrant } from "../api/secret-grant.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { CONFIG_MAPS, NAMESPACES, SECRET_GRANTS, SECRETS } from "../apimachinery/resources.ts";
+import { attempt } from "../kube/access-error.ts";
+import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
 import type { SourceSeen } from "./explanation.ts";
 import { foundOr, type Reading } from "./reading.ts";
 import { served, type Tools } from "./tools.ts";

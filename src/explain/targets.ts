@@ -1,13 +1,13 @@
 /** A binding comes in; the objects that it writes go out, with what status says of each and who holds its fields. */
-import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../model/binding.ts";
-import { FieldPath } from "../model/field-path.ts";
-import { nameMatcher } from "../model/glob.ts";
-import { type ManagedFieldsEntry, type ObjectRef, parseApiVersion, type Resource } from "../model/kube-object.ts";
-import { matchesLabels } from "../model/label-selector.ts";
-import { Problem } from "../model/problem.ts";
-import { ALL_KEYS, type ReadTemplate, usesOf } from "../model/uses.ts";
+import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../api/binding.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
+import { matchesLabels } from "../apimachinery/label-selector.ts";
+import { type ManagedFieldsEntry, type ObjectRef, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { ALL_KEYS, type ReadTemplate, usesOf } from "../sources/uses.ts";
 import type { ObjectSeen, TargetSeen } from "./explanation.ts";
-import { holdersOf } from "./holders.ts";
+import { holdersOf } from "./field-owners.ts";
 import type { Reading } from "./reading.ts";
 import { served, type Tools } from "./tools.ts";
 

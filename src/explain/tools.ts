@@ -1,10 +1,11 @@
 /** What looking takes, beside what is looked at: the cluster as the user sees it, and who reads templates. */
+
+import type { SecretBinding } from "../api/binding.ts";
+import type { Resource } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { attempt, kindNotFound } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
-import { attempt, kindNotFound } from "../kube/refusal.ts";
-import type { SecretBinding } from "../model/binding.ts";
-import type { Resource } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
-import type { ReadTemplate } from "../model/uses.ts";
+import type { ReadTemplate } from "../sources/uses.ts";
 import type { Reader } from "./reading.ts";
 
 export interface Tools {

@@ -1,5 +1,5 @@
 /** A Trace comes in, what a person reads of it goes out, line by line. Pure. */
-import { describeObject } from "../model/kube-object.ts";
+import { describeObject } from "../apimachinery/objects.ts";
 import { fold, plain, section, table } from "./text.ts";
 import type { BindingTrace, Trace, WorkloadTrace } from "./trace.ts";
 

@@ -2,10 +2,10 @@
  * What `inlay trace` tells of a Secret or ConfigMap: the shape of its JSON, which others read too; and what single objects
  * that were listed tell of it. Pure.
  */
-import { type SecretBinding, sourceName, type TargetStatus } from "../model/binding.ts";
-import { type KubeObject, parseApiVersion } from "../model/kube-object.ts";
-import type { SecretGrant } from "../model/secret-grant.ts";
-import { ALL_KEYS, type ReadTemplate, usesOf } from "../model/uses.ts";
+import { type SecretBinding, sourceName, type TargetStatus } from "../api/binding.ts";
+import type { SecretGrant } from "../api/secret-grant.ts";
+import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
+import { ALL_KEYS, type ReadTemplate, usesOf } from "../sources/uses.ts";
 import type { Seen } from "./explanation.ts";
 import { inWords, selectorInWords } from "./rollout.ts";
 

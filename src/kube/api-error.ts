@@ -2,8 +2,8 @@
  * What the API server answered instead of what was asked. Only parts that can't hold a value of a Secret are kept:
  * status code, reason, the paths and managers of conflicts. The server's message, which quotes values, is dropped here.
  */
-import type { JsonObject } from "../model/kube-object.ts";
-import { SecretValue } from "../model/secret-value.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
 
 /** How the API server and the authors of CRDs say that a field keeps its value, beside the value itself. */
 const IMMUTABLE =

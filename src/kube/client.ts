@@ -1,6 +1,12 @@
 /** The verbs of the Kubernetes API on one object, each made as an identity. Failures are thrown as ApiError. */
-import { stringifyJson } from "../model/json.ts";
-import { apiVersionOf, type JsonObject, type KubeObject, type ObjectRef, type Resource } from "../model/kube-object.ts";
+import { stringifyJson } from "../apimachinery/json.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type KubeObject,
+  type ObjectRef,
+  type Resource,
+} from "../apimachinery/objects.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";

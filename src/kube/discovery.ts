@@ -1,5 +1,5 @@
 /** A kind or a plural comes in, the resource as the API server serves it goes out; undefined when it serves none. */
-import { parseApiVersion, type Resource } from "../model/kube-object.ts";
+import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import { isStatus } from "./api-error.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";

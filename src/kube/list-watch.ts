@@ -1,5 +1,5 @@
 /** The two verbs that a reflector lives on, as streams of typed parts: pages of a list, and the events of a watch. */
-import type { KubeObject, Resource } from "../model/kube-object.ts";
+import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import { ApiError } from "./api-error.ts";
 import { pathOf } from "./client.ts";
 import type { Identity } from "./identity.ts";

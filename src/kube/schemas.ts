@@ -2,8 +2,8 @@
  * A resource comes in, its OpenAPI v3 schema goes out, as the API server publishes it now. A document is fetched again
  * only when the hash in its address changes.
  */
-import { apiVersionOf, type Resource } from "../model/kube-object.ts";
-import type { OpenApiSchema } from "../model/openapi.ts";
+import { apiVersionOf, type Resource } from "../apimachinery/objects.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 

@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
-import { parseJson } from "../model/json.ts";
+import { parseJson } from "../apimachinery/json.ts";
 import { ApiError } from "./api-error.ts";
 import { connector, PING_EVERY_MS } from "./connector.ts";
 import type { Credentials } from "./credentials.ts";

@@ -1,6 +1,6 @@
 /** What a target's schema says of how it is written and released, whatever stands in it. Types only. */
-import type { Condition, FieldPath } from "./field-path.ts";
-import type { JsonObject, JsonValue } from "./kube-object.ts";
+import type { Condition, FieldPath } from "../apimachinery/field-path.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
 /**
  * How the API server merges what several managers write into a list. `atomic`: the list is one value. `set`: each element

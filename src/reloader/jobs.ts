@@ -2,7 +2,7 @@
  * Workloads as a stream shows them come in; those that annotations are about go out. While a Job is made anew its copy stands for
  * it: a stream shows the copy before the Job goes, and the new one before the copy does. Pure.
  */
-import type { Workload } from "../model/workload.ts";
+import type { Workload } from "../workloads/workload.ts";
 
 interface Shown {
   name: string;

@@ -1,7 +1,7 @@
 /** The outcomes of a binding's targets come in; what is to be told of values that more people can read from now on goes out. Pure. */
-import type { SecretBinding, TargetStatus } from "../model/binding.ts";
-import { parseApiVersion } from "../model/kube-object.ts";
-import type { TargetOutcome } from "../model/outcome.ts";
+import type { SecretBinding, TargetStatus } from "../api/binding.ts";
+import { parseApiVersion } from "../apimachinery/objects.ts";
+import type { TargetOutcome } from "../targets/outcome.ts";
 
 /** Once for each kind, by the record: not again for another object, a new value, or after a restart. */
 export function newlyReadable(binding: SecretBinding, outcomes: readonly TargetOutcome[]): Set<string> {

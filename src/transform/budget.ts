@@ -2,8 +2,8 @@
  * What making the values of one target may cost: steps and sizes are charged before they are spent, a Problem goes out past
  * the limit. So no binding, whatever is in its templates and Secrets, keeps the others waiting.
  */
-import type { JsonValue } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 
 const MAX_STEPS = 10_000;
 /** Of all that is taken apart and put together on the way, in characters. */

@@ -1,8 +1,8 @@
 /** What a source or template gave comes in, with the type that the binding asks for; a value of that type goes out. */
-import type { Field } from "../model/binding.ts";
-import { integerOf, isInt64, parseJson } from "../model/json.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
+import type { Field } from "../api/binding.ts";
+import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import { type Language, parseText } from "./document.ts";
 import { textOf } from "./read.ts";
 

@@ -3,10 +3,10 @@
  * nothing of it. What comes out is bounded in size and depth: the text is somebody's Secret, and may be anything.
  */
 import { type Document, isMap, isScalar, parseDocument, visit } from "yaml";
-import { integerOf, isInt64, parseJson } from "../model/json.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
-import type { SecretValue } from "../model/secret-value.ts";
+import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Budget } from "./budget.ts";
 import { type DataSource, keyOf, readBytes, readText } from "./read.ts";
 

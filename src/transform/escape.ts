@@ -1,6 +1,6 @@
 /** A text comes in, and so written that it stays what it is within another language goes out, or a Problem if none can. */
-import { stringifyJson } from "../model/json.ts";
-import { Problem } from "../model/problem.ts";
+import { stringifyJson } from "../apimachinery/json.ts";
+import { Problem } from "../apimachinery/problem.ts";
 
 /** In the order in which they are put in: `&` stands in all others. */
 const ENTITIES: readonly (readonly [string, string])[] = [

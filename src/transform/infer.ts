@@ -1,8 +1,8 @@
 /** A target's schema and a value for a place in it come in; as what the value is written, where the binding is silent, goes out. */
-import type { FieldPath } from "../model/field-path.ts";
-import { isInt64 } from "../model/json.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import type { OpenApiSchema } from "../model/openapi.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import { isInt64 } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import type { As } from "./convert.ts";
 import { fits, typesOf } from "./schema-check.ts";
 

@@ -1,6 +1,6 @@
 /** Texts that hold certificates in PEM come in, one bundle of them goes out, or a Problem that quotes nothing of them. */
 import { X509Certificate } from "node:crypto";
-import { Problem } from "../model/problem.ts";
+import { Problem } from "../apimachinery/problem.ts";
 
 const BLOCK = /-----BEGIN ([A-Z0-9 ]*)-----([A-Za-z0-9+/=\s]*)-----END \1-----/g;
 const COLUMNS = /.{1,64}/g;

@@ -1,18 +1,18 @@
 /** The fields of one target and the sources as they were read come in; every value to write goes out, or one Problem. */
-import type { Field } from "../model/binding.ts";
-import { FieldPath } from "../model/field-path.ts";
-import { parsePointer, pointAt } from "../model/json-pointer.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import type { TargetOutcome } from "../model/outcome.ts";
-import type { LeftOut, Plan, PlannedField } from "../model/plan.ts";
-import { MissingValue, Problem } from "../model/problem.ts";
-import { SecretValue } from "../model/secret-value.ts";
-import type { LiveSource } from "../model/source-value.ts";
-import { assertWritablePath } from "../model/writable.ts";
+import type { Field } from "../api/binding.ts";
+import { assertWritablePath } from "../api/writable.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import type { TargetOutcome } from "../targets/outcome.ts";
 import { Budget } from "./budget.ts";
 import { convert, notNull } from "./convert.ts";
 import { costOf, readDocument } from "./document.ts";
 import { inferAs, type SchemaAt } from "./infer.ts";
+import type { LiveSource } from "./live-source.ts";
+import type { LeftOut, Plan, PlannedField } from "./plan-types.ts";
 import { type DataSource, keyOf, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";

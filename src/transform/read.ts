@@ -1,9 +1,9 @@
 /** A source that was read and a place in it come in, the value there goes out, still sealed. Pure. */
-import type { FieldPath } from "../model/field-path.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import { MissingValue, Problem } from "../model/problem.ts";
-import type { SecretValue } from "../model/secret-value.ts";
-import type { LiveSource } from "../model/source-value.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import type { SecretValue } from "../apimachinery/secret-value.ts";
+import type { LiveSource } from "./live-source.ts";
 
 export type DataSource = Extract<LiveSource, { kind: "data" }>;
 export type ObjectSource = Extract<LiveSource, { kind: "object" }>;

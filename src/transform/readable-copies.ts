@@ -2,12 +2,12 @@
  * The fields of a target and the binding's Secrets come in; out goes in which of the fields more people can read a value of a
  * Secret than in the Secret, and what to do about it. Pure.
  */
-import { type SecretBinding, secretsOf } from "../model/binding.ts";
-import type { ObjectRef } from "../model/kube-object.ts";
-import type { ReadableCopies } from "../model/plan.ts";
-import { Problem } from "../model/problem.ts";
+import { type SecretBinding, secretsOf } from "../api/binding.ts";
+import type { ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import type { SchemaAt } from "./infer.ts";
 import type { Recipe } from "./plan.ts";
+import type { ReadableCopies } from "./plan-types.ts";
 import { secretReferenceFor } from "./secret-reference.ts";
 
 const MOST_PATHS = 3;

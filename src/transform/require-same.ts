@@ -1,6 +1,6 @@
 /** The sources of a binding that have to be of one state come in; what tells that they are not goes out. Pure. */
-import { Problem } from "../model/problem.ts";
-import type { LiveSource } from "../model/source-value.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { LiveSource } from "./live-source.ts";
 
 /**
  * Whether all sources carry the annotation with one value; an optional one that is not there is not asked. Undefined if

@@ -2,14 +2,14 @@
  * A plan and the target's published schema come in; nothing goes out, or the Problem that the API server would answer
  * with, but without the value that its answer would quote. Pure.
  */
-import { FieldPath, type Segment } from "../model/field-path.ts";
-import type { JsonObject, JsonValue } from "../model/kube-object.ts";
-import type { OpenApiSchema, OpenApiType, ResolveRef } from "../model/openapi.ts";
-import type { Plan, PlannedField } from "../model/plan.ts";
-import { Problem } from "../model/problem.ts";
-import { offer } from "./offer.ts";
+import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { OpenApiSchema, OpenApiType, ResolveRef } from "../apimachinery/openapi.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { offer } from "../apimachinery/suggest-names.ts";
+import { assertNotSpelledOut } from "./managed-fields-keys.ts";
+import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
-import { assertNotSpelledOut } from "./spelled-out.ts";
 
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
 /** A schema that takes anything. */

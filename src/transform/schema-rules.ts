@@ -1,8 +1,8 @@
 /** A schema's rules beside its type come in, with a value of that type; the first rule that the value breaks goes out. */
 import { RE2JS } from "re2js";
-import { sameJson } from "../model/json.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import type { OpenApiSchema } from "../model/openapi.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { isOfFormat } from "./formats.ts";
 
 /** Longer texts are left to the API server's patterns: this engine takes a second for a few megabytes. */

@@ -2,8 +2,8 @@
  * The path of a field that takes a value comes in, with what the target's schema has; out goes the field beside it that
  * takes a reference to a Secret for that very value, if there is one. Pure.
  */
-import type { FieldPath } from "../model/field-path.ts";
-import type { OpenApiSchema } from "../model/openapi.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import type { SchemaAt } from "./infer.ts";
 
 /** What stands behind a field's own name: passwordSecretRef, configFrom. */

@@ -1,8 +1,8 @@
 /** A target's published schema comes in; what it says of lists and required fields goes out, for writes and releases. */
-import type { Condition, FieldPath } from "../model/field-path.ts";
-import type { JsonObject, JsonValue } from "../model/kube-object.ts";
-import type { OpenApiSchema, ResolveRef } from "../model/openapi.ts";
-import { Problem } from "../model/problem.ts";
+import type { Condition, FieldPath } from "../apimachinery/field-path.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import type { ListType, TargetShape } from "../model/target-shape.ts";
 import { convert } from "./convert.ts";
 import { schemaIn, typesOf } from "./schema-check.ts";

@@ -3,12 +3,12 @@
  * paths of values, and calls of the helpers, are let through.
  */
 
-import { parsePointer } from "../model/json-pointer.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import { MissingValue, Problem } from "../model/problem.ts";
+import { parsePointer } from "../apimachinery/json-pointer.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { Budget } from "./budget.ts";
 import { costOf, parseText } from "./document.ts";
-import { type Helper, helpers, isLiteral, type Kind, literalRule } from "./helpers.ts";
+import { type Helper, helpers, isLiteral, type Kind, literalRule } from "./template-helpers.ts";
 import {
   bytesOf,
   documentOf,

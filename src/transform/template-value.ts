@@ -1,10 +1,10 @@
 /** A path that stands in a template comes in, with the sources as they were read; the value that it names goes out. */
-import { step } from "../model/field-path.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import { MissingValue, Problem } from "../model/problem.ts";
-import type { LiveSource } from "../model/source-value.ts";
+import { step } from "../apimachinery/field-path.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { Budget } from "./budget.ts";
 import { readDocument } from "./document.ts";
+import type { LiveSource } from "./live-source.ts";
 import { type ObjectSource, present, readBytes, readText, there } from "./read.ts";
 
 export type Sources = ReadonlyMap<string, LiveSource>;

@@ -3,10 +3,10 @@
  * sources' values, or a value where nothing stands around it. Handlebars parses it; what its syntax tree says is done here, so nothing runs that is not named here.
  */
 import Handlebars from "handlebars";
-import { stringifyJson } from "../model/json.ts";
-import type { JsonValue } from "../model/kube-object.ts";
-import { Problem } from "../model/problem.ts";
-import { SecretValue } from "../model/secret-value.ts";
+import { stringifyJson } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, refuse } from "./template-expression.ts";
 import { nestingOf } from "./template-nesting.ts";

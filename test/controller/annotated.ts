@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
+import { secretText } from "./leak-detector.ts";
 import { madeIn, PULSE_BINDING, untilMade } from "./reloader.ts";
-import { newTeam, type Team } from "./team.ts";
+import { newTeam, type Team } from "./test-namespace.ts";
 import { deployment, PULSE, Workloads } from "./workloads.ts";
 
 export const AUTO = { "reloader.stakater.com/auto": "true" };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 
 const [group, version, plural, kind] = ["argoproj.io", "v1alpha1", "rollouts", "Rollout"];
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -8,10 +8,10 @@ import type { AuditedRequest } from "./audit.ts";
 import type { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
 import { harborCluster } from "./harbor.ts";
-import { secretText } from "./hunted.ts";
 import { apiVersionOf, type Kind } from "./kinds.ts";
+import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 
 /** A kind of objects that bindings write, and a text field of it. */
 export interface Through {

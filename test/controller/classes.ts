@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
 import { applyFile } from "./manifests.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 
 export const CLASS_GROUP = "secrets-store.csi.x-k8s.io";
 const file = join(import.meta.dirname, "..", "demand", "crds", "secretproviderclass.yaml");

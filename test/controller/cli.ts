@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { AnyObject } from "./api.ts";
-import { foundIn } from "./hunted.ts";
+import { foundIn } from "./leak-detector.ts";
 
 const program = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
 

@@ -1,8 +1,8 @@
 /** Workloads that restart on a field: creates a team with one, and a binding that restarts it. */
 import type { AnyObject } from "./api.ts";
-import { secretText } from "./hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
-import { newTeam, type Team, usualRules } from "./team.ts";
+import { secretText } from "./leak-detector.ts";
+import { newTeam, type Team, usualRules } from "./test-namespace.ts";
 import { Workloads } from "./workloads.ts";
 
 export const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };

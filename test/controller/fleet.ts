@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { foundIn, secretText } from "./hunted.ts";
+import { foundIn, secretText } from "./leak-detector.ts";
 import { requestsFor } from "./requests.ts";
-import { harborTarget, type Team } from "./team.ts";
+import { harborTarget, type Team } from "./test-namespace.ts";
 
 export class Fleet {
   readonly team: Team;

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import type { AnyObject, Api } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
-import { newTeam, type Rule, type Team } from "./team.ts";
+import { secretText } from "./leak-detector.ts";
+import { newTeam, type Rule, type Team } from "./test-namespace.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 const PROTECTS = "inlay.dev/protects";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import type { Rule, Team } from "./team.ts";
+import type { Rule, Team } from "./test-namespace.ts";
 import { deployment } from "./workloads.ts";
 
 export const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;

@@ -2,7 +2,7 @@
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { Transport } from "../../src/kube/transport.ts";
-import { DigestKeys } from "../../src/rollout/keys.ts";
+import { DigestKeys } from "../../src/rollout/digest/keys.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 
 export type KeyClient = ConstructorParameters<typeof DigestKeys>[0];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject, Api, RequestFailed } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import type { Rule } from "./team.ts";
+import type { Rule } from "./test-namespace.ts";
 
 export interface Kind {
   group: string;

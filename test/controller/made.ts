@@ -1,8 +1,8 @@
 /** Targets that a binding makes: what is special about one comes in, the entry, its rights and the object go out. */
 import type { AnyObject } from "./api.ts";
 import { harborCluster } from "./harbor.ts";
-import { secretText } from "./hunted.ts";
-import { newTeam, type Rule, type Team } from "./team.ts";
+import { secretText } from "./leak-detector.ts";
+import { newTeam, type Rule, type Team } from "./test-namespace.ts";
 
 /** Says which binding made an object. */
 export const LABEL = "inlay.dev/created-by";

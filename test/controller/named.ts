@@ -2,9 +2,9 @@
  * What bindings ever named, and since when: every SecretBinding that was stored comes in, and whether a request that was
  * made as an account is for something that a binding of that account names goes out.
  */
-import { sourceName } from "../../src/model/binding.ts";
-import { nameMatcher } from "../../src/model/glob.ts";
-import { WORKLOAD_KINDS } from "../../src/model/workload.ts";
+import { sourceName } from "../../src/api/binding.ts";
+import { nameMatcher } from "../../src/apimachinery/glob.ts";
+import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
 import type { AnyObject } from "./api.ts";
 import type { AuditedRequest, Written } from "./audit.ts";
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
+import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
-import { harborTarget, newTeam, type Rule, type Team } from "./team.ts";
+import { harborTarget, newTeam, type Rule, type Team } from "./test-namespace.ts";
 
 /** Not one of the names that `Team.barrier` selects. */
 const PULSE = "pulses";

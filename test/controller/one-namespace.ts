@@ -7,11 +7,11 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AuditedRequest } from "./audit.ts";
 import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
-import { foundIn } from "./hunted.ts";
+import { foundIn } from "./leak-detector.ts";
 import { paste } from "./paste.ts";
 import { loggedUntilNow } from "./requests.ts";
 import { auditLog } from "./shared.ts";
-import { newTeam, type Team } from "./team.ts";
+import { newTeam, type Team } from "./test-namespace.ts";
 
 export const folder = join(import.meta.dirname, "..", "..", "deploy", "namespaced");
 

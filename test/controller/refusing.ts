@@ -1,7 +1,7 @@
 /** A policy of the platform that refuses writes comes in, until it is lifted again. */
 import assert from "node:assert/strict";
 import { eventually } from "./eventually.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 
 const POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 

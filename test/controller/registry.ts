@@ -1,7 +1,7 @@
 /** A team with a Secret and a HarborCluster, and the binding of the one to the other, for tests of as whom Inlay acts. */
 import type { AnyObject } from "./api.ts";
-import { secretText } from "./hunted.ts";
-import { harborTarget, newTeam, type Team } from "./team.ts";
+import { secretText } from "./leak-detector.ts";
+import { harborTarget, newTeam, type Team } from "./test-namespace.ts";
 
 /** "Within seconds", on a machine that has other things to do. */
 export const SECONDS = 10_000;

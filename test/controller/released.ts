@@ -1,9 +1,9 @@
 /** What tests of release have in common: a binding's target that has objects on the way to a field, and what tells of a release. */
 import assert from "node:assert/strict";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
-import { newTeam, type Team } from "./team.ts";
+import { secretText } from "./leak-detector.ts";
+import { newTeam, type Team } from "./test-namespace.ts";
 
 export const FINALIZER = "inlay.dev/release";
 export const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };

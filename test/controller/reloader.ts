@@ -11,7 +11,7 @@ import { applyFile, deleteFile, deleteObjects } from "./manifests.ts";
 import { paste } from "./paste.ts";
 import { CONTROLLER } from "./requests.ts";
 import { stopSharedController } from "./shared.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 import { PULSE } from "./workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");

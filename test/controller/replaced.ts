@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { secretText } from "./hunted.ts";
-import { newTeam, type Rule, type Team } from "./team.ts";
+import { secretText } from "./leak-detector.ts";
+import { newTeam, type Rule, type Team } from "./test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "./workloads.ts";
 
 export const mayReplace: Rule[] = [

@@ -2,7 +2,7 @@
 import type { AuditedRequest } from "./audit.ts";
 import { eventually } from "./eventually.ts";
 import { auditLog } from "./shared.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 
 export const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 

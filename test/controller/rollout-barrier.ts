@@ -1,7 +1,7 @@
 /** Waits until the controller has processed everything that happened before, by a later restart of another workload. */
-import { secretText } from "./hunted.ts";
+import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
-import type { Team } from "./team.ts";
+import type { Team } from "./test-namespace.ts";
 import { PULSE, Workloads } from "./workloads.ts";
 
 /**

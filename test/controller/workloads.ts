@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { type Rule, type Team, usualRules } from "./team.ts";
+import { type Rule, type Team, usualRules } from "./test-namespace.ts";
 
 /** What an account needs beside, to restart workloads. */
 export const rolloutRules: Rule[] = [

@@ -9,7 +9,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { applyFile } from "../controller/manifests.ts";
-import { harborTarget, newTeam, usualRules } from "../controller/team.ts";
+import { harborTarget, newTeam, usualRules } from "../controller/test-namespace.ts";
 import { pem } from "./row.ts";
 import { rows } from "./rows.ts";
 import { live } from "./story.ts";

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { AnyObject } from "../controller/api.ts";
-import { hunt } from "../controller/hunted.ts";
+import { hunt } from "../controller/leak-detector.ts";
 
 /** Something that users keep by hand today. */
 export interface Row {

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import type { AnyObject, RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn } from "../controller/hunted.ts";
-import { newTeam, type Rule, type Team } from "../controller/team.ts";
+import { foundIn } from "../controller/leak-detector.ts";
+import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
 import type { Place, Row, Target, Values } from "./row.ts";
 
 const BINDING = "demand";

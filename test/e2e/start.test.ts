@@ -7,7 +7,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { eventually } from "../controller/eventually.ts";
-import { hunt } from "../controller/hunted.ts";
+import { hunt } from "../controller/leak-detector.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const run = promisify(execFile);

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
-import type { Behind } from "./behind.ts";
 import type { HttpProxy } from "./http-proxy.ts";
 import { startBehindHttp, survivesRefusals } from "./http-trouble.ts";
+import type { Behind } from "./proxied-controller.ts";
 
 describe("an API server that", function () {
   this.timeout("2m");

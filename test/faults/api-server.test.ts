@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./behind.ts";
+import { Behind } from "./proxied-controller.ts";
 
 /** How long streams may be away after a start of the API server: it begins by refusing, and pauses grow. */
 const TROUBLE_MS = 45_000;

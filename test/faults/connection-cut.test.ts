@@ -1,7 +1,7 @@
 /** Connections that are cut: nothing is lost, and nothing is written twice. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./behind.ts";
+import { Behind } from "./proxied-controller.ts";
 
 describe("when its connections", function () {
   this.timeout("1m");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./behind.ts";
+import { Behind } from "./proxied-controller.ts";
 
 /** Longer than it takes until a PING is missed, and shorter than until a connection is given up. */
 const SILENT_MS = 4_000;

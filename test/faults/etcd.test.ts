@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./behind.ts";
+import { Behind } from "./proxied-controller.ts";
 
 /** How long etcd is away: longer than the 15 seconds that a request may take. */
 const AWAY_MS = 16_000;

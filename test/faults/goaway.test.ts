@@ -1,7 +1,7 @@
 /** An API server that sends its clients away now and then: the controller goes on over other connections. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
-import { Behind } from "./behind.ts";
+import { Behind } from "./proxied-controller.ts";
 
 describe("an API server that sends clients away with GOAWAY, as one behind a load balancer does,", function () {
   this.timeout("2m");

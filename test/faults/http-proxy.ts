@@ -13,7 +13,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
-import type { Door } from "./behind.ts";
+import type { Door } from "./proxied-controller.ts";
 
 export interface Identity {
   /** The API server's certificate and its authority's, as PEM. */

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
-import { Behind } from "./behind.ts";
 import { HttpProxy } from "./http-proxy.ts";
+import { Behind } from "./proxied-controller.ts";
 
 /** Starts all of it, with so many bindings, as `Behind.start` does. */
 export async function startBehindHttp(count: number): Promise<Behind<HttpProxy>> {

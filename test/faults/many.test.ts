@@ -6,8 +6,8 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, usualRules } from "../controller/team.ts";
-import { Behind } from "./behind.ts";
+import { newTeam, usualRules } from "../controller/test-namespace.ts";
+import { Behind } from "./proxied-controller.ts";
 
 /** On a machine with much else to do. A request that watches keep from being sent fails after 15 s. */
 const AT_ONCE_MS = 14_000;

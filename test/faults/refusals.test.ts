@@ -4,8 +4,8 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { usualRules } from "../controller/team.ts";
-import { Behind } from "./behind.ts";
+import { usualRules } from "../controller/test-namespace.ts";
+import { Behind } from "./proxied-controller.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1";

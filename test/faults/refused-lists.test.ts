@@ -1,7 +1,8 @@
 /** An API server in trouble that answers neither lists nor watches: the controller asks until it does. */
-import type { Behind } from "./behind.ts";
+
 import type { HttpProxy } from "./http-proxy.ts";
 import { startBehindHttp, survivesRefusals } from "./http-trouble.ts";
+import type { Behind } from "./proxied-controller.ts";
 
 describe("an API server that", function () {
   this.timeout("2m");

@@ -4,7 +4,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { Behind } from "./behind.ts";
+import { Behind } from "./proxied-controller.ts";
 
 /** How long it may take until all is well after a server had trouble: pauses grow to 30 s, its own and ours. */
 const TROUBLE_MS = 45_000;

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { CLASS_GROUP, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
-import { harborTarget, newTeam } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { harborTarget, newTeam } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
-import type { Behind } from "./behind.ts";
 import type { HttpProxy } from "./http-proxy.ts";
 import { startBehindHttp } from "./http-trouble.ts";
+import type { Behind } from "./proxied-controller.ts";
 
 const mayListClasses = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
 

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
+import { harborTarget, newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const HARBORS = "goharbor.io/harborclusters";
 const S3 = "spec.storage.spec.s3";

@@ -1,8 +1,8 @@
 /** Fields that are another's: they are left to him and he is named, unless the binding says to take them. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
-import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/test-namespace.ts";
 
 const SECONDS = 15_000;
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };

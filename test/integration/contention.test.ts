@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { whileBusy } from "../controller/busy.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team } from "../controller/team.ts";
+import { harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
 
 const ROTATIONS = scaled(25, 12);
 

@@ -8,7 +8,7 @@ import { type ControlPlane, startControlPlane } from "../control-plane/control-p
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { Workloads } from "../controller/workloads.ts";
 
 describe("the shared control plane", () => {

@@ -1,11 +1,11 @@
 /** Copies of a Secret in other namespaces: made, kept equal, put back, and taken away, each beside what others made. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { ALL } from "../controller/made.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
 
 const mayCopy = [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }];
 const namespaces = [{ apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }];

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { watchesFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";

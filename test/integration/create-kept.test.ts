@@ -4,10 +4,10 @@ import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
 import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { configMap, LABEL, made, makeHarbor, manifest, newMaker, specOf } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
 
 const recordOf = async (team: Team, name = "harbor") => (await team.binding(name)).status.targets[0];
 

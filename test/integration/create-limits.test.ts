@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { hunt, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, installKind, type Kind, objectPath } from "../controller/kinds.ts";
+import { hunt, secretText } from "../controller/leak-detector.ts";
 import {
   ALL,
   accessKey,
@@ -20,7 +20,7 @@ import {
 } from "../controller/made.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, type Team } from "../controller/team.ts";
+import { fieldsOf, newTeam, type Team } from "../controller/test-namespace.ts";
 
 const clusterThing: Kind = {
   group: "create.example.com",

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { ALL, configMap, LABEL } from "../controller/made.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 
 const OBJECTS = ["a", "b", "c"];
 const BINDINGS = ["x", "y", "z"];

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { ALL, accessKey, bucket, LABEL, made, makeHarbor, newMaker, ownRules, specOf } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, type Team } from "../controller/team.ts";
+import { fieldsOf, newTeam, type Team } from "../controller/test-namespace.ts";
 
 const FINALIZER = "inlay.dev/release";
 

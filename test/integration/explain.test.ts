@@ -4,11 +4,11 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay, inlayJson } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { paste } from "../controller/paste.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
+import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const admin = () => controlPlane().kubeconfigFile;

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { untilMay } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/team.ts";
+import { fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/test-namespace.ts";
 
 /** On a machine that has other things to do. */
 const AT_ONCE_MS = 5_000;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api, RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { type Neighbours, newGranted, newNeighbours } from "../controller/neighbours.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";

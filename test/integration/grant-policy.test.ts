@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Rule, type Team } from "../controller/team.ts";
+import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
 
 const AUTHOR = "carol";
 const RBAC = "rbac.authorization.k8s.io";

@@ -5,7 +5,7 @@ import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
 import { type Neighbours, newGranted, newNeighbours } from "../controller/neighbours.ts";
 import { auditLog } from "../controller/shared.ts";
-import { RESTARTED_WITHIN_MS } from "../controller/team.ts";
+import { RESTARTED_WITHIN_MS } from "../controller/test-namespace.ts";
 
 /** "Within a second", on a machine that has other things to do. */
 const A_SECOND = 5_000;

@@ -1,12 +1,12 @@
 /** Reading what is another namespace's: with a SecretGrant there and the account's own right, and by neither alone. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { type Neighbours, newGranted, newNeighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget } from "../controller/team.ts";
+import { harborTarget } from "../controller/test-namespace.ts";
 
 /** "Within a second", on a machine that has other things to do. */
 const A_SECOND = 5_000;

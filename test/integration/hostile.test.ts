@@ -5,11 +5,11 @@ import type { AnyObject } from "../controller/api.ts";
 import { ConfinedController } from "../controller/confined.ts";
 import { eventually } from "../controller/eventually.ts";
 import { hostileBinding, hostileData, WAYS } from "../controller/hostile.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team } from "../controller/team.ts";
+import { harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
 
 const BAD = scaled(5, 2) * WAYS;
 const ROTATIONS = scaled(15, 3);

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import type { AnyObject, RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { accessKey, messageOf, newRegistry, SECONDS, spec } from "../controller/registry.ts";
-import { harborTarget, type Rule, usualRules } from "../controller/team.ts";
+import { harborTarget, type Rule, usualRules } from "../controller/test-namespace.ts";
 
 const rule = (resource: "secrets" | "harborclusters", ...verbs: string[]): Rule => ({
   apiGroups: [resource === "secrets" ? "" : "goharbor.io"],

@@ -6,14 +6,14 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { untilMayNot } from "../controller/access.ts";
 import { Api, type RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { applyObjects, objectsOf } from "../controller/manifests.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { accessKey, messageOf, newRegistry, SECONDS, spec } from "../controller/registry.ts";
 import { CONTROLLER, requestsFor, watchesFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, type Rule, type Team, usualRules } from "../controller/team.ts";
+import { harborTarget, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 

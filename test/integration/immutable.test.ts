@@ -1,9 +1,9 @@
 /** A field that can't be changed on an object that is there: it is said so, by its path alone, with the ways out. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, type Team, usualRules } from "../controller/team.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
+import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const keep = { rule: "self == oldSelf" };
 const fixed: Kind = {

@@ -8,11 +8,11 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "../controller/kinds.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
 
 const SYSTEM = ["kube-system", "inlay-system"];
 const everything = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];

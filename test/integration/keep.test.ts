@@ -1,9 +1,9 @@
 /** What a binding wrote stays: what others change is put back, and where nothing has to change, nothing is asked. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, fieldsOf, newTeam, s3Fields } from "../controller/team.ts";
+import { accessKeySpec, fieldsOf, newTeam, s3Fields } from "../controller/test-namespace.ts";
 
 const AT_ONCE = 5_000;
 const isWrite = ({ verb }: { verb: string }) => ["create", "update", "patch", "delete"].includes(verb);

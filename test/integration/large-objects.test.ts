@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ConfinedController } from "../controller/confined.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/team.ts";
+import { newTeam } from "../controller/test-namespace.ts";
 
 /** A controller that holds all of them at once ends by it at 160, and does not yet at 110. */
 const LARGE = scaled(200, 160);

@@ -8,10 +8,10 @@ import fc from "fast-check";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, huntBytes, secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../controller/kinds.ts";
+import { foundIn, huntBytes, secretText } from "../controller/leak-detector.ts";
 import { sharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
+import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
 
 /** A kind that refuses all that is written, and whose API server says so with the value in its answer. */
 const wall: Kind = {

@@ -4,9 +4,9 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
-import { foundIn } from "../controller/hunted.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/team.ts";
+import { newTeam } from "../controller/test-namespace.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
 /** How long it may take, on a machine with much else to do, until a lease that ran out after nine seconds is taken. */

@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { scaled } from "../controller/scale.ts";
-import { newTeam, type Team, usualRules } from "../controller/team.ts";
+import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const SEED = 20_261_121;
 const RUNS = scaled(40, 12);

@@ -4,9 +4,9 @@ import type { AnyObject } from "../controller/api.ts";
 import { through } from "../controller/barrier.ts";
 import { whileBusy } from "../controller/busy.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const entry = {
   type: "object",

@@ -8,7 +8,7 @@ import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { applyFile, applyObjects, deleteFile, deleteObjects, objectsOf } from "../controller/manifests.ts";
 import { CONTROLLER } from "../controller/requests.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { isRolling } from "../controller/workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");

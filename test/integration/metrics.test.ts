@@ -5,9 +5,9 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
-import { foundIn } from "../controller/hunted.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/team.ts";
+import { newTeam } from "../controller/test-namespace.ts";
 
 const OWN = 'controller="secretbinding"';
 

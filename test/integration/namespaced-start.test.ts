@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { eventually } from "../controller/eventually.ts";
 import { Installation } from "../controller/one-namespace.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/team.ts";
+import { newTeam } from "../controller/test-namespace.ts";
 
 const inlay = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
 

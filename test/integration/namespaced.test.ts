@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { may, untilMay } from "../controller/access.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { huntBytes, secretText } from "../controller/hunted.ts";
 import { Keyring } from "../controller/keyring.ts";
+import { huntBytes, secretText } from "../controller/leak-detector.ts";
 import { folder, Installation, leads } from "../controller/one-namespace.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/team.ts";
+import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
 import { isRolling } from "../controller/workloads.ts";
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;

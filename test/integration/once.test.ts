@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/team.ts";
+import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/test-namespace.ts";
 
 /** As Zalando's operator has it: where a new cluster is cloned from. */
 const postgresql: Kind = {

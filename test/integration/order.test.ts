@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import {
   apiVersionOf,
   createObject,
@@ -13,9 +12,10 @@ import {
   objectPath,
   removeKind,
 } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/team.ts";
+import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
 
 /** The API server publishes a new kind within seconds; where other things go on, within some more. */
 const KIND_MS = 25_000;

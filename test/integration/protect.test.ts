@@ -19,8 +19,8 @@ import {
   untilProtectionWorks,
   type Who,
 } from "../controller/guarded.ts";
-import { secretText } from "../controller/hunted.ts";
-import { type Rule, Team } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { type Rule, Team } from "../controller/test-namespace.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";

@@ -15,8 +15,8 @@ import {
   type Subject,
   untilProtectionWorks,
 } from "../controller/guarded.ts";
-import { secretText } from "../controller/hunted.ts";
-import type { Rule } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import type { Rule } from "../controller/test-namespace.ts";
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 const will: Subject = { kind: "User", name: "will" };

@@ -6,10 +6,10 @@ import { CONTROLLER as OURSELVES } from "../../src/kube/identity.ts";
 import { Transport } from "../../src/kube/transport.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 
 describe("a read", () => {
   it("of what changed asks for the version that the watch showed, or a later one", async () => {

@@ -1,8 +1,8 @@
 /** What an admission policy of the platform refuses, the binding reports, and tries again. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
-import { harborTarget, newTeam } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { harborTarget, newTeam } from "../controller/test-namespace.ts";
 
 describe("a binding with bad input", () => {
   it("whose value a policy does not let in says Rejected, whichever status the policy answers with", async () => {

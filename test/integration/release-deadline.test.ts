@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
-import { foundIn } from "../controller/hunted.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import { untilEvent } from "../controller/released.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 
 const remove = { onRelease: "Remove" };
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { untilMayNot } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { accessKeyFrom, FINALIZER, finalizersOf, nestIn, nestSpec, newTeamWithNest } from "../controller/released.ts";
 import { auditLog } from "../controller/shared.ts";
 import {
@@ -14,7 +14,7 @@ import {
   s3Fields,
   type Team,
   usualRules,
-} from "../controller/team.ts";
+} from "../controller/test-namespace.ts";
 
 const endpoint = { regionendpoint: { template: "https://s3.test" } };
 

@@ -1,7 +1,6 @@
 /** What a binding wrote is undone, or left and given up, when the binding is deleted. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import {
   apiVersionOf,
   createObject,
@@ -11,6 +10,7 @@ import {
   objectPath,
   removeKind,
 } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import {
   accessKeyFrom,
   FINALIZER,
@@ -22,7 +22,14 @@ import {
   untilEvent,
 } from "../controller/released.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, fieldsOf, harborTarget, newTeam, RESTARTED_WITHIN_MS, s3Fields } from "../controller/team.ts";
+import {
+  accessKeySpec,
+  fieldsOf,
+  harborTarget,
+  newTeam,
+  RESTARTED_WITHIN_MS,
+  s3Fields,
+} from "../controller/test-namespace.ts";
 
 describe("a deleted binding that retains", () => {
   it("has no finalizer, leaves the value, gives up its name, and tells", async () => {

@@ -4,11 +4,11 @@ import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { installReloader, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, Team } from "../controller/team.ts";
+import { newTeam, Team } from "../controller/test-namespace.ts";
 import { deployment, Workloads } from "../controller/workloads.ts";
 
 const ACCOUNT = "inlay-reloader";

@@ -6,7 +6,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { inlayJson } from "../controller/cli.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn } from "../controller/hunted.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import { refuse } from "../controller/refusing.ts";
 import { installReloader, madeIn, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { auditLog } from "../controller/shared.ts";

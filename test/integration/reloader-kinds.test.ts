@@ -1,6 +1,6 @@
 /** Reloader's annotations on workloads of every kind, Jobs included, and for SecretProviderClasses. */
 import assert from "node:assert/strict";
-import { copyName } from "../../src/model/job-copy.ts";
+import { copyName } from "../../src/workloads/job-copy.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
 import { CLASS_AUTO, mounting, newStore, sourcesOf } from "../controller/annotated-classes.ts";
 import { BINDING, JOB, lookedAt, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";
@@ -9,8 +9,8 @@ import { installRollouts, newRollout, removeRollouts, rolloutsPath } from "../co
 import { classesPath, installClasses, newClass, secretObjects } from "../controller/classes.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn } from "../controller/hunted.ts";
 import { ended, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import { refuse } from "../controller/refusing.ts";
 import {
   allowJobs,

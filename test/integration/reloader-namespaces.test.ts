@@ -9,8 +9,8 @@ import type { AuditedRequest } from "../controller/audit.ts";
 import { CLASS_GROUP, installClasses } from "../controller/classes.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn } from "../controller/hunted.ts";
 import { ended, jobOf, newJob } from "../controller/jobs.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import {
   allowJobs,
   bindRole,

@@ -5,8 +5,8 @@ import { BINDING, JOB, lookedAt, newJobShop, uidsIn } from "../controller/annota
 import { classVolume, installClasses, newClass } from "../controller/classes.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn } from "../controller/hunted.ts";
 import { ended, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import { allowJobs, installReloader, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";

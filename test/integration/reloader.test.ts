@@ -5,7 +5,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { installRollouts, newRollout, removeRollouts, rolloutsPath } from "../controller/argo.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn } from "../controller/hunted.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 import {
   installReloaderByPage,
   madeIn,

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/team.ts";
+import { fieldsOf, harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
 
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 const remove = { onRelease: "Remove" };

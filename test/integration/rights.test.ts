@@ -13,7 +13,7 @@ import { newNeighbours } from "../controller/neighbours.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { describeRight, isAdmitted, type Right, rightsOf } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { RightsCheck, type ShippedRights, shippedRights } from "../whole-run/rights.ts";
 
 describe("the controller", function () {

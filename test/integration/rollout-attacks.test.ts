@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { AnyObject } from "../controller/api.ts";
-import { secretText } from "../controller/hunted.ts";
-import { newTeam, type Team, usualRules } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const sources = [{ secret: { name: "bucket" } }];

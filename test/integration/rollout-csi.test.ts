@@ -4,10 +4,10 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { CLASS_GROUP, classesPath, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { inlayJson } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Rule, type Team } from "../controller/team.ts";
+import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayFollow: Rule = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { ended, isComplete, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
-import { newTeam, type Rule } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { newTeam, type Rule } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayList: Rule = { ...mayRecreate, verbs: ["get", "list", "watch"] };

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;

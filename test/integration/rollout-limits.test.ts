@@ -6,11 +6,11 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { mostRolling, rollingIn } from "../controller/rolling.ts";
 import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const TEAMS = 3;

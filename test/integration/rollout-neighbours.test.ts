@@ -1,9 +1,9 @@
 /** A workload that several bindings, Secrets or another tool have to do with restarts once for what is one change. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const sources = [{ secret: { name: "bucket" } }];

@@ -4,7 +4,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { isReady, isStamped, mayReplace, newReplaced, newReplacedSet, podsOf, uidsOf } from "../controller/replaced.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
-import type { Rule } from "../controller/team.ts";
+import type { Rule } from "../controller/test-namespace.ts";
 
 describe("the pods that only go when they are deleted", function () {
   this.timeout("3m");

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { addSite, CLUSTER, newSite } from "../controller/fields.ts";
-import { secretText } from "../controller/hunted.ts";
 import { ended, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { isStamped, newReplacedSet, podsOf, uidsOf } from "../controller/replaced.ts";
 import { rolloutPulse } from "../controller/rollout-barrier.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const FIELD = 'metadata.annotations["kubectl.kubernetes.io/restartedAt"]';

@@ -1,14 +1,14 @@
 /** A stamp is written to the workload that it was decided for, and to no other: whoever was paused meanwhile writes no older one. */
 import assert from "node:assert/strict";
+import { FieldPath } from "../../src/apimachinery/field-path.ts";
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import { Transport } from "../../src/kube/transport.ts";
-import { FieldPath } from "../../src/model/field-path.ts";
-import { stamp } from "../../src/rollout/stamp.ts";
+import { stamp } from "../../src/rollout/restart/stamp.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 import { DEPLOYMENTS, IDLE } from "../unit/resources.ts";
 

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { scaled } from "../controller/scale.ts";
-import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
+import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 /** A kind whose controller says what it has taken in. */

@@ -4,17 +4,17 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { DIGEST_KEY_NAME } from "../../src/rollout/keys.ts";
+import { DIGEST_KEY_NAME } from "../../src/rollout/digest/keys.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type Access, untilMay, untilMayNot } from "../controller/access.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { foundIn, secretText } from "../controller/hunted.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, newTeam, type Rule, type Team } from "../controller/team.ts";
+import { accessKeySpec, newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
 import { TcpProxy } from "../faults/proxy.ts";
 
 const file = join(import.meta.dirname, "..", "..", "deploy", "manifests", "optional", "secrets-cluster-wide.yaml");

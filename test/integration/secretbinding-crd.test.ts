@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
-import { sourceName } from "../../src/model/binding.ts";
+import { sourceName } from "../../src/api/binding.ts";
 import { checkFields } from "../../src/transform/plan.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 
 const field = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
 const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields: [field] };

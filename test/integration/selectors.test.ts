@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { isOfBarrier, through } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { requestsFor, watchesFor } from "../controller/requests.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, type Rule, type Team } from "../controller/team.ts";
+import { fieldsOf, newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
 
 const widget: Kind = {
   group: "selectors.example.com",

@@ -6,8 +6,8 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { ALL } from "../controller/made.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
@@ -19,7 +19,7 @@ import {
   RESTARTED_WITHIN_MS,
   type Team,
   usualRules,
-} from "../controller/team.ts";
+} from "../controller/test-namespace.ts";
 
 const NOTE =
   /; values of Secrets at spec\.storage\.spec\.s3\.accesskey can be read by whoever may read the HarborCluster; spec\.ack/;

@@ -6,7 +6,7 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { watchesFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/team.ts";
+import { newTeam } from "../controller/test-namespace.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
 

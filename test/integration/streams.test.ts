@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { untilMay } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { CONTROLLER, requestsFor, watchesFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, newTeam, type Rule, type Team, usualRules } from "../controller/team.ts";
+import { accessKeySpec, newTeam, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const READ = ["get", "list", "watch"];
 

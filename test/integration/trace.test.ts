@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay, inlayJson } from "../controller/cli.ts";
-import { hunt, secretText } from "../controller/hunted.ts";
+import { hunt, secretText } from "../controller/leak-detector.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, newTeam, type Team } from "../controller/team.ts";
+import { accessKeySpec, newTeam, type Team } from "../controller/test-namespace.ts";
 
 const trace = (team: Team, kubeconfig = controlPlane().kubeconfigFile, ...more: string[]) =>
   inlayJson(kubeconfig, "trace", "bucket", "-n", team.namespace, ...more);

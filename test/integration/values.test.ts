@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
-import { newTeam, type Team, usualRules } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
 
 const specimen: Kind = {
   group: "values.example.com",

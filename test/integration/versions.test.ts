@@ -1,8 +1,8 @@
 /** A kind whose versions come and go: what was written by one of them is still the binding's, and is released. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 let kinds = 0;

@@ -1,17 +1,17 @@
 /** Workloads are found by what their pods read, and judged as they roll, on an API server with real controllers. */
 import assert from "node:assert/strict";
+import { parseApiVersion, type Resource } from "../../src/apimachinery/objects.ts";
+import { type Member, Streams } from "../../src/cache/informers.ts";
+import type { Collection } from "../../src/cache/subscription.ts";
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import { Transport } from "../../src/kube/transport.ts";
-import { parseApiVersion, type Resource } from "../../src/model/kube-object.ts";
-import { WORKLOAD_KINDS } from "../../src/model/workload.ts";
-import type { Collection } from "../../src/watch/interest.ts";
-import { type Member, Streams } from "../../src/watch/streams.ts";
+import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Team } from "../controller/team.ts";
+import { newTeam, type Team } from "../controller/test-namespace.ts";
 
 type Known = "Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job";
 

@@ -3,10 +3,18 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/hunted.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/team.ts";
+import {
+  accessKeySpec,
+  fieldsOf,
+  harborTarget,
+  newTeam,
+  s3Fields,
+  type Team,
+  usualRules,
+} from "../controller/test-namespace.ts";
 
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 const clusterWidget: Kind = {

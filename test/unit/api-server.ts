@@ -3,11 +3,11 @@
  * request names the version that it is for, and supports no apply: so nothing can be forced.
  */
 import jsonPatch from "fast-json-patch";
+import { apiVersionOf, type KubeObject, type Resource } from "../../src/apimachinery/objects.ts";
 import { ApiError } from "../../src/kube/api-error.ts";
 import { Client, pathOf } from "../../src/kube/client.ts";
 import { CONTROLLER } from "../../src/kube/identity.ts";
 import type { Request, Transport } from "../../src/kube/transport.ts";
-import { apiVersionOf, type KubeObject, type Resource } from "../../src/model/kube-object.ts";
 import { HARBORS } from "./resources.ts";
 
 const CORE = "/api/v1/";

@@ -1,6 +1,7 @@
 /** Bindings for unit tests: what a test is about comes in, a whole binding goes out. */
+
+import type { SecretBinding } from "../../src/api/binding.ts";
 import type { Identity } from "../../src/kube/identity.ts";
-import type { SecretBinding } from "../../src/model/binding.ts";
 import type { Parts, Run } from "../../src/parts.ts";
 
 /** Of the namespace registry, with the source bucket; as the API server fills in what is left out. */

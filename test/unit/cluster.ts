@@ -1,11 +1,9 @@
 /** A cluster in memory for unit tests: it keeps the objects that a test creates, and records every request in order. */
 import jsonPatch from "fast-json-patch";
-import { Contention } from "../../src/apply/contention.ts";
-import { ApiError } from "../../src/kube/api-error.ts";
-import type { JsonPatchOperation } from "../../src/kube/client.ts";
-import { bindingKey, type SecretBinding, type Status, type StoredBinding } from "../../src/model/binding.ts";
-import { Installation } from "../../src/model/installation.ts";
-import { isObject } from "../../src/model/json.ts";
+import { bindingKey, type SecretBinding, type Status, type StoredBinding } from "../../src/api/binding.ts";
+import { Installation } from "../../src/api/installation.ts";
+import { asRecorded } from "../../src/api/status-records.ts";
+import { isObject } from "../../src/apimachinery/json.ts";
 import {
   apiVersionOf,
   type JsonObject,
@@ -13,15 +11,17 @@ import {
   type KubeObject,
   type ObjectMeta,
   type ObjectRef,
-} from "../../src/model/kube-object.ts";
-import { asRecorded } from "../../src/model/status-records.ts";
-import { ownActor } from "../../src/own-actor.ts";
+} from "../../src/apimachinery/objects.ts";
+import type { Claim, Named } from "../../src/cache/field-claims.ts";
+import { ApiError } from "../../src/kube/api-error.ts";
+import type { JsonPatchOperation } from "../../src/kube/client.ts";
+import { Propagation } from "../../src/observability/propagation.ts";
 import type { Parts } from "../../src/parts.ts";
-import { Propagation } from "../../src/report/propagation.ts";
-import type { Claim, Named } from "../../src/watch/claims.ts";
+import { ownActor } from "../../src/targets/actor.ts";
+import { Contention } from "../../src/targets/contention-budget.ts";
 import { entry } from "./apply/managed.ts";
+import { FakeStreams, placeOf } from "./informers.ts";
 import { CONFIGMAPS, HARBORS } from "./resources.ts";
-import { FakeStreams, placeOf } from "./streams.ts";
 
 const KINDS = [CONFIGMAPS, HARBORS];
 const ignore = () => undefined;

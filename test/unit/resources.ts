@@ -1,6 +1,6 @@
 /** Kinds as discovery tells of them, and a workload of which nothing is to be said. */
-import type { Resource } from "../../src/model/kube-object.ts";
-import type { Workload } from "../../src/model/workload.ts";
+import type { Resource } from "../../src/apimachinery/objects.ts";
+import type { Workload } from "../../src/workloads/workload.ts";
 
 const core = { group: "", version: "v1", namespaced: true, hasStatus: false };
 

@@ -1,7 +1,7 @@
 /** That what a target holds is weighed by what is large in it. */
 import assert from "node:assert/strict";
-import { SecretValue } from "../../src/model/secret-value.ts";
-import type { Prepared } from "../../src/target.ts";
+import { SecretValue } from "../../src/apimachinery/secret-value.ts";
+import type { Prepared } from "../../src/targets/sync.ts";
 import { weightOf } from "../../src/weight.ts";
 
 describe("the weight of a target", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject, Api } from "../controller/api.ts";
 import type { AuditLog } from "../controller/audit.ts";
-import { foundIn } from "../controller/hunted.ts";
+import { foundIn } from "../controller/leak-detector.ts";
 
 export function assertNoValue(where: string, text: string): void {
   assert.deepEqual(foundIn(text), [], `values of Secrets in ${where}`);

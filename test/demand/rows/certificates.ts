@@ -1,5 +1,5 @@
 /** Rows of certificates, and of those who give them out. */
-import { secretText } from "../../controller/hunted.ts";
+import { secretText } from "../../controller/leak-detector.ts";
 import { base64, pem, type Row } from "../row.ts";
 
 const issuer = {

@@ -1,5 +1,5 @@
 /** Rows of who builds and delivers. */
-import { secretText } from "../../controller/hunted.ts";
+import { secretText } from "../../controller/leak-detector.ts";
 import type { Row } from "../row.ts";
 
 const applicationRow: Row = {

@@ -1,5 +1,5 @@
 /** Rows of brokers and of who scales by them. */
-import { secretText } from "../../controller/hunted.ts";
+import { secretText } from "../../controller/leak-detector.ts";
 import type { Row } from "../row.ts";
 
 const connectRow: Row = {

@@ -1,6 +1,6 @@
 /** Rows of who measures, and who is told. */
 import { randomInt } from "node:crypto";
-import { hunt, secretText } from "../../controller/hunted.ts";
+import { hunt, secretText } from "../../controller/leak-detector.ts";
 import { base64, type Row } from "../row.ts";
 
 const prometheus = { apiVersion: "monitoring.coreos.com/v1", kind: "Prometheus", plural: "prometheuses" };

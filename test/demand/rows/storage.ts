@@ -1,6 +1,6 @@
 /** Rows of buckets and databases. */
 import { randomInt } from "node:crypto";
-import { secretText } from "../../controller/hunted.ts";
+import { secretText } from "../../controller/leak-detector.ts";
 import { base64, bucketInfo, pem, type Row } from "../row.ts";
 
 const inS3 = ["spec", "storage", "spec", "s3"];

@@ -1,6 +1,6 @@
 /** Rows of what stands before a service. */
 import { randomInt } from "node:crypto";
-import { secretText } from "../../controller/hunted.ts";
+import { secretText } from "../../controller/leak-detector.ts";
 import type { Row } from "../row.ts";
 
 const jwksRow: Row = {

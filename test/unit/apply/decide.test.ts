@@ -1,11 +1,11 @@
 /** Whether a target is written, by whose right, and what is noted before. */
 import assert from "node:assert/strict";
+import type { TargetStatus } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
+import { MissingValue, type Problem } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.ts";
-import type { TargetStatus } from "../../../src/model/binding.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
-import { MissingValue, type Problem } from "../../../src/model/problem.ts";
-import { SecretValue } from "../../../src/model/secret-value.ts";
 import type { ListType } from "../../../src/model/target-shape.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 

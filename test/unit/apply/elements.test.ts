@@ -1,9 +1,9 @@
 /** That the index of elements finds what comparing each name with each element would, and quickly. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { isObject, sameJson } from "../../../src/apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
 import { namesAmong, namesIn, placeOfName } from "../../../src/apply/elements.ts";
-import { isObject, sameJson } from "../../../src/model/json.ts";
-import type { JsonObject, JsonValue } from "../../../src/model/kube-object.ts";
 
 /** Names as the API server writes them, and elements, of so few values that many fit. */
 const scalar = fc.constantFrom<JsonValue>("a", "b", "1", 1, 2, 1n, 2n ** 60n, true, "");

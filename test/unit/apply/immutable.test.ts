@@ -1,8 +1,8 @@
 /** Which refusals mean that a field can't be changed any more, and that nothing of the server's words is passed on. */
 import assert from "node:assert/strict";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import { immutableProblem } from "../../../src/apply/immutable.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
 
 const MARKER = "hunter2-s3cr3t";
 

@@ -1,8 +1,8 @@
 /** What server-side apply tells apart in a value, and who else holds something of it. */
 import assert from "node:assert/strict";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import { leafPaths, otherHoldersOf, ownParts } from "../../../src/apply/leaves.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonValue } from "../../../src/model/kube-object.ts";
 import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
 
 const data = FieldPath.parse("data");

@@ -1,12 +1,12 @@
 /** What an object that a binding makes is to be, and whether one is that. */
 import assert from "node:assert/strict";
+import type { TargetStatus } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { toApplied, withoutMarks } from "../../../src/apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker } from "../../../src/apply/manifest.ts";
-import type { TargetStatus } from "../../../src/model/binding.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
-import type { PlannedField } from "../../../src/model/plan.ts";
-import { SecretValue } from "../../../src/model/secret-value.ts";
+import type { PlannedField } from "../../../src/transform/plan-types.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const LABEL = "inlay.dev/created-by";

@@ -1,9 +1,9 @@
 /** What managedFields say about who holds a path, and what is left of an entry that gives paths up. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
 import { holds, isEntryOf, otherAppliers, otherHolders, restrictedTo, strays } from "../../../src/apply/ownership.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
 import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
 
 const at = (text: string) => FieldPath.parse(text);

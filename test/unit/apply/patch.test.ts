@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import fastJsonPatch from "fast-json-patch";
 import jsonpatch from "jsonpatch";
+import { FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { decide, type Located } from "../../../src/apply/decide.ts";
 import { planPatch } from "../../../src/apply/patch.ts";
-import { FieldPath, type Segment } from "../../../src/model/field-path.ts";
-import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/model/kube-object.ts";
-import type { Problem } from "../../../src/model/problem.ts";
-import { SecretValue } from "../../../src/model/secret-value.ts";
 import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
 
 const LISTS = { "spec.map": byKeys("name") };

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import jsonPatch from "fast-json-patch";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import { isObject } from "../../../src/apimachinery/json.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../../../src/apimachinery/objects.ts";
 import { isEntryOf } from "../../../src/apply/ownership.ts";
 import { planRelease, type Release, release } from "../../../src/apply/release.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import { isObject } from "../../../src/model/json.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../../../src/model/kube-object.ts";
 import { HARBOR } from "../resources.ts";
 import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 

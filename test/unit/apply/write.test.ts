@@ -1,13 +1,13 @@
 /** What is sent to the API server, and what is made of its refusals. */
 import assert from "node:assert/strict";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { decide } from "../../../src/apply/decide.ts";
 import { writeTarget } from "../../../src/apply/write.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client } from "../../../src/kube/client.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../../../src/model/kube-object.ts";
-import type { Problem } from "../../../src/model/problem.ts";
-import { SecretValue } from "../../../src/model/secret-value.ts";
 import { CONFIGMAPS } from "../resources.ts";
 import { shape } from "./managed.ts";
 

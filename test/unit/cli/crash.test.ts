@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { foundIn, secretText } from "../../controller/hunted.ts";
+import { foundIn, secretText } from "../../controller/leak-detector.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
-const MODULE = JSON.stringify(join(root, "src", "model", "secret-value.ts"));
+const MODULE = JSON.stringify(join(root, "src", "apimachinery", "secret-value.ts"));
 
 /** Programs that hold `value` when they go wrong, as something of the controller could. */
 const crashes: Record<string, string> = {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { stringify } from "yaml";
 import { loadCredentials, type Surroundings } from "../../../src/kube/credentials.ts";
-import { foundIn, secretText } from "../../controller/hunted.ts";
+import { foundIn, secretText } from "../../controller/leak-detector.ts";
 import { makeCertificate } from "./server.ts";
 
 type Settings = Record<string, unknown>;

@@ -1,9 +1,9 @@
 /** What becomes of a value that the binding gives a type, and that none is quoted when it does not fit. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parseJson, sameJson, stringifyJson } from "../../../src/model/json.ts";
-import type { JsonValue } from "../../../src/model/kube-object.ts";
-import type { Problem } from "../../../src/model/problem.ts";
+import { parseJson, sameJson, stringifyJson } from "../../../src/apimachinery/json.ts";
+import type { JsonValue } from "../../../src/apimachinery/objects.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { type As, convert } from "../../../src/transform/convert.ts";
 
 const of = (value: Uint8Array | JsonValue, as?: As) => convert(value, as, "the value");

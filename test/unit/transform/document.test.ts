@@ -1,6 +1,6 @@
 /** Which YAML is taken, how it is read, and that hostile text is refused in time. */
 import assert from "node:assert/strict";
-import type { JsonValue } from "../../../src/model/kube-object.ts";
+import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import { parseText } from "../../../src/transform/document.ts";
 
 const yaml = (text: string) => parseText(text, "yaml", "the text");

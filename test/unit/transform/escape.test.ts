@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
-import type { Problem } from "../../../src/model/problem.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { INI_QUOTES, toIni, toJsonText, toShell, toXml } from "../../../src/transform/escape.ts";
 
 const anyText = fc.oneof(

@@ -1,10 +1,10 @@
 /** Templates, documents and values that are made to hold the controller up: each is refused, and says what it would cost. */
 import assert from "node:assert/strict";
-import type { Field } from "../../../src/model/binding.ts";
-import { Problem } from "../../../src/model/problem.ts";
+import type { Field } from "../../../src/api/binding.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
 import { planTarget } from "../../../src/transform/plan.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
-import { secretText } from "../../controller/hunted.ts";
+import { secretText } from "../../controller/leak-detector.ts";
 import { secret } from "./sources.ts";
 
 const MIB = 1024 * 1024;

@@ -1,12 +1,12 @@
 /** What becomes of a value for which the binding names no type: what the target's schema has in its place. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Field } from "../../../src/model/binding.ts";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import { isInt64 } from "../../../src/model/json.ts";
-import type { JsonValue } from "../../../src/model/kube-object.ts";
-import type { OpenApiSchema } from "../../../src/model/openapi.ts";
-import type { Problem } from "../../../src/model/problem.ts";
+import type { Field } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import { isInt64 } from "../../../src/apimachinery/json.ts";
+import type { JsonValue } from "../../../src/apimachinery/objects.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
 import type { As } from "../../../src/transform/convert.ts";
 import { inferAs } from "../../../src/transform/infer.ts";
 import { planTarget } from "../../../src/transform/plan.ts";

@@ -1,6 +1,6 @@
 /** What a bundle of certificates takes, and that a private key never gets into one. */
 import assert from "node:assert/strict";
-import type { Problem } from "../../../src/model/problem.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { pemBundle } from "../../../src/transform/pem.ts";
 import { makeCertificate } from "../kube/server.ts";
 

@@ -1,10 +1,10 @@
 /** What a target's fields become, and that it is all or nothing. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Field } from "../../../src/model/binding.ts";
-import type { OpenApiSchema } from "../../../src/model/openapi.ts";
-import { type MissingPolicy, Problem } from "../../../src/model/problem.ts";
-import type { LiveSource } from "../../../src/model/source-value.ts";
+import type { Field } from "../../../src/api/binding.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import { type MissingPolicy, Problem } from "../../../src/apimachinery/problem.ts";
+import type { LiveSource } from "../../../src/transform/live-source.ts";
 import { checkFields, missingOf, planTarget } from "../../../src/transform/plan.ts";
 import { absent, object, secret } from "./sources.ts";
 

@@ -1,6 +1,6 @@
 /** Where more people can read a value of a Secret than in the Secret, and what is said of it. */
 import assert from "node:assert/strict";
-import type { Field, SecretBinding } from "../../../src/model/binding.ts";
+import type { Field, SecretBinding } from "../../../src/api/binding.ts";
 import { checkFields } from "../../../src/transform/plan.ts";
 import { notAcknowledged, readableCopies } from "../../../src/transform/readable-copies.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";

@@ -1,7 +1,7 @@
 /** When sources are of one state, and what is said when they are not. */
 import assert from "node:assert/strict";
-import { Problem } from "../../../src/model/problem.ts";
-import type { LiveSource } from "../../../src/model/source-value.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import type { LiveSource } from "../../../src/transform/live-source.ts";
 import { sourcesDiffer } from "../../../src/transform/require-same.ts";
 import { absent, object, secret } from "./sources.ts";
 

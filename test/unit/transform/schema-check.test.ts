@@ -1,10 +1,10 @@
 /** Which paths and values a published schema lets through. */
 import assert from "node:assert/strict";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { JsonObject, JsonValue } from "../../../src/model/kube-object.ts";
-import type { OpenApiSchema } from "../../../src/model/openapi.ts";
-import type { Problem } from "../../../src/model/problem.ts";
-import { SecretValue } from "../../../src/model/secret-value.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { checkAgainstSchema, checkManifest } from "../../../src/transform/schema-check.ts";
 
 const SECRET = "hunter2-s3cr3t";

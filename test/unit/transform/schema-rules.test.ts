@@ -1,7 +1,7 @@
 /** Which rules of a schema are held before a write, and how a broken one is told. */
 import assert from "node:assert/strict";
-import type { JsonValue } from "../../../src/model/kube-object.ts";
-import type { OpenApiSchema } from "../../../src/model/openapi.ts";
+import type { JsonValue } from "../../../src/apimachinery/objects.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import { brokenRule } from "../../../src/transform/schema-rules.ts";
 
 const text = (rule: OpenApiSchema): OpenApiSchema => ({ type: "string", ...rule });

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { OpenApiSchema } from "../../../src/model/openapi.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";
 import { secretReferenceFor } from "../../../src/transform/secret-reference.ts";
 

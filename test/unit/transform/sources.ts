@@ -1,8 +1,8 @@
 /** Sources for the tests of this folder: plain values come in, sources as if they had been read go out. */
-import type { JsonObject } from "../../../src/model/kube-object.ts";
-import { type MissingPolicy, MissingValue } from "../../../src/model/problem.ts";
-import { SecretValue } from "../../../src/model/secret-value.ts";
-import type { LiveSource } from "../../../src/model/source-value.ts";
+import type { JsonObject } from "../../../src/apimachinery/objects.ts";
+import { type MissingPolicy, MissingValue } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import type { LiveSource } from "../../../src/transform/live-source.ts";
 
 const wait: MissingPolicy = { onMissing: "Wait", optional: false };
 

@@ -1,7 +1,7 @@
 /** What a target's schema says of lists, of required fields, and of elements that are to be made. */
 import assert from "node:assert/strict";
-import { FieldPath } from "../../../src/model/field-path.ts";
-import type { OpenApiSchema } from "../../../src/model/openapi.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import { shapeOf } from "../../../src/transform/target-shape.ts";
 
 const port: OpenApiSchema = {

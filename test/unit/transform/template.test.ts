@@ -1,7 +1,7 @@
 /** What a template may hold, that values arrive to the letter, and that nothing else does. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Problem } from "../../../src/model/problem.ts";
+import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { object, secret } from "./sources.ts";
 

@@ -1,0 +1,75 @@
+/** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
+import { type JsonObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import type { MissingPolicy } from "../apimachinery/problem.ts";
+import type { SecretBinding as StoredBinding } from "./secret-binding.ts";
+
+export type { StoredBinding };
+export type StoredStatus = NonNullable<StoredBinding["status"]>;
+export type StoredRecord = NonNullable<StoredStatus["targets"]>[number];
+/** A binding as the API server has it, but with one record for each object; see status-records.ts. */
+export type SecretBinding = Omit<StoredBinding, "status"> & { status?: Status };
+export type Source = SecretBinding["spec"]["sources"][number];
+export type Target = SecretBinding["spec"]["targets"][number];
+export type Field = Target["fields"][number];
+export type Status = Omit<StoredStatus, "targets"> & { targets?: TargetStatus[] };
+export type Condition = NonNullable<Status["conditions"]>[number];
+/** What status says of one object: its outcome, and the record of what there is ours. */
+export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "objects"> & {
+  /** The binding does not name this object alone: status puts it together with others in the same state. */
+  selected?: true;
+};
+
+export const FINALIZER = "inlay.dev/release";
+
+/** The name by which fields and templates call a source. */
+export function sourceName(source: Source): string {
+  return source.name ?? (source.secret ?? source.configMap ?? source.object).name;
+}
+
+/** The Secrets that a binding reads: where each stands, by the name of its source. */
+export function secretsOf({ metadata, spec }: SecretBinding): Map<string, string> {
+  return new Map(
+    spec.sources.flatMap((source) =>
+      source.secret ? [[sourceName(source), source.secret.namespace ?? (metadata.namespace as string)]] : [],
+    ),
+  );
+}
+
+/** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
+export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
+  return `${binding.metadata.namespace}/${binding.metadata.name}`;
+}
+
+export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
+
+/** Of the object that a record speaks of; the version of its kind may have changed since. */
+export function recordId({
+  apiVersion,
+  kind,
+  namespace,
+  name,
+}: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">): string {
+  return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);
+}
+
+/** Whether a target is not one object that it names. */
+export const selects = (target: Target): boolean =>
+  target.selector !== undefined || target.namespaceSelector !== undefined;
+
+export const onConflictOf = (binding: SecretBinding, target: Target) =>
+  target.onConflict ?? binding.spec.defaults.onConflict;
+
+/** What a target with create says the object is to be, but for the values of its fields. */
+export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;
+
+/** An object that the binding made goes with it unless it says otherwise; in one that others made its values stay. */
+export const onReleaseOf = (binding: SecretBinding, target: Target, isMade = target.create !== undefined) =>
+  target.onRelease ?? binding.spec.defaults.onRelease ?? (isMade ? "Remove" : "Retain");
+
+export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
+
+/** What becomes of the fields that need what is missing in the source of that name. */
+export function missingPolicyOf({ spec }: SecretBinding, name: string): MissingPolicy {
+  const source = spec.sources.find((each) => sourceName(each) === name);
+  return { onMissing: source?.onMissing ?? spec.defaults.onMissing, optional: source?.optional ?? false };
+}

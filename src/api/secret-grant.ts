@@ -1,0 +1,151 @@
+/** Generated from apis/secretgrants.yaml by `npm run generate`. Do not edit. */
+
+/**
+ * A SecretGrant lets SecretBindings of other namespaces read Secrets and ConfigMaps of this one. It is the half of the consent that this namespace gives; the account of a binding needs its own right to read them too.
+ */
+export interface SecretGrant {
+  apiVersion: string;
+  kind: string;
+  metadata: import("../apimachinery/objects.ts").ObjectMeta;
+  /**
+   * Who may read, and what. Each of from may read each of to.
+   */
+  spec: {
+    /**
+     * Who may read. Any one of these is enough.
+     *
+     * @minItems 1
+     * @maxItems 64
+     *
+     * Items: The bindings of one namespace, or of those that match. Exactly one of namespace and namespaceSelector.
+     */
+    from: (
+      | {
+          /**
+           * The namespace in which the bindings stand.
+           */
+          namespace: string;
+          namespaceSelector?: never;
+          /**
+           * Only bindings that act as the account of this name in their namespace. Any account unless given.
+           */
+          serviceAccountName?: string;
+        }
+      | {
+          namespace?: never;
+          /**
+           * The namespaces that match all that is given, as they are at the moment: whoever may label or name a namespace so is let in.
+           */
+          namespaceSelector: {
+            /**
+             * The name is one of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            names?: string[];
+            /**
+             * Each of these labels has this value.
+             */
+            matchLabels?: {
+              [k: string]: string;
+            };
+            /**
+             * Each of these holds.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            matchExpressions?: {
+              /**
+               * The label that is asked about.
+               */
+              key: string;
+              /**
+               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+               */
+              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+              /**
+               * What In and NotIn compare with.
+               *
+               * @maxItems 64
+               */
+              values?: string[];
+            }[];
+          };
+          /**
+           * Only bindings that act as the account of this name in their namespace. Any account unless given.
+           */
+          serviceAccountName?: string;
+        }
+    )[];
+    /**
+     * What may be read, of this namespace. Who makes or changes a grant must be allowed to get all of it himself.
+     *
+     * @minItems 1
+     * @maxItems 16
+     *
+     * Items: One object, or all that match. Exactly one of name and selector.
+     */
+    to: (
+      | {
+          /**
+           * Secret or ConfigMap.
+           */
+          kind: "Secret" | "ConfigMap";
+          /**
+           * Its name.
+           */
+          name: string;
+          selector?: never;
+        }
+      | {
+          /**
+           * Secret or ConfigMap.
+           */
+          kind: "Secret" | "ConfigMap";
+          name?: never;
+          /**
+           * The objects that match all that is given, as they are at the moment: whoever may label or name one so opens it.
+           */
+          selector: {
+            /**
+             * The name is one of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            names?: string[];
+            /**
+             * Each of these labels has this value.
+             */
+            matchLabels?: {
+              [k: string]: string;
+            };
+            /**
+             * Each of these holds.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            matchExpressions?: {
+              /**
+               * The label that is asked about.
+               */
+              key: string;
+              /**
+               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
+               */
+              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+              /**
+               * What In and NotIn compare with.
+               *
+               * @maxItems 64
+               */
+              values?: string[];
+            }[];
+          };
+        }
+    )[];
+  };
+}

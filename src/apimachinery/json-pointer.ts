@@ -1,0 +1,28 @@
+/** RFC 6901: the text of a JSON pointer comes in, the place that it names in a value goes out. */
+import type { JsonValue } from "./objects.ts";
+import { Problem } from "./problem.ts";
+
+/** Throws Problem("InvalidPath"). */
+export function parsePointer(text: string): readonly string[] {
+  if (!/^(?:\/(?:[^~/]|~[01])*)*$/.test(text)) {
+    throw new Problem(
+      "InvalidPath",
+      `${JSON.stringify(text)} is no JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`,
+    );
+  }
+  return text
+    .split("/")
+    .slice(1)
+    .map((token) => token.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+/** What stands there, or undefined. Only own properties count. */
+export function pointAt(value: JsonValue, tokens: readonly string[]): JsonValue | undefined {
+  let at: JsonValue | undefined = value;
+  for (const token of tokens) {
+    if (Array.isArray(at)) at = /^(?:0|[1-9]\d*)$/.test(token) ? at[Number(token)] : undefined;
+    else if (typeof at === "object" && at !== null && Object.hasOwn(at, token)) at = at[token];
+    else return undefined;
+  }
+  return at;
+}

@@ -1,0 +1,183 @@
+/**
+ * What each binding names of which object, and what it holds there by record, comes in; who is at an object goes out, and
+ * whom it concerns when that changes. A binding names what its spec says, exactly once its targets were resolved.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { bindingKey, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
+import { expand } from "../api/status-records.ts";
+import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
+import { PathIndex } from "./path-index.ts";
+
+/** What a binding names, or holds, of one object. */
+export interface Claim {
+  /** The binding's. */
+  key: string;
+  account: string;
+  createdAt: string;
+  paths: readonly string[];
+  /** Written by record, or about to be; so its account may. Else it is only named. */
+  held: boolean;
+  /** The account was found to have no rights there. It may have them by now. */
+  refused: boolean;
+  /** The binding made the object, by record. */
+  made: boolean;
+}
+
+/** An object that a binding was found to be about, and the paths that it names there. */
+export interface Named {
+  ref: ObjectRef;
+  paths: readonly string[];
+}
+
+/** Reasons that tell of rights that are missing: what was to be acquired then has not been written. */
+const REFUSED = ["Forbidden", "ImpersonationForbidden", "ServiceAccountNotFound"];
+
+/** With more bindings than these at an object, those at a path are found by an index. */
+const FEW = 16;
+
+export class Claims {
+  readonly #byObject = new Map<string, ObjectClaims>();
+  readonly #bindings = new Map<string, { binding: StoredBinding; objects: readonly string[] }>();
+  /** What was resolved last. */
+  readonly #resolved = new Map<string, { uid: string; generation: number | undefined; named: readonly Named[] }>();
+
+  /**
+   * Claims of others on an object that touch one of the paths, or what the binding itself claims there; of those who were
+   * there before it, the oldest first. Who made the object is the oldest there.
+   */
+  older({ key, createdAt }: Pick<Claim, "key" | "createdAt">, ref: ObjectRef, paths: Iterable<string>): Claim[] {
+    const there = this.#byObject.get(idOf(ref));
+    if (there === undefined) return [];
+    const own = there.get(key);
+    const age = ageOf({ key, createdAt, made: own.some(({ made }) => made) });
+    return there
+      .others(key, [...paths, ...own.flatMap((claim) => claim.paths)])
+      .map((claim) => ({ claim, age: ageOf(claim) }))
+      .filter((each) => each.age < age)
+      .sort((a, b) => (a.age < b.age ? -1 : 1))
+      .map(({ claim }) => claim);
+  }
+
+  /** Takes what a binding says and records now. Returns the younger bindings whom that concerns. */
+  put(binding: StoredBinding): Set<string> {
+    return this.#index(bindingKey(binding), binding);
+  }
+
+  /** Takes the objects that the targets of a binding are. Returns the younger bindings whom that concerns. */
+  resolved(key: string, named: readonly Named[]): Set<string> {
+    const binding = this.#bindings.get(key)?.binding;
+    if (binding === undefined) return new Set();
+    const { uid, generation } = binding.metadata;
+    this.#resolved.set(key, { uid, generation, named });
+    return this.#index(key, binding);
+  }
+
+  remove(key: string): Set<string> {
+    this.#resolved.delete(key);
+    return this.#index(key, undefined);
+  }
+
+  #index(key: string, binding: StoredBinding | undefined): Set<string> {
+    const after = binding === undefined ? new Map<string, Claim[]>() : this.#claimsOf(key, binding);
+    const before = this.#bindings.get(key)?.objects ?? [];
+    if (binding === undefined) this.#bindings.delete(key);
+    else this.#bindings.set(key, { binding, objects: [...after.keys()] });
+    const concerned = new Set<string>();
+    for (const object of new Set([...before, ...after.keys()])) {
+      const there = this.#byObject.get(object) ?? new ObjectClaims();
+      const [was, now] = [there.get(key), after.get(object) ?? []];
+      if (isDeepStrictEqual(was, now)) continue;
+      there.set(key, now);
+      if (there.size === 0) this.#byObject.delete(object);
+      else this.#byObject.set(object, there);
+      const changed = [...was, ...now];
+      const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b));
+      const paths = changed.flatMap((claim) => claim.paths);
+      for (const other of there.others(key, paths)) if (ageOf(other) > oldest) concerned.add(other.key);
+    }
+    return concerned;
+  }
+
+  #claimsOf(key: string, binding: StoredBinding): Map<string, Claim[]> {
+    const { metadata, spec, status } = binding;
+    const claims = new Map<string, Claim[]>();
+    const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
+    const refused = new Set<string>();
+    const made = new Set<string>();
+    const add = (object: string, paths: readonly string[], held: boolean) => {
+      const claim = { ...who, paths, held, refused: refused.has(object), made: made.has(object) };
+      if (paths.length > 0) claims.set(object, [...(claims.get(object) ?? []), claim]);
+    };
+    for (const record of expand(status?.targets ?? [])) {
+      if (REFUSED.includes(record.reason)) refused.add(recordId(record));
+      if (record.created && record.uid !== undefined) made.add(recordId(record));
+      add(recordId(record), heldPaths(record), true);
+    }
+    // Who writes nothing keeps what is his, and no more.
+    if (spec.suspend || metadata.deletionTimestamp !== undefined) return claims;
+    const resolved = this.#resolved.get(key);
+    if (resolved?.uid === metadata.uid && resolved.generation === metadata.generation) {
+      for (const { ref, paths } of resolved.named) add(idOf(ref), paths, false);
+      return claims;
+    }
+    // Until it is known what they select, and which kinds belong to the cluster.
+    for (const { apiVersion, kind, name, namespace = metadata.namespace, fields, namespaceSelector } of spec.targets) {
+      if (name === undefined || namespaceSelector !== undefined) continue;
+      const paths = fields.map(({ path }) => path);
+      add(objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name), paths, false);
+    }
+    return claims;
+  }
+}
+
+function heldPaths({ reason, paths = [], acquiring = [] }: TargetStatus): string[] {
+  return REFUSED.includes(reason) ? paths : [...paths, ...acquiring];
+}
+
+/** What bindings claim on one object. */
+class ObjectClaims {
+  readonly #byKey = new Map<string, readonly Claim[]>();
+  #index: PathIndex | undefined;
+
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  get(key: string): readonly Claim[] {
+    return this.#byKey.get(key) ?? [];
+  }
+
+  set(key: string, claims: readonly Claim[]): void {
+    for (const path of pathsIn(this.get(key))) this.#index?.delete(path, key);
+    if (claims.length === 0) this.#byKey.delete(key);
+    else this.#byKey.set(key, claims);
+    for (const path of pathsIn(claims)) this.#index?.add(path, key);
+    if (this.size <= FEW) this.#index = undefined;
+    else this.#index ??= this.#indexed();
+  }
+
+  /** Claims of others that touch one of the paths. */
+  others(key: string, paths: Iterable<string>): Claim[] {
+    if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
+    const asked = parsePaths(new Set(paths));
+    const index = this.#index;
+    const keys = index ? new Set(asked.flatMap((path) => [...index.touching(path)])) : this.#byKey.keys();
+    return [...keys]
+      .filter((each) => each !== key)
+      .flatMap((each) => this.get(each))
+      .filter((claim) => parsePaths(claim.paths).some((path) => asked.some((other) => mayOverlap(path, other))));
+  }
+
+  #indexed(): PathIndex {
+    const index = new PathIndex();
+    for (const [key, claims] of this.#byKey) for (const path of pathsIn(claims)) index.add(path, key);
+    return index;
+  }
+}
+
+const pathsIn = (claims: readonly Claim[]) => parsePaths(new Set(claims.flatMap(({ paths }) => paths)));
+
+/** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
+const ageOf = ({ key, createdAt, made }: Pick<Claim, "key" | "createdAt" | "made">) =>
+  `${made ? "" : createdAt} ${key.replace("/", " ")}`;

@@ -1,0 +1,91 @@
+/** What a binding depends on, one object or all that match, and the keys under which streams share that. */
+
+import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import type { Identity } from "../kube/identity.ts";
+import type { PodReference } from "../workloads/pod-references.ts";
+import type { WorkloadPaths } from "../workloads/workload.ts";
+import { objectKey } from "./reflector.ts";
+
+/** An object that a binding depends on, and as whom it is read. */
+export interface Interest {
+  identity: Identity;
+  ref: ObjectRef;
+  /** It is one of many namespaces: they share a stream of the whole cluster, where the identity may have one. */
+  wide?: boolean;
+  /** It is a workload. What rollouts have to know of it is kept too, and told to those who may list the kind. */
+  workload?: WorkloadPaths;
+}
+
+/** As whom something is watched, and how wide. */
+export type As = Pick<Interest, "identity" | "wide">;
+
+/** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
+export interface Collection {
+  identity: Identity;
+  resource: Resource;
+  namespace: string | undefined;
+  /** As the API server takes it; empty for all. */
+  labels: string;
+  /** Globs; undefined for all. */
+  names: readonly string[] | undefined;
+  wide?: boolean;
+  /** What their spec says is kept too. Only for kinds whose spec is no secret. */
+  whole?: true;
+  /** They are workloads. What rollouts have to know of each is kept too. */
+  workload?: WorkloadPaths;
+  /** Of workloads, those whose pods read this. */
+  consumersOf?: Consumed;
+  /** It is told only which objects there are, and what of them Reloader's annotations are about. */
+  choice?: true;
+}
+
+/** What pods of the same namespace read, by whichever keys. */
+export type Consumed = Pick<PodReference, "kind" | "name">;
+
+export type Dependency = Interest | Collection;
+
+export const isCollection = (dependency: Dependency): dependency is Collection => "labels" in dependency;
+
+/** Whether it shows what there is, or what is in it: that is nobody's to know who may not list the kind himself. */
+export const isTelling = (dependency: Dependency): boolean =>
+  isCollection(dependency) || dependency.workload !== undefined;
+
+export const resourceOf = (dependency: Dependency): Resource =>
+  isCollection(dependency) ? dependency.resource : dependency.ref.resource;
+
+export const namespaceOf = (dependency: Dependency): string | undefined =>
+  isCollection(dependency) ? dependency.namespace : dependency.ref.namespace;
+
+export const resourceKey = (resource: Pick<Resource, "group" | "version" | "plural">) =>
+  `${apiVersionOf(resource)}/${resource.plural}`;
+
+/** Under which a stream tells of changes: an object's key, or for a collection what the keys of its objects begin with. */
+export function subjectKey(dependency: Dependency): string {
+  if (!isCollection(dependency)) return objectKey(dependency.ref.namespace, dependency.ref.name);
+  const place = dependency.namespace === undefined ? "" : `${dependency.namespace}/`;
+  return dependency.consumersOf === undefined ? place : consumersKey(place, dependency.consumersOf);
+}
+
+/** Of the consumers of something among the objects whose keys begin so. No object has such a key: none has an empty name. */
+export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
+
+/** What is kept of a workload goes by where things stand in it. */
+export const workloadKey = ({ workload: { template = "", restart = "" } = {} }: Dependency): string =>
+  [template, restart].join("|");
+
+export const dependencyKey = (dependency: Dependency): string =>
+  [
+    dependency.identity,
+    resourceKey(resourceOf(dependency)),
+    subjectKey(dependency),
+    dependency.wide ? "wide" : "",
+    workloadKey(dependency),
+    ...(isCollection(dependency)
+      ? [
+          dependency.whole ? "whole" : "",
+          dependency.choice ? "choice" : "",
+          dependency.labels,
+          ...(dependency.names ?? ["*"]),
+        ]
+      : []),
+  ].join("|");

@@ -1,0 +1,151 @@
+/**
+ * The configuration of an installation: a file in the way of Kubernetes' component configs comes in, what it says goes
+ * out. What it does not know is an error, since whoever wrote it meant something by it.
+ */
+import { readFileSync } from "node:fs";
+import { parseDocument } from "yaml";
+import {
+  type Acknowledgement,
+  Installation,
+  type ReloaderRules,
+  type RolloutRules,
+  type WriteRule,
+} from "../api/installation.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { offer } from "../apimachinery/suggest-names.ts";
+
+const API_VERSION = "config.inlay.dev/v1alpha1";
+const KIND = "ControllerConfiguration";
+
+type Fields = Record<string, unknown>;
+const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
+const ROLLOUT_LIMITS = ["maxConcurrent", "maxConcurrentPerNamespace"] as const;
+const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
+
+/**
+ * Without a file, what holds by default. `scope` is the one namespace that it is for, if it is for one. Throws Error that
+ * names the file, the field, and what is wrong with it.
+ */
+export function loadInstallation(file: string | undefined, ownNamespace: string, scope?: string): Installation {
+  if (file === undefined) return new Installation({ ownNamespace, scope });
+  try {
+    return installationOf(readFileSync(file, "utf8"), ownNamespace, scope);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new Error(`the configuration ${file} can't be used: ${error.message}`, { cause: error });
+  }
+}
+
+/** The same, of the file's text. */
+export function installationOf(text: string, ownNamespace: string, scope?: string): Installation {
+  const config = fieldsOf(read(text), "", [
+    "apiVersion",
+    "kind",
+    "openNamespaces",
+    "targets",
+    "requireAcknowledgement",
+    "rollouts",
+    "reloader",
+  ]);
+  for (const [field, expected] of Object.entries({ apiVersion: API_VERSION, kind: KIND })) {
+    if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
+  }
+  // A field of which all lines are commented out is null, and no list.
+  const { openNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {}, reloader } = config;
+  const { deny = [], allow } = fieldsOf(targets, "targets", ["deny", "allow"]);
+  const allowed = allow === undefined ? [] : listOf(allow, "targets.allow", (each, at) => ruleOf(each, at, []));
+  if (allow !== undefined && allowed.length === 0) {
+    throw new Error("targets.allow: is empty, so nothing is allowed, or all is; leave it out to allow all");
+  }
+  return new Installation({
+    ownNamespace,
+    scope,
+    openNamespaces: textsOf(openNamespaces, "openNamespaces"),
+    deny: listOf(deny, "targets.deny", (each, at) => ruleOf(each, at, ["message"])),
+    allow: allowed,
+    requireAcknowledgement: listOf(requireAcknowledgement, "requireAcknowledgement", (each, at) => {
+      const known = ACKNOWLEDGEMENTS.find((name) => name === each);
+      if (known === undefined) throw new Error(`${at}: must be ${ACKNOWLEDGEMENTS.join(" or ")}`);
+      return known;
+    }),
+    rollouts: rolloutsOf(rollouts),
+    reloader: reloader === undefined ? undefined : reloaderOf(reloader),
+  });
+}
+
+function rolloutsOf(value: unknown): RolloutRules {
+  const { suspend = false, ...limits } = fieldsOf(value, "rollouts", ["suspend", ...ROLLOUT_LIMITS]);
+  if (typeof suspend !== "boolean") throw new Error("rollouts.suspend: must be true or false");
+  for (const [name, limit] of Object.entries(limits)) {
+    // None at all is what suspend says.
+    if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
+    throw new Error(`rollouts.${name}: must be a whole number from 1; leave it out for no limit`);
+  }
+  return { suspend, ...limits };
+}
+
+function reloaderOf(value: unknown): ReloaderRules {
+  const known = ["namespaces", "autoReloadAll", "jobs"];
+  const { namespaces, autoReloadAll = false, jobs = false } = fieldsOf(value, "reloader", known);
+  const names = namespaces === undefined ? [] : textsOf(namespaces, "reloader.namespaces");
+  if (names.length === 0)
+    throw new Error('reloader.namespaces: must name some; write ["*"] for all, or leave reloader out');
+  if (typeof autoReloadAll !== "boolean") throw new Error("reloader.autoReloadAll: must be true or false");
+  if (typeof jobs !== "boolean") throw new Error("reloader.jobs: must be true or false");
+  return { namespaces: names, autoReloadAll, jobs };
+}
+
+function read(text: string): unknown {
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (error !== undefined) throw new Error(error.message);
+  return document.toJS({ maxAliasCount: 0 });
+}
+
+/** Throws Error for a rule that says nothing: it would match everything, which nobody writes like that. */
+function ruleOf(value: unknown, at: string, others: readonly string[]): WriteRule {
+  const rule = fieldsOf(value, at, [...RULE_CONDITIONS, ...others]);
+  const given = RULE_CONDITIONS.filter((each) => rule[each] !== undefined);
+  if (given.length === 0) throw new Error(`${at}: a rule has at least one of ${RULE_CONDITIONS.join(", ")}`);
+  const lists = given.map((each) => {
+    const texts = textsOf(rule[each], `${at}.${each}`);
+    if (texts.length === 0) throw new Error(`${at}.${each}: is empty, so the rule never holds; leave it out for any`);
+    return [each, each === "paths" ? texts.map((path, n) => pathOf(path, `${at}.paths[${n}]`)) : texts] as const;
+  });
+  const message = rule["message"];
+  if (message !== undefined && (typeof message !== "string" || message === ""))
+    throw new Error(`${at}.message: must be a text`);
+  return { ...Object.fromEntries(lists), ...(message !== undefined && { message }) };
+}
+
+function pathOf(text: string, at: string): FieldPath {
+  try {
+    return FieldPath.parse(text);
+  } catch (error) {
+    if (error instanceof Problem) throw new Error(`${at}: ${error.message}`);
+    throw error;
+  }
+}
+
+function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
+  const where = at === "" ? "the configuration" : at;
+  if (!isObject(value)) throw new Error(`${where}: must be an object`);
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  if (unknown === undefined) return value as Fields;
+  throw new Error(`${at === "" ? "" : `${at}.`}${unknown}: there is no such field; ${offer(where, unknown, known)}`);
+}
+
+function listOf<T>(value: unknown, at: string, each: (item: unknown, at: string) => T): T[] {
+  if (!Array.isArray(value)) throw new Error(`${at}: must be a list`);
+  return value.map((item, n) => each(item, `${at}[${n}]`));
+}
+
+/** Globs and names. The empty one is the core group. */
+function textsOf(value: unknown, at: string): string[] {
+  return listOf(value, at, (item, where) => {
+    if (typeof item !== "string") throw new Error(`${where}: must be a text`);
+    return item;
+  });
+}

@@ -1,0 +1,199 @@
+/**
+ * What there is in a namespace comes in, and then workload by workload its rules and what its pods refer to; the sources that
+ * it restarts for go out. No I/O.
+ */
+import { RE2JS } from "re2js";
+import type { Mark } from "../../api/reloader.ts";
+import type { Effort } from "../../apimachinery/glob.ts";
+import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
+import {
+  type Choice,
+  type ChosenKind,
+  listedBy,
+  type Rule,
+  SOURCE_KINDS,
+  type SourceKind,
+  shown,
+} from "./annotations.ts";
+
+/** What there is to choose from. */
+export interface Present {
+  kind: ChosenKind;
+  name: string;
+  mark?: Mark | undefined;
+  /** Of a class, the Secrets that its driver writes. */
+  writes?: readonly string[];
+}
+
+export interface Source {
+  kind: SourceKind;
+  name: string;
+}
+
+/** Where Reloader looks too. The login to a registry or a volume is nobody's configuration, and may be another every few hours. */
+const PLACES: readonly PodPlace[] = ["env", "envFrom", "volume", "projected"];
+const isRead = ({ kind, by }: PodReference) =>
+  kind === "SecretProviderClass" || by.some((place) => PLACES.includes(place));
+
+/** More are no choice: it would be all that there is, whatever comes. */
+const MOST_SOURCES = 256;
+const MOST_PATTERNS = 64;
+const LONGEST_PATTERN = 512;
+/** Of patterns times names, in characters of both, for one workload: some 50 ms. */
+export const MOST_EFFORT = 20_000_000;
+/** For all of a namespace, each time that it is looked at. */
+const MOST_IN_ALL = 10 * MOST_EFFORT;
+
+const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+/** One of these is itself and nothing else. */
+const PLAIN = /^[-a-z0-9]*$/;
+const LONGEST_NAME = 253;
+
+/** Whether it has to be known which SecretProviderClasses there are. Few workloads have to do with one. */
+export function concernsClasses({ rules }: Pick<Choice, "rules">, references: readonly PodReference[]): boolean {
+  const { auto, search, listed } = rules.SecretProviderClass;
+  return listed.length > 0 || ((auto || search) && namesIn(references, "SecretProviderClass").length > 0);
+}
+
+/** Of one kind. */
+interface Names {
+  readonly all: string[];
+  readonly matched: Set<string>;
+  readonly ignored: Set<string>;
+  /** By pattern, those that it finds. */
+  readonly found: Map<string, readonly string[]>;
+}
+
+/** What there is in a namespace. What one workload has had looked up is there for the next. */
+export class There {
+  readonly #names: Readonly<Record<ChosenKind, Names>>;
+  readonly #writes = new Map<string, readonly string[]>();
+  readonly #mostForOne: number;
+  #left: number;
+
+  constructor(present: readonly Present[], mostForOne = MOST_EFFORT, mostInAll = MOST_IN_ALL) {
+    this.#mostForOne = mostForOne;
+    this.#left = mostInAll;
+    const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
+    this.#names = { Secret: none(), ConfigMap: none(), SecretProviderClass: none() };
+    for (const { kind, name, mark, writes } of present) {
+      const { all, matched, ignored } = this.#names[kind];
+      all.push(name);
+      if (writes !== undefined) this.#writes.set(name, writes);
+      if (mark === "match") matched.add(name);
+      if (mark === "ignore") ignored.add(name);
+    }
+  }
+
+  /** Sources in the order of kinds and names; none if that can't be told, which is said then. */
+  chosen(
+    { rules }: Pick<Choice, "rules">,
+    references: readonly PodReference[],
+  ): { sources: Source[]; mistakes: string[] } {
+    const mistakes: string[] = [];
+    const most = Math.min(this.#mostForOne, this.#left);
+    const effort = { left: most };
+    const chosen = (kind: ChosenKind, written: readonly string[] = []) => {
+      const names = chosenOf(
+        kind,
+        rules[kind],
+        namesIn(references, kind),
+        this.#names[kind],
+        effort,
+        mistakes,
+        written,
+      );
+      return [...names].sort();
+    };
+    const written = chosen("SecretProviderClass").flatMap((name) => this.#writtenBy(name, rules, mistakes));
+    const sources = SOURCE_KINDS.flatMap((kind) =>
+      chosen(kind, kind === "Secret" ? written : []).map((name): Source => ({ kind, name })),
+    );
+    this.#left = Math.max(0, this.#left - (most - effort.left));
+    if (effort.left < 0)
+      mistakes.push(
+        "restarts for nothing, as patterns take too long on so many names here; list fewer, or plain names",
+      );
+    else if (sources.length > MOST_SOURCES)
+      mistakes.push(
+        `restarts for nothing, as it would for ${sources.length} Secrets and ConfigMaps; list ${MOST_SOURCES} at most`,
+      );
+    else return { sources, mistakes };
+    return { sources: [], mistakes };
+  }
+
+  /** None of one that is not there: it may be some day. */
+  #writtenBy(name: string, { SecretProviderClass: { isOwn } }: Choice["rules"], mistakes: string[]): readonly string[] {
+    const writes = this.#writes.get(name);
+    // Who means all that his pods refer to need not mean this one.
+    if (writes?.length === 0 && isOwn)
+      mistakes.push(
+        `the SecretProviderClass ${name} writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects`,
+      );
+    return writes ?? [];
+  }
+}
+
+function chosenOf(
+  kind: ChosenKind,
+  { auto, search, listed, excluded }: Rule,
+  referred: readonly string[],
+  there: Names,
+  effort: Effort,
+  mistakes: string[],
+  written: readonly string[],
+): Set<string> {
+  const chosen = new Set(auto ? [...written, ...referred] : written);
+  if (search) for (const name of referred) if (there.matched.has(name)) chosen.add(name);
+  if (listed.length > MOST_PATTERNS)
+    mistakes.push(
+      `${listedBy(kind)} has ${listed.length} entries, of which the first ${MOST_PATTERNS} count; list fewer`,
+    );
+  for (const entry of listed.slice(0, MOST_PATTERNS)) {
+    // Whether it is there or not: what is named is waited for, and when it is back it is compared with what it was.
+    if (NAME.test(entry) && entry.length <= LONGEST_NAME) chosen.add(entry);
+    if (PLAIN.test(entry)) continue;
+    const pattern = patternOf(entry);
+    if (pattern === undefined) mistakes.push(`${listedBy(kind)}: ${shown(entry)} is no regular expression; mend it`);
+    else for (const name of foundBy(pattern, entry, there, effort)) chosen.add(name);
+  }
+  for (const name of chosen) if (there.ignored.has(name) || excluded.has(name)) chosen.delete(name);
+  return chosen;
+}
+
+const namesIn = (references: readonly PodReference[], kind: ChosenKind) =>
+  references.flatMap((each) => (each.kind === kind && isRead(each) ? each.name : []));
+
+function foundBy(pattern: RE2JS, entry: string, { all, found }: Names, effort: Effort): readonly string[] {
+  const known = found.get(entry);
+  effort.left -= known?.length ?? 0;
+  if (known !== undefined) return known;
+  const names: string[] = [];
+  for (const name of all) {
+    effort.left -= entry.length * name.length;
+    if (effort.left < 0) return [];
+    if (pattern.matcher(name).find()) names.push(name);
+  }
+  found.set(entry, names);
+  return names;
+}
+
+const MAX_KNOWN = 1024;
+const patterns = new Map<string, RE2JS | undefined>();
+
+/** Go's own expressions, anchored as Reloader does it, compiled once. Undefined for one that is none. */
+function patternOf(entry: string): RE2JS | undefined {
+  if (patterns.has(entry)) return patterns.get(entry);
+  let made: RE2JS | undefined;
+  try {
+    made = entry.length > LONGEST_PATTERN ? undefined : RE2JS.compile(`^${entry}$`);
+  } catch {
+    made = undefined;
+  }
+  patterns.set(entry, made);
+  for (const oldest of patterns.keys()) {
+    if (patterns.size <= MAX_KNOWN) break;
+    patterns.delete(oldest);
+  }
+  return made;
+}

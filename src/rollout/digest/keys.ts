@@ -1,0 +1,174 @@
+/**
+ * The keys that digests are made with, kept in one Secret of the controller's namespace: what stands there comes in, a
+ * key goes out, made once for the installation and by whichever replica is the first. deploy/ ships the Secret without
+ * data, so that the controller needs no right but on that one name.
+ */
+
+import { randomBytes } from "node:crypto";
+import { CONTROLLER_MANAGER } from "../../api/field-manager.ts";
+import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
+import { SECRETS } from "../../apimachinery/resources.ts";
+import { SecretValue } from "../../apimachinery/secret-value.ts";
+import { refusal } from "../../kube/access-error.ts";
+import { ApiError, isNotFound, isStatus } from "../../kube/api-error.ts";
+import type { Client } from "../../kube/client.ts";
+import { CONTROLLER } from "../../kube/identity.ts";
+import type { DigestKey } from "./digest.ts";
+
+export const DIGEST_KEY_NAME = "inlay-digest-key";
+/** The entry that holds the id of the key in use. All others hold a key each, under its id. */
+export const PRIMARY = "primary";
+
+const VERBS = ["get", "patch"];
+const KEY_BYTES = 32;
+/** Others may write the Secret too, but not for ever. */
+const TRIES = 5;
+/** A failure is everybody's for so long: thousands of bindings that wait for the Secret ask for it once. */
+const FAILED_FOR_MS = 1_000;
+
+interface StoredSecret extends KubeObject {
+  data?: Record<string, string>;
+}
+
+interface Keys {
+  primary: DigestKey;
+  byId: ReadonlyMap<string, DigestKey>;
+}
+
+/** What stands in the Secret, still without the promise that one of the keys is in use. */
+interface Found {
+  version: Pick<KubeObject["metadata"], "uid" | "resourceVersion">;
+  primary: string | undefined;
+  byId: Map<string, DigestKey>;
+}
+
+export class DigestKeys {
+  readonly #client: Pick<Client, "get" | "mergePatch">;
+  readonly #ref: ObjectRef & { namespace: string };
+  /** Read once: another primary counts from the next start, and what was read outlives the Secret until then. */
+  #keys: Promise<Keys> | undefined;
+
+  /** `namespace` is the controller's own. */
+  constructor(client: Pick<Client, "get" | "mergePatch">, namespace: string) {
+    this.#client = client;
+    this.#ref = { resource: SECRETS, namespace, name: DIGEST_KEY_NAME };
+  }
+
+  /**
+   * The key that new digests are made with; the first call makes it, where there is none. Throws Problem("NoDigestKey"),
+   * ("Forbidden") and ("Unavailable"), and tries again when it is called later.
+   */
+  async primary(): Promise<DigestKey> {
+    return (await this.#read()).primary;
+  }
+
+  /** A key by which older digests were made; undefined if it is gone. Throws as `primary` does. */
+  async byId(id: string): Promise<DigestKey | undefined> {
+    return (await this.#read()).byId.get(id);
+  }
+
+  #read(): Promise<Keys> {
+    if (this.#keys !== undefined) return this.#keys;
+    const reading = this.#readOrMake();
+    this.#keys = reading;
+    const forget = () => {
+      this.#keys = undefined;
+    };
+    reading.catch(() => setTimeout(forget, FAILED_FOR_MS).unref());
+    return reading;
+  }
+
+  async #readOrMake(): Promise<Keys> {
+    for (let left = TRIES; left > 0; left--) {
+      const found = await this.#find();
+      const keys = found.primary === undefined ? await this.#make(found) : this.#inUse(found.primary, found.byId);
+      if (keys !== undefined) return keys;
+    }
+    throw new Problem("Unavailable", `${this.#what} is changed by others all the time; it is tried again`);
+  }
+
+  async #find(): Promise<Found> {
+    const { metadata, data = {} } = await this.#ask("get", () => this.#client.get<StoredSecret>(CONTROLLER, this.#ref));
+    const { [PRIMARY]: primary, ...rest } = data;
+    return {
+      version: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+      primary: primary === undefined ? undefined : Buffer.from(primary, "base64").toString("utf8"),
+      byId: new Map(Object.entries(rest).flatMap(([id, text]) => keyOf(id, Buffer.from(text, "base64")))),
+    };
+  }
+
+  /** Undefined if somebody else wrote meanwhile. The keys that are there stay, for the digests that were made with them. */
+  async #make({ version, byId }: Found): Promise<Keys | undefined> {
+    // With its day, for whoever takes old ones away.
+    const id = `${new Date().toISOString().slice(0, 10)}-${randomBytes(4).toString("hex")}`;
+    const bytes = randomBytes(KEY_BYTES);
+    const data = { [PRIMARY]: Buffer.from(id).toString("base64"), [id]: bytes.toString("base64") };
+    const patch = { metadata: version, data };
+    try {
+      await this.#ask("patch", () => this.#client.mergePatch(CONTROLLER, this.#ref, patch, CONTROLLER_MANAGER));
+    } catch (error) {
+      if (isStatus(error, 409)) return undefined;
+      throw error;
+    }
+    const primary = { id, bytes: new SecretValue<Uint8Array>(bytes) };
+    return { primary, byId: new Map(byId).set(id, primary) };
+  }
+
+  #inUse(id: string, byId: ReadonlyMap<string, DigestKey>): Keys {
+    const primary = byId.get(id);
+    if (primary !== undefined) return { primary, byId };
+    throw new Problem(
+      "NoDigestKey",
+      `${this.#what} says in ${PRIMARY} that a key is in use which it does not hold in whole (${KEY_BYTES} bytes at least); ` +
+        `put it back, or have another made, by which nothing restarts: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
+        `--type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
+    );
+  }
+
+  /** A conflict is the caller's to explain. */
+  async #ask<T>(verb: string, request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (error) {
+      if (isStatus(error, 409)) throw error;
+      throw this.#explained(error, verb);
+    }
+  }
+
+  #explained(error: unknown, verb: string): Problem {
+    const { namespace, name } = this.#ref;
+    if (isNotFound(error)) {
+      const why = `there is no ${this.#what}, which keeps the key by which a change of a value is seen`;
+      return new Problem(
+        "NoDigestKey",
+        `${why}; make it, empty, with: kubectl create secret generic ${name} -n ${namespace}`,
+      );
+    }
+    if (isStatus(error, 403) && !error.isDenied) {
+      const role =
+        `kubectl create role ${name} -n ${namespace} --verb=${VERBS} --resource=secrets --resource-name=${name}` +
+        ` && kubectl create rolebinding ${name} -n ${namespace} --role=${name} --serviceaccount=${namespace}:inlay-controller`;
+      return new Problem(
+        "Forbidden",
+        `Inlay's own account may not ${verb} secrets/${name} in namespace ${namespace}; apply 10-controller-role.yaml of this release, or allow it with: ${role}`,
+      );
+    }
+    const problem = refusal(error, { identity: CONTROLLER, ref: this.#ref, verbs: VERBS }, verb);
+    if (problem.reason !== "Rejected" || !(error instanceof ApiError)) return problem;
+    const why = `the API server refused to ${verb} ${this.#what} (${error.status} ${error.reason})`;
+    return new Problem(
+      "NoDigestKey",
+      `${why}; an admission policy, or immutable in that Secret, keeps Inlay from filling it in`,
+    );
+  }
+
+  get #what(): string {
+    return describeObject("Secret", this.#ref.namespace, this.#ref.name);
+  }
+}
+
+/** None for what is too short to be one: it would be no secret. */
+function keyOf(id: string, bytes: Uint8Array): [string, DigestKey][] {
+  return bytes.length < KEY_BYTES ? [] : [[id, { id, bytes: new SecretValue(bytes) }]];
+}

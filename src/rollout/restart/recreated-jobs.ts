@@ -1,0 +1,90 @@
+/** Jobs that were made anew come in, and the workloads as the streams show them; the workloads as they are go out. And one that a crash has cut off is made. */
+
+import type { Dependent, RolloutStatus } from "../../api/rollout.ts";
+import { type KubeObject, parseApiVersion } from "../../apimachinery/objects.ts";
+import { JOBS } from "../../apimachinery/resources.ts";
+import type { Client } from "../../kube/client.ts";
+import { isJob } from "../../workloads/job-copy.ts";
+import type { Dependents, RollingRun } from "../discover/dependents.ts";
+import type { Rolled } from "../status.ts";
+import { finish } from "./recreate-job.ts";
+
+/** A Job in place of another, until streams show it. */
+export interface Recreated {
+  dependent: Dependent;
+  at: number;
+}
+
+/** One that is not shown by then has come and gone. */
+const SHOWN_WITHIN_MS = 30_000;
+
+export function recreated({ ...former }: Dependent, { metadata }: KubeObject, stamp: string): Recreated {
+  const { uid, resourceVersion, generation } = metadata;
+  const progress = { state: "Rolling", message: "it was made anew" } as const;
+  const workload = { ...former.workload, progress, stamps: [stamp] };
+  return { dependent: { ...former, version: { uid, resourceVersion, generation }, workload }, at: performance.now() };
+}
+
+/**
+ * `made` is by the uids of the former ones. What is shown of it is forgotten, once status has that too: one that somebody
+ * else has made has not our stamp.
+ */
+export function withRecreated(
+  dependents: Dependents,
+  made: Map<string, Recreated>,
+  status: RolloutStatus | undefined,
+): Dependents {
+  if (made.size === 0) return dependents;
+  const shown = new Set(dependents.all.map(({ version }) => version.uid));
+  const recorded = new Set(status?.pending?.workloads?.map(({ uid }) => uid));
+  const unrecorded = new Map<string, readonly string[]>();
+  const now = performance.now();
+  const missing: Dependent[] = [];
+  for (const [former, { dependent, at }] of made) {
+    const { uid } = dependent.version;
+    const isShown = shown.has(uid);
+    const isUnrecorded = isShown && status?.pending !== undefined && !recorded.has(uid);
+    if (isUnrecorded) unrecorded.set(uid, dependent.workload.stamps);
+    else if (!isShown && at + SHOWN_WITHIN_MS >= now) missing.push(dependent);
+    else if (!shown.has(former)) made.delete(former);
+  }
+  const others = dependents.all
+    .filter(({ version }) => !made.has(version.uid))
+    .map((each) => stampedToo(each, unrecorded.get(each.version.uid)));
+  const all = [...others, ...missing].sort((a, b) => a.step - b.step);
+  return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
+}
+
+/** One that came and went is shown by nothing: it is looked again when it is given up. */
+export function untilShown(rolled: Rolled, made: ReadonlyMap<string, Recreated>): Rolled {
+  const now = performance.now();
+  const due = [...made.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);
+  if (rolled.isDone || due.length === 0) return rolled;
+  return { ...rolled, againMs: Math.min(rolled.againMs ?? Number.POSITIVE_INFINITY, ...due) };
+}
+
+function stampedToo(dependent: Dependent, stamps: readonly string[] | undefined): Dependent {
+  if (stamps === undefined) return dependent;
+  const { workload } = dependent;
+  return { ...dependent, workload: { ...workload, stamps: [...workload.stamps, ...stamps] } };
+}
+
+/** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be. Throws Problem. */
+export async function finishCutOff(
+  client: Client,
+  { identity, dependents, spec }: RollingRun,
+  before: RolloutStatus | undefined,
+): Promise<boolean> {
+  // It may be there, and not be listed yet.
+  if (dependents.pending) return false;
+  const shown = new Set(dependents.all.map(({ version }) => version.uid));
+  let isOne = false;
+  for (const { apiVersion, kind, namespace, name, uid, state, stamp } of before?.pending?.workloads ?? []) {
+    const { group } = parseApiVersion(apiVersion);
+    if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined || shown.has(uid)) continue;
+    const mark = { annotation: spec.stamp.annotation, stamp };
+    const made = await finish(client, identity, { resource: JOBS, namespace, name }, uid, mark);
+    isOne ||= made !== undefined;
+  }
+  return isOne;
+}

@@ -1,0 +1,98 @@
+/**
+ * A SecretGrant comes in, with who asks for what of its namespace; whether it lets him goes out, and what to say where no
+ * grant does. Pure.
+ */
+
+import type { SecretGrant } from "../api/secret-grant.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
+import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
+import { apiVersionOf, describeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { type MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
+import { SECRET_GRANTS } from "../apimachinery/resources.ts";
+import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
+
+type Spec = SecretGrant["spec"];
+type Selector = LabelSelector & { names?: string[] };
+type Labels = Readonly<Record<string, string>>;
+
+/** A binding, as a grant sees it. */
+export interface Asker {
+  namespace: string;
+  account: string;
+}
+
+/** Labels that decide; none of a selector's hold while they are not known. */
+export interface KnownLabels {
+  namespace: Labels | undefined;
+  object: Labels | undefined;
+}
+
+/** Whether the grant lets the binding read the object. */
+export function lets(spec: Spec, asker: Asker, asked: ObjectRef, labels: KnownLabels): boolean {
+  return isFrom(spec, asker, by(labels.namespace)) && speaksOf(spec, asked, labels.object);
+}
+
+/** Whether the grant lets anybody read the object. */
+export function speaksOf(spec: Spec, asked: ObjectRef, object: Labels | undefined): boolean {
+  return isTo(spec, asked, by(object));
+}
+
+const by = (known: Labels | undefined) => (selector: LabelSelector) =>
+  known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
+
+/** Whether it may, as far as names tell. */
+export function mayLet(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
+  return isFrom(spec, asker, () => true) && isTo(spec, asked, () => true);
+}
+
+/** Whether labels of the binding's namespace have a say in it. */
+export function asksWhere({ from }: Spec): boolean {
+  return from.some(({ namespaceSelector }) => namespaceSelector !== undefined && looksAtLabels(namespaceSelector));
+}
+
+const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
+  (matchLabels ?? matchExpressions) !== undefined;
+
+function isFrom({ from }: Spec, { namespace, account }: Asker, holds: (selector: LabelSelector) => boolean): boolean {
+  return from.some(
+    (each) =>
+      (each.serviceAccountName === undefined || each.serviceAccountName === account) &&
+      (each.namespaceSelector ? selects(each.namespaceSelector, namespace, holds) : each.namespace === namespace),
+  );
+}
+
+function isTo({ to }: Spec, { resource, name }: ObjectRef, holds: (selector: LabelSelector) => boolean): boolean {
+  return to.some(
+    (each) => each.kind === resource.kind && (each.selector ? selects(each.selector, name, holds) : each.name === name),
+  );
+}
+
+const selects = (selector: Selector, name: string, holds: (selector: LabelSelector) => boolean) =>
+  nameMatcher(selector.names)(name) && holds(selector);
+
+/** What is read of another namespace and not granted there counts as missing: the source says what becomes of its fields. */
+export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {
+  const { resource, namespace = "", name } = asked;
+  const account = describeIdentity(serviceAccountIdentity(asker.namespace, asker.account));
+  const grant = {
+    apiVersion: apiVersionOf(SECRET_GRANTS),
+    kind: SECRET_GRANTS.kind,
+    metadata: { name: `${asker.namespace}-${asker.account}-reads-${resource.plural}-${name}`, namespace },
+    spec: {
+      from: [{ namespace: asker.namespace, serviceAccountName: asker.account }],
+      to: [{ kind: resource.kind, name }],
+    },
+  };
+  return new MissingValue(
+    "NotGranted",
+    `no SecretGrant in namespace ${namespace} lets ${account} read ${describeObject(resource.kind, namespace, name)}; ` +
+      `who may make grants there allows it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`,
+    policy,
+  );
+}
+
+/** With a namespace goes what it allowed. */
+export function goneWith({ namespace = "" }: ObjectRef, policy: MissingPolicy): MissingValue {
+  const message = `namespace ${namespace} is gone or being deleted, and its SecretGrants with it; take its sources out of the binding`;
+  return new MissingValue("NotGranted", message, policy);
+}

@@ -1,0 +1,24 @@
+/** A binding that nothing made comes in; the account of its namespace, as which it acts, goes out, or why it can't act as that one. */
+
+import type { SecretBinding } from "../api/binding.ts";
+import type { Installation } from "../api/installation.ts";
+import { RELOADER_ACCOUNT } from "../api/reloader.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
+import type { Actor } from "../parts.ts";
+
+/** In Inlay's own namespace one name is the installation's, and may do in all others what nobody gave to the binding's author. */
+export function ownActor(
+  { metadata: { namespace = "" }, spec: { serviceAccountName: name } }: SecretBinding,
+  { ownNamespace }: Pick<Installation, "ownNamespace">,
+): Actor | Problem {
+  const identity = serviceAccountIdentity(namespace, name);
+  if (namespace === ownNamespace && name === RELOADER_ACCOUNT)
+    return new Problem(
+      "ImpersonationForbidden",
+      `${describeIdentity(identity)} acts for the annotations of Reloader alone; name another account in serviceAccountName`,
+      "edit",
+    );
+  return { as: { identity }, account: { resource: SERVICE_ACCOUNTS, namespace, name } };
+}

@@ -1,0 +1,34 @@
+/** What reading a source gives: the stage that reads makes it, the stage that shapes values takes it. No I/O. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
+import type { SecretValue } from "../apimachinery/secret-value.ts";
+
+/**
+ * A source as it was read, all of it at once. `data`: a Secret or ConfigMap, its keys with decoded bytes. `object`: any
+ * other object. `absent`: there is no such object, or none that the binding may take values of. `description` names it in messages, such as `Secret registry/bucket`.
+ */
+export type LiveSource = {
+  readonly description: string;
+  /** Changes with all that is in it. */
+  readonly version: string;
+  /** What becomes of the fields that need what is not in it. */
+  readonly policy: MissingPolicy;
+} & (
+  | {
+      readonly kind: "data";
+      readonly isSecret: boolean;
+      readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
+      readonly annotations: Texts;
+      readonly labels: Texts;
+    }
+  | {
+      readonly kind: "object";
+      readonly object: SecretValue<JsonObject>;
+      readonly annotations: Texts;
+      readonly labels: Texts;
+    }
+  | { readonly kind: "absent"; readonly problem: MissingValue }
+);
+
+/** Sealed, since kubectl keeps whole objects in an annotation. */
+type Texts = SecretValue<Readonly<Record<string, string>>>;

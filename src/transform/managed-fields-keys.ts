@@ -1,0 +1,58 @@
+/**
+ * A planned field comes in, with what the target's schema has at each path; a Problem goes out if it would put a value of
+ * a Secret where the API server copies it into managedFields: elements of sets, and the keys of map lists, are their names
+ * there.
+ */
+import { type FieldPath, isNameable } from "../apimachinery/field-path.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { PlannedField } from "./plan-types.ts";
+
+type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
+
+/** Throws Problem("InvalidPath"). */
+export function assertNotSpelledOut({ path, value, fromSecret }: PlannedField, schemaAt: SchemaAt): void {
+  if (!fromSecret) return;
+  const above = listAbove(path, schemaAt);
+  if (above === "none") return;
+  const list = above ?? listWithin(path, value.reveal(), schemaAt);
+  if (list === undefined) return;
+  const what = listType(list, schemaAt) === "set" ? "an element" : "a key of an element";
+  // The way to a list within the value is of keys of the Secret.
+  const where = path.startsWith(list) ? list : "a list within the value";
+  throw new Problem(
+    "InvalidPath",
+    `${path}: ${what} of ${where} would stand in metadata.managedFields in plain text, which everybody may read who reads the object, so no value of a Secret can be written there; take it from a ConfigMap, or write a field that is no ${what.split(" ")[1]}`,
+  );
+}
+
+const listType = (path: FieldPath, schemaAt: SchemaAt) => schemaAt(path)?.["x-kubernetes-list-type"] ?? "atomic";
+
+/** The list on the way to which the path belongs; `none` within a list that is one value: nothing of it is spelled out. */
+function listAbove(path: FieldPath, schemaAt: SchemaAt): FieldPath | "none" | undefined {
+  for (const [n, segment] of path.segments.entries()) {
+    if (segment.kind === "key") continue;
+    const list = path.upTo(n);
+    const type = listType(list, schemaAt);
+    if (type !== "map") return type === "set" ? list : "none";
+    const [next, ...more] = path.segments.slice(n + 1);
+    const keys = schemaAt(list)?.["x-kubernetes-list-map-keys"] ?? [];
+    // An element that is named by its place takes its keys from the value.
+    const isKey = next === undefined ? segment.kind === "index" : next.kind === "key" && keys.includes(next.key);
+    if (isKey && more.length === 0) return list;
+  }
+  return undefined;
+}
+
+function listWithin(path: FieldPath, value: JsonValue, schemaAt: SchemaAt): FieldPath | undefined {
+  if (typeof value !== "object" || value === null || schemaAt(path)?.["x-kubernetes-map-type"] === "atomic")
+    return undefined;
+  if (Array.isArray(value)) return value.length > 0 && listType(path, schemaAt) !== "atomic" ? path : undefined;
+  for (const [key, child] of Object.entries(value)) {
+    if (typeof child !== "object" || !isNameable(key)) continue;
+    const found = listWithin(path.with({ kind: "key", key }), child, schemaAt);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

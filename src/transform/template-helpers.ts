@@ -1,0 +1,218 @@
+/** The helpers of templates, by name: what each takes, and what it makes of it. Every argument is of its kind already. */
+import { createHash } from "node:crypto";
+import { stringify } from "yaml";
+import { stringifyJson } from "../apimachinery/json.ts";
+import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { Budget } from "./budget.ts";
+import { sizeOf } from "./budget.ts";
+import { INI_QUOTES, swap, toIni, toJsonText, toShell, toXml } from "./escape.ts";
+import { pemBundle } from "./pem.ts";
+import { textOf } from "./read.ts";
+
+/**
+ * `value`: anything. `document`: the same, but a text is parsed. `text`: a text, or a number or boolean as one. `bytes`: a key's bytes as they are, or a text's.
+ * `list`: a list. `word`: a text that stands in the template, not empty. `any`: one that may be. `count`: a whole number
+ * that stands there, at most 64. `pointer`: a JSON pointer that stands there. `quote`: a quote of ini files.
+ */
+export type Kind = "value" | "document" | "text" | "bytes" | "list" | "word" | "any" | "count" | "pointer" | "quote";
+
+/** What a helper may use beside its arguments. */
+export interface Call {
+  budget: Budget;
+  /** The template, line and column, for messages. */
+  subject: string;
+  /** A value of a Secret may be in the arguments. */
+  fromSecret: boolean;
+  /** What to throw when there is nothing at a place. */
+  missing(what: string): Problem;
+}
+
+export interface Helper {
+  /** How it is written. */
+  usage: string;
+  takes: readonly Kind[];
+  /** Whether any number of the last may stand there, but none. */
+  repeats?: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: the arguments are of the kinds that `takes` lists
+  make(args: any[], call: Call): JsonValue;
+}
+
+const MAX_SPACES = 64;
+const ofText = (usage: string, make: (text: string, call: Call) => JsonValue): Helper => ({
+  usage,
+  takes: ["text"],
+  make: ([text], call) => {
+    call.budget.work(text.length);
+    return make(text, call);
+  },
+});
+
+export const helpers: ReadonlyMap<string, Helper> = new Map(
+  Object.entries({
+    base64: ofBytes("base64 source.key", "base64"),
+    base64url: ofBytes("base64url source.key", "base64url"),
+    base64decode: ofText("base64decode source.key", decode),
+    urlencode: ofText("urlencode source.key", (text, { subject }) => {
+      if (!text.isWellFormed()) throw new Problem("InvalidValue", `${subject}: the text has half a character in it`);
+      return [..."!'()*"].reduce(
+        (made, each) => swap(made, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
+        encodeURIComponent(text),
+      );
+    }),
+    lower: ofText("lower source.key", (text) => text.toLowerCase()),
+    upper: ofText("upper source.key", (text) => text.toUpperCase()),
+    trim: ofText("trim source.key", (text) => text.trim()),
+    replace: { usage: 'replace source.key "from" "to"', takes: ["text", "word", "any"], make: replace },
+    split: { usage: 'split source.key ","', takes: ["text", "word"], make: split },
+    join: { usage: 'join (split source.key ",") " "', takes: ["list", "any"], make: join },
+    concat: { usage: 'concat source.user ":" source.password', takes: ["text"], repeats: true, make: concat },
+    indent: { usage: "indent source.key 4", takes: ["text", "count"], make: indent },
+    jsontext: ofText("jsontext source.key", (text, { budget }) => charged(toJsonText(text), budget)),
+    xml: ofText("xml source.key", (text, { budget, subject }) => charged(toXml(text, subject), budget)),
+    shell: ofText("shell source.key", (text, { budget, subject }) => charged(toShell(text, subject), budget)),
+    ini: { usage: `ini source.key "'"`, takes: ["text", "quote"], make: ini },
+    sha256sum: ofText("sha256sum source.key", sha256sum),
+    pembundle: { usage: "pembundle source.key other.key", takes: ["text"], repeats: true, make: pembundle },
+    json: { usage: "json source.key", takes: ["value"], make: ([value], call) => written(value, call, stringifyJson) },
+    yaml: {
+      usage: "yaml (parse source.key)",
+      takes: ["value"],
+      make: ([value], call) => written(value, call, toYaml, YAML_TIMES),
+    },
+    parse: { usage: "parse source.key", takes: ["document"], make: ([value]) => value },
+    pointer: { usage: 'pointer source.key "/a/b"', takes: ["document", "pointer"], make: pointer },
+    /** Evaluated by the template: its first argument may be missing. */
+    default: { usage: 'default source.key "text"', takes: ["value", "value"], make: ([value]) => value },
+  } satisfies Record<string, Helper>),
+);
+
+/** What an argument of that kind must be, or undefined if it may be anything. Only these are checked as they stand. */
+export function literalRule(kind: Kind, value: unknown): string | undefined {
+  if (kind === "count") {
+    const isCount = typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_SPACES;
+    return isCount ? undefined : `a whole number from 0 to ${MAX_SPACES}`;
+  }
+  if (kind === "quote")
+    return INI_QUOTES.some((each) => each === value) ? undefined : `one of ${INI_QUOTES.join(" ")} in quotes`;
+  if (kind === "any") return typeof value === "string" ? undefined : "a text in quotes";
+  if (kind === "word") return typeof value === "string" && value !== "" ? undefined : "a text in quotes, not empty";
+  return typeof value === "string" ? undefined : "a JSON pointer in quotes";
+}
+
+export const isLiteral = (kind: Kind): boolean => ["word", "any", "count", "pointer", "quote"].includes(kind);
+
+function ofBytes(usage: string, encoding: "base64" | "base64url"): Helper {
+  return {
+    usage,
+    takes: ["bytes"],
+    make: ([bytes]: [Uint8Array], { budget }) => {
+      budget.work(bytes.length * 2);
+      return Buffer.from(bytes).toString(encoding);
+    },
+  };
+}
+
+/** Both alphabets, padded or not, in one line or many. */
+function decode(text: string, { subject }: Call): JsonValue {
+  const plain = text.replace(/[\r\n]/g, "");
+  const [, body = ""] = /^([A-Za-z0-9+/_-]*)={0,2}$/.exec(plain) ?? [];
+  if (body.length % 4 === 1 || (body === "" && plain !== "")) {
+    throw new Problem("InvalidValue", `${subject}: the text is not base64`);
+  }
+  return textOf(Buffer.from(body, "base64url"), `${subject}: what the base64 holds`);
+}
+
+/** What came out may be longer than what went in. */
+function charged(text: string, budget: Budget): string {
+  budget.work(text.length);
+  return text;
+}
+
+function ini([text, quote]: [string, string], { budget, subject }: Call): JsonValue {
+  budget.work(text.length);
+  return toIni(text, quote, subject);
+}
+
+/** A hash without a key lets anybody who reads it try what the value might be. */
+function sha256sum(text: string, { fromSecret, subject }: Call): JsonValue {
+  if (!fromSecret) return createHash("sha256").update(text).digest("hex");
+  throw new Problem(
+    "InvalidTemplate",
+    `${subject}: sha256sum takes no value of a Secret, since whoever reads the hash can try values until one fits; hash what a ConfigMap or an object holds`,
+  );
+}
+
+function pembundle(texts: string[], { budget, subject }: Call): JsonValue {
+  // Certificates are read, not only copied.
+  budget.work(texts.reduce((sum, text) => sum + text.length * 16, 0));
+  return pemBundle(texts, subject);
+}
+
+function replace([text, from, to]: [string, string, string], { budget }: Call): JsonValue {
+  let count = 0;
+  for (let at = text.indexOf(from); at >= 0; at = text.indexOf(from, at + from.length)) count += 1;
+  budget.work(text.length + count * Math.max(0, to.length - from.length), count / 8);
+  return swap(text, from, to);
+}
+
+function split([text, separator]: [string, string], { budget }: Call): JsonValue {
+  let count = 1;
+  for (let at = text.indexOf(separator); at >= 0; at = text.indexOf(separator, at + separator.length)) count += 1;
+  budget.work(text.length, count);
+  return text.split(separator);
+}
+
+function join([list, separator]: [JsonValue[], string], { budget, subject }: Call): JsonValue {
+  if (list.some((each) => each === null || typeof each === "object")) {
+    throw new Problem("TypeMismatch", `${subject}: the list holds more than texts and numbers, so it can't be joined`);
+  }
+  const texts = list.map(String);
+  budget.work(
+    texts.reduce((sum, each) => sum + each.length + separator.length, 0),
+    texts.length,
+  );
+  return texts.join(separator);
+}
+
+/** For another helper to take as one text: outside of calls a template does it by itself. */
+function concat(texts: string[], { budget }: Call): JsonValue {
+  budget.work(texts.reduce((sum, text) => sum + text.length, 0));
+  return texts.join("");
+}
+
+/** Every line, the first too, unless it is empty. */
+function indent([text, spaces]: [string, number], { budget }: Call): JsonValue {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines += 1;
+  budget.work(text.length + lines * spaces);
+  const pad = " ".repeat(spaces);
+  return text
+    .split("\n")
+    .map((line) => (line === "" ? line : pad + line))
+    .join("\n");
+}
+
+/** How much longer a library in JavaScript takes to write a part than the engine itself. */
+const YAML_TIMES = 16;
+
+function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) => string, times = 1): JsonValue {
+  const { characters, elements } = sizeOf(value);
+  budget.work(characters, elements * times);
+  const text = write(value);
+  budget.work(text.length);
+  return text;
+}
+
+/** A text is quoted, so that it stays what it is wherever it stands. */
+function toYaml(value: JsonValue): string {
+  if (typeof value === "string") return stringifyJson(value);
+  return stringify(value, { lineWidth: 0, blockQuote: false, aliasDuplicateObjects: false }).replace(/\n$/, "");
+}
+
+function pointer([value, text]: [JsonValue, string], call: Call): JsonValue {
+  const found = pointAt(value, parsePointer(text));
+  if (found === undefined || found === null) throw call.missing(`nothing at ${text}`);
+  return found;
+}

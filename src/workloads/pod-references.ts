@@ -1,0 +1,97 @@
+/** The spec of a pod comes in; what its pods read of Secrets, ConfigMaps and SecretProviderClasses goes out, by name and key. No I/O. */
+import { isObject } from "../apimachinery/json.ts";
+
+export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
+
+/** Where a pod names what it reads, for people. */
+export type PodPlace = "env" | "envFrom" | "volume" | "projected" | "imagePullSecret" | "csi";
+
+/** What pods read of one object. */
+export interface PodReference {
+  readonly kind: PodSource;
+  readonly name: string;
+  /** In order. Undefined: all of them. */
+  readonly keys?: readonly string[];
+  readonly by: readonly PodPlace[];
+}
+
+/** All kinds of containers that a pod has: a template of somebody's own kind may have those for debugging too. */
+const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
+/** Volumes of other systems, whose Secret is named by the field secretRef. */
+const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
+
+/** One for each object, in the order of kind and name. What is not as it should be names nothing. */
+export function podReferences(podSpec: unknown): PodReference[] {
+  const found = new Found();
+  for (const container of CONTAINERS.flatMap((field) => list(podSpec, field))) {
+    for (const variable of list(container, "env")) {
+      const from = at(variable, "valueFrom");
+      found.addKey("Secret", at(from, "secretKeyRef"), "env");
+      found.addKey("ConfigMap", at(from, "configMapKeyRef"), "env");
+    }
+    for (const source of list(container, "envFrom")) {
+      found.add("Secret", at(source, "secretRef", "name"), "envFrom");
+      found.add("ConfigMap", at(source, "configMapRef", "name"), "envFrom");
+    }
+  }
+  for (const volume of list(podSpec, "volumes")) {
+    found.addItems("Secret", at(volume, "secret", "secretName"), at(volume, "secret"), "volume");
+    found.addItems("ConfigMap", at(volume, "configMap", "name"), at(volume, "configMap"), "volume");
+    for (const source of list(at(volume, "projected"), "sources")) {
+      found.addItems("Secret", at(source, "secret", "name"), at(source, "secret"), "projected");
+      found.addItems("ConfigMap", at(source, "configMap", "name"), at(source, "configMap"), "projected");
+    }
+    found.add("SecretProviderClass", at(volume, "csi", "volumeAttributes", "secretProviderClass"), "csi");
+    found.add("Secret", at(volume, "csi", "nodePublishSecretRef", "name"), "csi");
+    found.add("Secret", at(volume, "azureFile", "secretName"), "volume");
+    for (const type of WITH_SECRET_REF) found.add("Secret", at(volume, type, "secretRef", "name"), "volume");
+  }
+  for (const secret of list(podSpec, "imagePullSecrets")) found.add("Secret", at(secret, "name"), "imagePullSecret");
+  return found.references();
+}
+
+class Found {
+  readonly #found = new Map<string, { kind: PodSource; name: string; keys: Set<string> | "all"; by: Set<PodPlace> }>();
+
+  /** The whole object, unless keys are given. */
+  add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all"): void {
+    if (typeof name !== "string" || name === "") return;
+    const id = `${kind}/${name}`;
+    const known = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by: new Set<PodPlace>() };
+    known.keys = known.keys === "all" || keys === "all" ? "all" : new Set([...known.keys, ...keys]);
+    known.by.add(by);
+    this.#found.set(id, known);
+  }
+
+  addKey(kind: PodSource, selector: unknown, by: PodPlace): void {
+    const key = at(selector, "key");
+    this.add(kind, at(selector, "name"), by, typeof key === "string" ? [key] : "all");
+  }
+
+  /** Of a volume that names no items, pods see every key. */
+  addItems(kind: PodSource, name: unknown, volume: unknown, by: PodPlace): void {
+    const keys = list(volume, "items").map((item) => at(item, "key"));
+    const isExact = keys.length > 0 && keys.every((key) => typeof key === "string");
+    this.add(kind, name, by, isExact ? keys : "all");
+  }
+
+  references(): PodReference[] {
+    return [...this.#found]
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, { kind, name, keys, by }]) => ({
+        kind,
+        name,
+        ...(keys !== "all" && { keys: [...keys].toSorted() }),
+        by: [...by].toSorted(),
+      }));
+  }
+}
+
+/** What stands there, or undefined. */
+const at = (value: unknown, ...path: readonly string[]): unknown =>
+  path.reduce((from, key) => (isObject(from) ? from[key] : undefined), value);
+
+function list(value: unknown, field: string): readonly unknown[] {
+  const found = at(value, field);
+  return Array.isArray(found) ? found : [];
+}

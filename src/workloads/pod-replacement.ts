@@ -1,0 +1,84 @@
+/**
+ * A StatefulSet or DaemonSet whose new pods come only when somebody deletes the old ones comes in, and its pods; which of
+ * them to delete next goes out: one, when all others are as they should be. No I/O.
+ */
+import { isObject } from "../apimachinery/json.ts";
+import { type LabelSelector, selectorText } from "../apimachinery/label-selector.ts";
+import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
+import { isOnDelete, type Progress, progressOf } from "./progress.ts";
+
+/** What is kept of such a workload. */
+export interface Replacing {
+  /** Of its pods, as the API server takes it. */
+  readonly selector: string;
+  /** How many there should be. */
+  readonly wanted: number;
+  /** The label by which a pod says of which revision it is. */
+  readonly label: string;
+  /** What those of now have there; undefined until its controller has seen its template of now. */
+  readonly revision: string | undefined;
+  /** How long a pod has to be ready before it counts. */
+  readonly readySeconds: number;
+  /** How far it is, as though its controller replaced them. */
+  readonly progress: Progress;
+}
+
+/** What is to be done next. `againMs`: until a pod has been ready for long enough. */
+export type Next = { do: "nothing" } | { do: "wait"; againMs?: number } | { do: "evict"; pod: KubeObject };
+
+const GENERATION = "deprecated.daemonset.template.generation";
+
+/** Undefined for any other workload. */
+export function replacingOf(object: KubeObject): Replacing | undefined {
+  const { metadata, kind } = object;
+  const { spec, status } = { spec: fieldsOf(object["spec"]), status: fieldsOf(object["status"]) };
+  const isSet = parseApiVersion(object.apiVersion).group === "apps" && (kind === "StatefulSet" || kind === "DaemonSet");
+  if (!isSet || !isOnDelete(spec)) return undefined;
+  const isStateful = kind === "StatefulSet";
+  const isObserved = Number(status["observedGeneration"]) >= (metadata.generation ?? 0);
+  const revision = isStateful ? status["updateRevision"] : metadata.annotations?.[GENERATION];
+  const updateStrategy = { type: "RollingUpdate", rollingUpdate: {} };
+  return {
+    selector: selectorText(fieldsOf(spec["selector"]) as LabelSelector),
+    wanted: Number(isStateful ? (spec["replicas"] ?? 1) : (status["desiredNumberScheduled"] ?? 0)),
+    label: isStateful ? "controller-revision-hash" : "pod-template-generation",
+    revision: isObserved && typeof revision === "string" ? revision : undefined,
+    readySeconds: Number(spec["minReadySeconds"] ?? 0),
+    progress: progressOf({ ...object, spec: { ...spec, updateStrategy } }),
+  };
+}
+
+/**
+ * An old pod that is not ready is no loss, and may be what waits for the value, and others for it: it goes at once. Else one
+ * goes when there are as many as there should be, and all are ready. From the highest ordinal down.
+ */
+export function nextPod(
+  { wanted, label, revision, readySeconds }: Replacing,
+  pods: readonly KubeObject[],
+  now: number,
+): Next {
+  if (revision === undefined) return { do: "wait" };
+  const isOld = ({ metadata }: KubeObject) => metadata.labels?.[label] !== revision;
+  const isGoing = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
+  const old = pods.filter(isOld).toSorted((a, b) => ordinalOf(b) - ordinalOf(a) || byName(a, b));
+  const idle = old.find((pod) => !isReady(pod) && !isGoing(pod));
+  if (idle !== undefined) return { do: "evict", pod: idle };
+  if (old[0] === undefined) return { do: "nothing" };
+  if (pods.length < wanted || pods.some(isGoing)) return { do: "wait" };
+  const readyAt = Math.max(...pods.filter((pod) => !isOld(pod)).map((pod) => readySince(pod) + readySeconds * 1000));
+  if (readyAt > now) return { do: "wait", ...(Number.isFinite(readyAt) && { againMs: readyAt - now }) };
+  return { do: "evict", pod: old[0] };
+}
+
+/** For ever, if it is not. */
+function readySince(pod: KubeObject): number {
+  const conditions = fieldsOf(pod["status"])["conditions"];
+  const ready = (Array.isArray(conditions) ? conditions : []).map(fieldsOf).find(({ type }) => type === "Ready");
+  if (ready?.["status"] !== "True") return Number.POSITIVE_INFINITY;
+  return Date.parse(String(ready["lastTransitionTime"])) || 0;
+}
+
+const isReady = (pod: KubeObject) => Number.isFinite(readySince(pod));
+const ordinalOf = ({ metadata }: KubeObject) => Number(/-(\d+)$/.exec(metadata.name)?.[1] ?? 0);
+const byName = (a: KubeObject, b: KubeObject) => (a.metadata.name < b.metadata.name ? -1 : 1);
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> => (isObject(value) ? value : {});

@@ -1,0 +1,158 @@
+/**
+ * A workload as the API server has it comes in; whether its pods are those of its template by now goes out, as
+ * `kubectl rollout status` judges. No I/O. Nothing that a controller wrote as free text goes into a message.
+ */
+
+import { isObject } from "../apimachinery/json.ts";
+import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
+
+export interface Progress {
+  readonly state: "Done" | "Rolling" | "Failed";
+  /** For people, such as `2 of 3 replicas are updated`. */
+  readonly message: string;
+}
+
+/** The fields of a workload that are read, whatever stands in them. */
+interface Parts {
+  name: string;
+  generation: number;
+  spec: Fields;
+  status: Fields;
+}
+type Fields = Readonly<Record<string, unknown>>;
+
+/** One for all of them: most workloads are done most of the time. */
+const DONE: Progress = { state: "Done", message: "rolled out" };
+const NOT_OBSERVED = rolling("its controller has not seen the change yet");
+
+const judges: Readonly<Record<string, (workload: Parts) => Progress>> = {
+  "apps/Deployment": ofDeployment,
+  "apps/StatefulSet": ofStatefulSet,
+  "apps/DaemonSet": ofDaemonSet,
+  "argoproj.io/Rollout": ofArgoRollout,
+  "batch/Job": ofJob,
+};
+
+export function progressOf({ apiVersion, kind, metadata, spec, status }: KubeObject): Progress {
+  const judge = judges[`${parseApiVersion(apiVersion).group}/${kind}`] ?? ofOther;
+  const { name, generation = 0 } = metadata;
+  return judge({ name, generation, spec: fieldsOf(spec), status: fieldsOf(status) });
+}
+
+/** Whether new pods come only when somebody deletes the old ones. */
+export const isOnDelete = (spec: unknown): boolean => fieldsOf(fieldsOf(spec)["updateStrategy"])["type"] === "OnDelete";
+
+function ofDeployment({ generation, spec, status }: Parts): Progress {
+  if (generation > number(status["observedGeneration"])) return NOT_OBSERVED;
+  if (condition(status, "Progressing")?.["reason"] === "ProgressDeadlineExceeded")
+    return failed("it made no progress within its spec.progressDeadlineSeconds");
+  const wanted = number(spec["replicas"], 1);
+  const updated = number(status["updatedReplicas"]);
+  const old = number(status["replicas"]) - updated;
+  const available = number(status["availableReplicas"]);
+  if (updated < wanted) return rolling(`${updated} of ${wanted} replicas are updated`);
+  if (old > 0) return rolling(`${old} old ${old === 1 ? "replica has" : "replicas have"} not ended yet`);
+  if (available < updated) return rolling(`${available} of ${updated} updated replicas are available`);
+  return DONE;
+}
+
+function ofStatefulSet({ generation, spec, status }: Parts): Progress {
+  if (isOnDelete(spec)) return WHEN_DELETED;
+  const observed = number(status["observedGeneration"]);
+  if (observed === 0 || generation > observed) return NOT_OBSERVED;
+  const wanted = number(spec["replicas"], 1);
+  const ready = number(status["readyReplicas"]);
+  const updated = number(status["updatedReplicas"]);
+  if (ready < wanted) return rolling(`${ready} of ${wanted} pods are ready`);
+  const update = fieldsOf(spec["updateStrategy"])["rollingUpdate"];
+  // Without one, which the API server fills in, only the revisions tell.
+  if (!isObject(update))
+    return status["updateRevision"] === status["currentRevision"]
+      ? DONE
+      : rolling(`${updated} of ${wanted} pods are updated`);
+  const partition = number(update["partition"]);
+  const due = Math.max(wanted - partition, 0);
+  const held = partition > 0 ? ", the others are held back by its partition" : "";
+  if (updated < due) return rolling(`${updated} of ${due} pods are updated${held}`);
+  return partition > 0 ? { state: "Done", message: `${updated} of ${wanted} pods are updated${held}` } : DONE;
+}
+
+function ofDaemonSet({ generation, spec, status }: Parts): Progress {
+  if (isOnDelete(spec)) return WHEN_DELETED;
+  if (generation > number(status["observedGeneration"])) return NOT_OBSERVED;
+  const wanted = number(status["desiredNumberScheduled"]);
+  const updated = number(status["updatedNumberScheduled"]);
+  const available = number(status["numberAvailable"]);
+  if (updated < wanted) return rolling(`${updated} of ${wanted} pods are updated`);
+  if (available < wanted) return rolling(`${available} of ${wanted} updated pods are available`);
+  return DONE;
+}
+
+/** Argo's controller judges by itself, and says what generation it judged as text. Before 0.10 that was a hash. */
+function ofArgoRollout({ name, generation, spec, status }: Parts): Progress {
+  const observed = status["observedGeneration"];
+  const isUnpausing = status["controllerPause"] === true && list(status["pauseConditions"]).length === 0;
+  if (observed === undefined || isBehind(observed, generation) || isUnpausing) return NOT_OBSERVED;
+  switch (status["phase"]) {
+    case "Healthy":
+      return DONE;
+    case "Degraded":
+      return failed("its controller reports it as Degraded");
+    case "Paused":
+      return rolling(
+        spec["paused"] === true
+          ? "it is paused by spec.paused"
+          : `it is paused until someone goes on with it: kubectl argo rollouts promote ${name}`,
+      );
+    default: {
+      const [updated, wanted] = [number(status["updatedReplicas"]), number(spec["replicas"], 1)];
+      return rolling(`${updated} of ${wanted} replicas are updated`);
+    }
+  }
+}
+
+function ofJob({ spec, status }: Parts): Progress {
+  if (condition(status, "Complete")?.["status"] === "True") return { state: "Done", message: "complete" };
+  if (condition(status, "Failed")?.["status"] === "True") return failed("the Job failed");
+  const wanted = number(spec["completions"], 1);
+  return rolling(`${number(status["succeeded"])} of ${wanted} pods have succeeded`);
+}
+
+/**
+ * A kind that says nothing of pods, such as CronJob, has taken in what its controller has seen. One of somebody's own is
+ * ready when it says so, if it says so at all.
+ */
+function ofOther({ generation, spec, status }: Parts): Progress {
+  if (isBehind(status["observedGeneration"], generation)) return NOT_OBSERVED;
+  const type = ["Ready", "Available"].find((each) => condition(status, each) !== undefined);
+  const own = type === undefined ? undefined : condition(status, type);
+  if (isBehind(own?.["observedGeneration"], generation)) return NOT_OBSERVED;
+  if (own !== undefined && own["status"] !== "True") return rolling(`its condition ${type} is not True yet`);
+  return isOnDelete(spec) ? WHEN_DELETED : DONE;
+}
+
+const WHEN_DELETED: Progress = {
+  state: "Done",
+  message: "its pods are replaced when they are deleted (updateStrategy OnDelete)",
+};
+
+function rolling(message: string): Progress {
+  return { state: "Rolling", message };
+}
+
+const failed = (message: string): Progress => ({ state: "Failed", message });
+
+function condition(status: Fields, type: string): Fields | undefined {
+  return list(status["conditions"])
+    .map(fieldsOf)
+    .find((each) => each["type"] === type);
+}
+
+/** Whether a generation that a controller says it saw, be it as text, is an older one. */
+const isBehind = (observed: unknown, generation: number): boolean =>
+  (typeof observed === "number" || typeof observed === "string") && Number(observed) < generation;
+
+const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const fieldsOf = (value: unknown): Fields => (isObject(value) ? value : {});
+/** What is not there is 0 to the API server, which leaves it out, or what it fills in. */
+const number = (value: unknown, otherwise = 0): number => (typeof value === "number" ? value : otherwise);

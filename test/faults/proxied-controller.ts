@@ -1,0 +1,133 @@
+/**
+ * A controller that reaches the API server only through a proxy, and a fleet of bindings that it keeps: how many comes
+ * in, ways to see whether it does its work go out. The tests themselves reach the API server directly.
+ */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Fleet } from "../controller/fleet.ts";
+import { foundIn } from "../controller/leak-detector.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { newTeam, type Rule, usualRules } from "../controller/test-namespace.ts";
+import { TcpProxy } from "./proxy.ts";
+
+/** How long streams may be away after a fault is over. One that hangs on a dead connection is noticed after 100 s. */
+export const BACK_WITHIN_MS = 30_000;
+/** How long forty changes may take, on a machine with much else to do. A request on a dead connection costs 15 s. */
+export const PROMPTLY_MS = 14_000;
+
+/** What stands between the controller and the API server. */
+export interface Door {
+  url: string;
+  /** Lets everything pass again. */
+  resume(): void;
+  stop(): Promise<void>;
+}
+
+interface Options {
+  /** Added to the controller's command line. */
+  args?: string[];
+  /** What the bindings' account may do. */
+  rules?: Rule[];
+}
+
+export class Behind<Proxy extends Door = TcpProxy> {
+  readonly proxy: Proxy;
+  readonly controller: ControllerProcess;
+  readonly fleet: Fleet;
+
+  private constructor(proxy: Proxy, controller: ControllerProcess, fleet: Fleet) {
+    this.proxy = proxy;
+    this.controller = controller;
+    this.fleet = fleet;
+  }
+
+  /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
+  static async start(count: number, options: Options = {}): Promise<Behind> {
+    return Behind.behind(await TcpProxy.start(controlPlane().url), count, options);
+  }
+
+  /** The same behind another proxy, which it stops. */
+  static async behind<Proxy extends Door>(
+    proxy: Proxy,
+    count: number,
+    { args = [], rules = usualRules }: Options = {},
+  ): Promise<Behind<Proxy>> {
+    await stopSharedController();
+    const door = {
+      kubeconfigForServiceAccount: (namespace: string, name: string) =>
+        controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),
+    };
+    const controller = new ControllerProcess(door, ...args);
+    try {
+      await controller.start();
+      const fleet = new Fleet(await newTeam({ controller: false, rules }), count);
+      await fleet.launch();
+      return new Behind(proxy, controller, fleet);
+    } catch (error) {
+      // A test that fails leaves nothing behind that would have others fail too.
+      await controller.stop();
+      await proxy.stop();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.proxy.resume();
+    await this.controller.stop();
+    await this.proxy.stop();
+    await this.fleet.disband();
+    assert.deepEqual(foundIn(this.controller.output), []);
+  }
+
+  /** Whether it says that it is ready, and why not. */
+  readiness(): Promise<string> {
+    return this.controller.page("/readyz");
+  }
+
+  /** How often watches were begun anew, for whatever or for one reason. */
+  restarts(reason = ""): Promise<number> {
+    return this.controller.metric("inlay_watch_restarts_total", `reason="${reason}`);
+  }
+
+  /** How many watches are in a state. */
+  streams(state: "synced" | "pending" | "failed" | "interrupted"): Promise<number> {
+    return this.controller.metric("inlay_watch_streams", `state="${state}"`);
+  }
+
+  /** A rotation, with whatever is done to the connection meanwhile, that comes to each target once. */
+  async rotate(meanwhile: () => Promise<unknown> = async () => {}, withinMs?: number): Promise<void> {
+    const [mark, before] = [await auditLog().mark(), await this.fleet.generations()];
+    await Promise.all([this.fleet.rotate(), meanwhile()]);
+    await this.fleet.inStep(withinMs);
+    await this.writtenOnce(mark, before);
+  }
+
+  /** Each target has changed once since then, and not by two requests. One that was cut off may be logged as failed. */
+  async writtenOnce(mark: number, before: ReadonlyMap<string, number>): Promise<void> {
+    await this.changedOnce(before);
+    assert.deepEqual(
+      [...(await this.fleet.writesSince(mark))].filter(([, count]) => count > 1),
+      [],
+    );
+  }
+
+  /** Each target has changed once since then. */
+  async changedOnce(before: ReadonlyMap<string, number>): Promise<void> {
+    const after = await this.fleet.generations();
+    const changes = this.fleet.names.map((name) => [name, (after.get(name) ?? 0) - (before.get(name) ?? 0)] as const);
+    assert.deepEqual(
+      changes.filter(([, count]) => count !== 1),
+      [],
+    );
+  }
+
+  /** No stream is stuck: all of them come back within seconds, it says so, and the next rotation comes at once. */
+  async isWell(withinMs = BACK_WITHIN_MS): Promise<void> {
+    for (const state of ["interrupted", "failed", "pending"] as const)
+      await eventually(async () => assert.equal(await this.streams(state), 0, await this.readiness()), withinMs);
+    assert.equal(await this.readiness(), "ok\n");
+    await this.rotate(undefined, PROMPTLY_MS);
+  }
+}

@@ -1,0 +1,174 @@
+/** What an installation lets bindings write: closed namespaces, what is denied, and what is allowed. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import {
+  Installation,
+  type InstallationRules,
+  SOME_NAMESPACE,
+  type Where,
+  type WriteRule,
+  whereOf,
+} from "../../../src/api/installation.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonObject } from "../../../src/apimachinery/objects.ts";
+
+const harbor = { group: "goharbor.io", kind: "HarborCluster" };
+const secret = { group: "", kind: "Secret" };
+const namespace = { group: "", kind: "Namespace" };
+/** No namespace. */
+const CLUSTER = Symbol("cluster");
+const paths = (...texts: string[]) => texts.map((text) => FieldPath.parse(text));
+
+function refusal(
+  rules: Omit<InstallationRules, "ownNamespace">,
+  kind = harbor,
+  where: Where | typeof CLUSTER = "team",
+  writes: string[] = ["spec.a"],
+  manifest?: JsonObject,
+) {
+  const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
+  return installation.refusal(kind, where === CLUSTER ? undefined : where, {
+    paths: paths(...writes),
+    ...(manifest && { manifest }),
+  });
+}
+const denied = (rule: WriteRule, ...more: [typeof harbor?, (Where | typeof CLUSTER)?, string[]?, JsonObject?]) =>
+  refusal({ deny: [rule] }, ...more)?.reason;
+const allowed = (rule: WriteRule, ...more: [typeof harbor?, (Where | typeof CLUSTER)?, string[]?, JsonObject?]) =>
+  refusal({ allow: [rule] }, ...more)?.reason;
+
+describe("an installation", () => {
+  it("leaves its own namespace open where it is for that one alone", () => {
+    const one = new Installation({ ownNamespace: "registry", scope: "registry" });
+    assert.equal(one.closedNamespace("registry"), undefined);
+    assert.equal(one.closedNamespace("kube-system")?.reason, "ForbiddenNamespace");
+    const beside = new Installation({ ownNamespace: "inlay-system", scope: "registry" });
+    assert.equal(beside.closedNamespace("inlay-system")?.reason, "ForbiddenNamespace");
+  });
+
+  it("closes kube-system and its own namespace, for writes there and bindings that stand there", () => {
+    const installation = new Installation({ ownNamespace: "inlay-system" });
+    for (const closed of ["kube-system", "inlay-system"]) {
+      assert.equal(refusal({}, harbor, closed)?.reason, "ForbiddenNamespace");
+      assert.equal(installation.closedNamespace(closed)?.reason, "ForbiddenNamespace");
+    }
+    for (const open of ["team", "kube-systems", "default"]) assert.equal(installation.closedNamespace(open), undefined);
+    assert.equal(refusal({}, harbor, CLUSTER), undefined);
+    assert.equal(refusal({}, harbor, SOME_NAMESPACE), undefined);
+  });
+
+  it("opens those that it says, and takes no other name for one", () => {
+    assert.equal(refusal({ openNamespaces: ["kube-system"] }, harbor, "kube-system"), undefined);
+    assert.equal(refusal({ openNamespaces: ["kube-system"] }, harbor, "inlay-system")?.reason, "ForbiddenNamespace");
+    assert.throws(
+      () => refusal({ openNamespaces: ["kube-sytem"] }),
+      /kube-sytem is not closed; of kube-system and inlay/,
+    );
+  });
+
+  it("restarts by annotations of Reloader where it says so, and never where it is closed", () => {
+    const of = (rules: object) => new Installation({ ownNamespace: "inlay-system", ...rules });
+    const reloader = { namespaces: ["*"], autoReloadAll: false, jobs: false };
+    const where = (installation: Installation) =>
+      ["team", "shop", "kube-system", "inlay-system"].filter((each) => installation.isReloading(each));
+    assert.deepEqual(where(of({})), []);
+    assert.deepEqual(where(of({ reloader })), ["team", "shop"]);
+    assert.deepEqual(where(of({ reloader: { ...reloader, namespaces: ["sh?p"] } })), ["shop"]);
+    assert.deepEqual(where(of({ reloader, scope: "shop" })), ["shop"]);
+    assert.deepEqual(where(of({ reloader, openNamespaces: ["kube-system"] })), ["team", "shop", "kube-system"]);
+  });
+
+  it("takes a Namespace for what is in it", () => {
+    assert.equal(whereOf(namespace, undefined, "kube-system"), "kube-system");
+    assert.equal(whereOf(namespace, undefined, undefined), SOME_NAMESPACE);
+    assert.equal(whereOf({ group: "example.com", kind: "Namespace" }, "team", "kube-system"), "team");
+    assert.equal(whereOf(harbor, undefined, "x"), undefined);
+  });
+
+  it("denies kinds by group and kind, with * and ?", () => {
+    assert.equal(denied({ kinds: ["Harbor*"] }), "ForbiddenKind");
+    assert.equal(denied({ apiGroups: ["*.io"] }), "ForbiddenKind");
+    assert.equal(denied({ apiGroups: ["goharbor.io"], kinds: ["HarborProject"] }), undefined);
+    assert.equal(denied({ apiGroups: [""] }), undefined);
+    assert.equal(denied({ apiGroups: [""] }, secret), "ForbiddenKind");
+  });
+
+  it("denies namespaces, of what is in one", () => {
+    assert.equal(denied({ namespaces: ["te?m"] }), "ForbiddenNamespace");
+    assert.equal(denied({ namespaces: ["prod-*"] }), undefined);
+    assert.equal(denied({ namespaces: ["*"] }, harbor, CLUSTER), undefined);
+    assert.equal(denied({ namespaces: ["*"] }, harbor, SOME_NAMESPACE), undefined);
+  });
+
+  it("denies paths, with what is below them and what is around them as a value", () => {
+    for (const path of ["spec.a", "spec.a.b", "spec", 'spec["a"]', "spec.a[name=x].y"]) {
+      assert.equal(denied({ paths: paths("spec.a") }, harbor, "team", [path]), "ForbiddenPath", path);
+    }
+    for (const path of ["spec.ab", "data.a", "spec.b.a"]) {
+      assert.equal(denied({ paths: paths("spec.a") }, harbor, "team", [path]), undefined, path);
+    }
+    assert.equal(denied({ paths: paths("spec.l[name=x].y") }, harbor, "team", ["spec.l[0].y"]), "ForbiddenPath");
+    assert.equal(denied({ paths: paths("spec.l[name=x]") }, harbor, "team", ["spec.l[name=z].y"]), undefined);
+  });
+
+  it("holds manifests to the same", () => {
+    const manifest = { metadata: { labels: { a: "b" } }, spec: { a: { b: 1 }, list: [{ name: "x" }], t: "text" } };
+    const there = (path: string) => denied({ paths: paths(path) }, harbor, "team", [], manifest);
+    for (const path of ["spec.a", "spec.a.b", "spec.list[name=x].y", "spec.t.below", "metadata.labels.a"]) {
+      assert.equal(there(path), "ForbiddenPath", path);
+    }
+    for (const path of ["spec.c", "spec.a.c", "data", "metadata.annotations"])
+      assert.equal(there(path), undefined, path);
+    const outside = (...texts: string[]) => allowed({ paths: paths(...texts) }, harbor, "team", [], manifest);
+    assert.equal(outside("spec", "metadata.labels"), undefined);
+    assert.equal(outside("spec.a", "spec.list", "spec.t", "metadata"), undefined);
+    assert.equal(outside("spec"), "ForbiddenPath");
+    assert.equal(outside("spec.list[name=x]", "spec.a", "spec.t", "metadata"), "ForbiddenPath");
+    assert.equal(allowed({ paths: paths("data") }, harbor, "team", [], {}), undefined);
+  });
+
+  it("needs all that a rule says to hold", () => {
+    const rule = { apiGroups: ["goharbor.io"], namespaces: ["prod"], paths: paths("spec.a") };
+    assert.equal(denied(rule, harbor, "prod"), "ForbiddenPath");
+    assert.equal(denied(rule, harbor, "team"), undefined);
+    assert.equal(denied(rule, secret, "prod"), undefined);
+    assert.equal(denied(rule, harbor, "prod", ["spec.b"]), undefined);
+  });
+
+  it("allows all where it allows nothing in particular, and else that alone", () => {
+    assert.equal(refusal({ allow: [] }), undefined);
+    assert.equal(allowed({ kinds: ["HarborCluster"] }), undefined);
+    assert.equal(allowed({ kinds: ["HarborCluster"] }, secret), "ForbiddenKind");
+    assert.equal(allowed({ namespaces: ["team"] }), undefined);
+    assert.equal(allowed({ namespaces: ["prod"] }), "ForbiddenNamespace");
+    assert.equal(allowed({ namespaces: ["*"] }, harbor, CLUSTER), "ForbiddenNamespace");
+    assert.equal(allowed({ namespaces: ["prod"] }, harbor, SOME_NAMESPACE), undefined);
+    assert.equal(allowed({ paths: paths("spec") }), undefined);
+    assert.equal(allowed({ paths: paths("spec.a.b") }), "ForbiddenPath");
+  });
+
+  it("allows a target whose paths several rules allow together", () => {
+    const allow = [{ kinds: ["HarborCluster"], paths: paths("spec.a") }, { paths: paths("spec.b") }];
+    assert.equal(refusal({ allow }, harbor, "team", ["spec.a", "spec.b.c"]), undefined);
+    assert.equal(refusal({ allow }, secret, "team", ["spec.a", "spec.b.c"])?.reason, "ForbiddenPath");
+  });
+
+  it("says which rule it is, and what that says", () => {
+    const deny = [{ kinds: ["Other"] }, { kinds: ["HarborCluster"], message: "use the chart" }];
+    const { message = "" } = refusal({ deny }) ?? {};
+    assert.match(message, /HarborCluster of goharbor\.io in namespace team \(targets\.deny\[1\]\); use the chart$/);
+    assert.match(refusal({ deny: [{ kinds: ["*"] }] })?.message ?? "", /ask whoever installed Inlay/);
+  });
+
+  it("lets no allow rule undo a deny rule, nor a closed namespace, whatever they say", () => {
+    const glob = fc.constantFrom("*", "team", "kube-system", "t*");
+    const rule = fc.record({ namespaces: fc.array(glob, { minLength: 1 }) });
+    fc.assert(
+      fc.property(fc.array(rule), fc.array(rule), fc.constantFrom("team", "kube-system"), (deny, allow, where) => {
+        const refused = refusal({ deny }, harbor, where);
+        if (refused) assert.equal(refusal({ deny, allow }, harbor, where)?.message, refused.message);
+        if (where === "kube-system") assert.ok(refused);
+      }),
+    );
+  });
+});

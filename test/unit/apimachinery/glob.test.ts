@@ -1,0 +1,59 @@
+/** Which names globs match. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { nameMatcher } from "../../../src/apimachinery/glob.ts";
+
+describe("a glob", () => {
+  it("matches as a regular expression with its wildcards would", () => {
+    const piece = fc.constantFrom("a", "b", ".", "*", "?", "ab");
+    const glob = fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join(""));
+    const name = fc.array(fc.constantFrom("a", "b", "."), { maxLength: 8 }).map((letters) => letters.join(""));
+    fc.assert(
+      fc.property(fc.array(glob, { maxLength: 3 }), name, (globs, text) => {
+        const expected = globs.some((each) =>
+          new RegExp(`^${each.replaceAll(".", "\\.").replaceAll("*", ".*").replaceAll("?", ".")}$`).test(text),
+        );
+        assert.equal(nameMatcher(globs)(text), expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("that is not there matches every name", () => {
+    assert.ok(nameMatcher(undefined)("anything"));
+  });
+
+  it("matches long ones, too, whose places need more bits than a number has", () => {
+    for (const length of [31, 32, 33, 63, 64, 65, 200]) {
+      const name = `${"ab".repeat(length)}c`.slice(-length);
+      const glob = `*${"?".repeat(length - 2)}c`;
+      assert.equal(nameMatcher([glob])(name), true, glob);
+      assert.equal(nameMatcher([`${glob}?`])(name), false, glob);
+      assert.equal(nameMatcher([`?${name.slice(1, -1)}?*`])(name), true);
+      assert.equal(nameMatcher([`?${name.slice(1, -1)}d*`])(name), false);
+    }
+  });
+
+  it("costs no more than a place in it for each character, however it is made", () => {
+    const name = "a".repeat(253);
+    for (const glob of [`${"*a".repeat(120)}*b*`, `*${"a".repeat(120)}b*`, `*${"?".repeat(120)}b*`]) {
+      const effort = { left: 0 };
+      assert.equal(nameMatcher([glob])(name, effort), false);
+      assert.ok(effort.left >= -1 - 253 * Math.ceil(253 / 32), `${effort.left}`);
+    }
+  });
+
+  it("is told by its beginning and end where these are all", () => {
+    const effort = { left: 0 };
+    const matches = nameMatcher(["team-*", "*-prod", "a*z"]);
+    for (const [name, expected] of [
+      ["team-a", true],
+      ["a-prod", true],
+      ["az", true],
+      ["a", false],
+      ["prod", false],
+    ] as const)
+      assert.equal(matches(name, effort), expected, name);
+    assert.ok(effort.left >= -15, `${effort.left}`);
+  });
+});

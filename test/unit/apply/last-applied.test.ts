@@ -1,0 +1,89 @@
+/** When a target that this binding wrote need not be read before it is written again. */
+import assert from "node:assert/strict";
+import type { TargetStatus } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { JsonValue } from "../../../src/apimachinery/objects.ts";
+import { MissingValue } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import { type Desired, decide } from "../../../src/apply/decide.ts";
+import { decideUnread, digestOf } from "../../../src/apply/last-applied.ts";
+import { entry, liveObject, OURS, shape } from "./managed.ts";
+
+const KEY = "spec.s3.key";
+const OTHER = "spec.s3.other";
+const version = { uid: "uid-1", resourceVersion: "7", generation: 1 };
+
+function desired(want: Record<string, JsonValue>, more: Partial<Desired["plan"]> = {}): Desired {
+  const fields = Object.entries(want).map(([path, value]) => ({
+    path: FieldPath.parse(path),
+    value: new SecretValue(value),
+    fromSecret: true,
+  }));
+  return { plan: { fields, leftOut: [], ...more }, shape: shape(), fieldManager: OURS, onConflict: "Fail" };
+}
+
+const recordOf = (more: Partial<TargetStatus>): TargetStatus => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  name: "harbor",
+  reason: "Synced",
+  uid: "uid-1",
+  ...more,
+});
+
+describe("a target that is as the binding left it", () => {
+  const values = digestOf(desired({ [KEY]: "old" })) as string;
+
+  it("is written as one that was read would be", () => {
+    const record = recordOf({ paths: [KEY] });
+    const live = liveObject({ spec: { s3: { key: "old" } } }, [entry(OURS, [KEY])]);
+    const read = decide(desired({ [KEY]: "new" }), live, record);
+    const unread = decideUnread(desired({ [KEY]: "new" }), record, { version, values });
+    assert.deepEqual({ ...unread, differing: [KEY] }, read);
+  });
+
+  it("is not written when its values are those that were written", () => {
+    assert.equal(
+      decideUnread(desired({ [KEY]: "old" }), recordOf({ paths: [KEY] }), { version, values })?.write,
+      false,
+    );
+  });
+
+  it("is read where it is not held as it should be", () => {
+    for (const record of [
+      recordOf({ paths: [] }),
+      recordOf({ paths: [KEY, OTHER] }),
+      recordOf({ paths: [OTHER] }),
+      recordOf({ paths: [KEY], uid: "uid-0" }),
+      recordOf({ paths: [KEY], acquiring: [KEY] }),
+    ])
+      assert.equal(decideUnread(desired({ [KEY]: "new" }), record, { version, values }), undefined);
+  });
+
+  it("is read where values do not tell what stands there", () => {
+    const why = new MissingValue("KeyNotFound", "no key", { onMissing: "Wait", optional: true });
+    for (const each of [
+      desired({ [KEY]: { a: "b" } }),
+      desired({ [KEY]: ["a"] }),
+      desired({ "spec.list[0].key": "a" }),
+      desired({ "spec.list[name=web].key": "a" }),
+      desired({ [KEY]: "a" }, { leftOut: [{ path: FieldPath.parse(OTHER), why }] }),
+      desired({ [KEY]: "a" }, { kept: [] }),
+    ])
+      assert.equal(digestOf(each), undefined);
+  });
+
+  it("is told by all of its values and paths, and by nothing that can be looked up", () => {
+    const digests = [
+      desired({ [KEY]: "1" }),
+      desired({ [KEY]: 1 }),
+      desired({ [KEY]: 12345678901234567890n as unknown as JsonValue }),
+      desired({ [OTHER]: "1" }),
+      desired({ [KEY]: "1", [OTHER]: "2" }),
+      desired({ [KEY]: null }),
+    ].map(digestOf);
+    assert.equal(new Set(digests).size, digests.length);
+    for (const digest of digests) assert.match(digest ?? "", /^[A-Za-z0-9+/]{43}=$/);
+    assert.equal(digestOf(desired({ [KEY]: "1" })), digests[0]);
+  });
+});

@@ -1,0 +1,95 @@
+/** An API server of lists and watches alone: who may watch what comes in, the streams that are open go out. */
+
+import type { KubeObject, Resource } from "../../../src/apimachinery/objects.ts";
+import type { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client } from "../../../src/kube/client.ts";
+import type { Request, Transport } from "../../../src/kube/transport.ts";
+import { apiError } from "./list-watch.ts";
+
+interface OpenStream {
+  send(type: string, object: KubeObject): void;
+  end(error?: ApiError): void;
+}
+
+export class FakeApi {
+  /** `identity path name`: what may be listed and watched; the controller is `-`, any name `*`. */
+  readonly rights = new Set<string>();
+  /** What reviews say beyond the rights, and wrongly. */
+  readonly promised = new Set<string>();
+  /** What there is, by the path of its collection. */
+  readonly objects = new Map<string, KubeObject[]>();
+  /** By `identity path name`, with the label selector behind. */
+  readonly streams = new Map<string, OpenStream>();
+  readonly reviews: string[] = [];
+  lists = 0;
+  /** Whether streams of one address may be open together, as they show different things. The later one has a prime. */
+  mayRepeat = false;
+
+  readonly transport = {
+    request: async (request: Request) => {
+      this.lists++;
+      const { path } = this.#admitted(request);
+      const items = [...this.objects].filter(([key]) => path === key || isWithin(key, path)).flatMap(([, all]) => all);
+      return { items, metadata: { resourceVersion: "10" } };
+    },
+    lines: (request: Request, signal: AbortSignal, onOpen: () => void) => this.#lines(request, signal, onOpen),
+  } as unknown as Transport;
+
+  readonly client = {
+    may: async (identity: string, _verb: string, resource: Resource, namespace?: string, name?: string) => {
+      const path = `${namespace ? `${namespace}/` : ""}${resource.plural}`;
+      const review = `${identity || "-"} ${path} ${name ?? "*"}`;
+      this.reviews.push(review);
+      return [review, review.replace(/ \S+$/, " *")].some(
+        (right) => this.rights.has(right) || this.promised.has(right),
+      );
+    },
+  } as unknown as Client;
+
+  get open(): string[] {
+    return [...this.streams.keys()].toSorted();
+  }
+
+  /** `registry/secrets`, or `secrets` for those of all namespaces. Throws 403. */
+  #admitted({ identity, path }: Request): { path: string; key: string } {
+    const url = new URL(path, "https://x");
+    const [, namespace, plural = ""] = /(?:\/namespaces\/([^/]+))?\/([^/]+)$/.exec(url.pathname) ?? [];
+    const name = url.searchParams.get("fieldSelector")?.replace("metadata.name=", "") ?? "*";
+    const labels = url.searchParams.get("labelSelector");
+    const collection = `${namespace ? `${namespace}/` : ""}${plural}`;
+    const key = `${identity || "-"} ${collection} ${name}`;
+    if (!this.rights.has(key) && !this.rights.has(key.replace(/ \S+$/, " *"))) throw apiError(403, "Forbidden");
+    return { path: collection, key: labels === null ? key : `${key} ${labels}` };
+  }
+
+  async *#lines(request: Request, signal: AbortSignal, onOpen: () => void): AsyncGenerator<string, void> {
+    const admitted = this.#admitted(request).key;
+    const key = this.mayRepeat && this.streams.has(admitted) ? `${admitted}'` : admitted;
+    if (this.streams.has(key)) throw new Error(`${key} is watched twice`);
+    const queue: string[] = [];
+    let wake = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    end.promise.catch(() => {});
+    signal.addEventListener("abort", () => end.reject(apiError(0, "Aborted")), { once: true });
+    this.streams.set(key, {
+      send(type, object) {
+        queue.push(JSON.stringify({ type, object }));
+        wake.resolve();
+      },
+      end: (error) => (error ? end.reject(error) : end.resolve()),
+    });
+    try {
+      onOpen();
+      let isOpen = true;
+      while (isOpen) {
+        yield* queue.splice(0);
+        wake = Promise.withResolvers();
+        isOpen = await Promise.race([wake.promise.then(() => true), end.promise.then(() => false)]);
+      }
+    } finally {
+      this.streams.delete(key);
+    }
+  }
+}
+
+const isWithin = (key: string, path: string) => !path.includes("/") && key.endsWith(`/${path}`);

@@ -1,0 +1,48 @@
+/** What is kept of an object for Reloader's annotations, and which of its changes those who choose by them are told of. */
+import assert from "node:assert/strict";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { isChoice, keepFor, type Seen } from "../../../src/cache/cached-object.ts";
+import type { Dependency } from "../../../src/cache/subscription.ts";
+import { SECRETS } from "../resources.ts";
+
+const secrets: Dependency = { identity: "", resource: SECRETS, namespace: "shop", labels: "", names: undefined };
+const workloads: Dependency = { ...secrets, workload: { template: "spec.template" } };
+let versions = 0;
+
+function object(annotations: object, more: object = {}, pods: object = {}): KubeObject {
+  const metadata = { name: "a", uid: "1", resourceVersion: `${++versions}`, annotations, ...more };
+  return { apiVersion: "v1", kind: "Secret", metadata, spec: { template: pods } } as unknown as KubeObject;
+}
+const secret = (...all: Parameters<typeof object>): Seen => keepFor(secrets)(object(...all));
+const workload = (...all: Parameters<typeof object>): Seen => keepFor(workloads)(object(...all));
+const AUTO = { "reloader.stakater.com/auto": "true" };
+
+describe("what is kept for Reloader's annotations", () => {
+  it("is the mark of a Secret, and nothing where it has none", () => {
+    assert.equal(secret({ "reloader.stakater.com/match": "true" }).mark, "match");
+    assert.deepEqual(Object.keys(secret({ "example.com/note": "x" })), ["uid", "resourceVersion", "generation"]);
+  });
+
+  it("is what a workload says to Reloader, and nothing else of its annotations", () => {
+    const pods = { metadata: { annotations: { ...AUTO, other: "x" } } };
+    assert.deepEqual(workload({ "example.com/note": "x" }, {}, pods).workload?.told, { own: {}, pods: AUTO });
+    assert.ok(!Object.hasOwn(workload({}).workload ?? {}, "told"));
+  });
+});
+
+describe("who chooses by Reloader's annotations is told", () => {
+  const reads = (name: string) => ({ spec: { containers: [{ envFrom: [{ secretRef: { name } }] }] } });
+  const cases: Record<string, [isTold: boolean, after: Seen | undefined, before: Seen | undefined]> = {
+    "that there is one": [true, secret({}), undefined],
+    "that one is gone": [true, undefined, secret({})],
+    "that it is another one": [true, secret({}, { uid: "2" }), secret({})],
+    "that it is marked": [true, secret({ "reloader.stakater.com/ignore": "true" }), secret({})],
+    "nothing of its data or labels": [false, secret({}, { labels: { a: "b" } }), secret({})],
+    "that a workload says something": [true, workload(AUTO), workload({})],
+    "that its pods refer to something else": [true, workload(AUTO, {}, reads("a")), workload(AUTO, {}, reads("b"))],
+    "nothing of how far it is": [false, workload(AUTO, { generation: 2 }, reads("a")), workload(AUTO, {}, reads("a"))],
+  };
+  for (const [what, [isTold, after, before]] of Object.entries(cases)) {
+    it(what, () => assert.equal(isChoice(after, before), isTold));
+  }
+});

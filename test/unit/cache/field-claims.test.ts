@@ -1,0 +1,171 @@
+/** Who is at an object, by what bindings say and record, and whom a change of that concerns. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { StoredBinding, StoredRecord } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
+import { mayOverlap } from "../../../src/apimachinery/path-overlap.ts";
+import { Claims } from "../../../src/cache/field-claims.ts";
+import { WIDGETS } from "../resources.ts";
+
+const ref = (name: string, namespace?: string): ObjectRef => ({
+  resource: WIDGETS,
+  name,
+  ...(namespace && { namespace }),
+});
+
+interface Says {
+  namespace?: string;
+  generation?: number;
+  spec?: object;
+  targets?: object[];
+  records?: object[];
+  deletionTimestamp?: string;
+  creationTimestamp?: string;
+}
+
+function binding(name: string, { namespace = "team", generation = 1, targets = [], records, ...more }: Says = {}) {
+  const { spec, deletionTimestamp, creationTimestamp } = more;
+  const stamps = { deletionTimestamp, creationTimestamp };
+  return {
+    metadata: { name, namespace, uid: `uid-${name}`, generation, resourceVersion: "1", ...stamps },
+    spec: { serviceAccountName: "inlay", sources: [], targets, ...spec },
+    ...(records && { status: { targets: records as StoredRecord[] } }),
+  } as unknown as StoredBinding;
+}
+const target = (name: string, paths: string[], more: object = {}) => ({
+  apiVersion: "example.com/v1beta1",
+  kind: "Widget",
+  name,
+  fields: paths.map((path) => ({ path })),
+  ...more,
+});
+const record = (more: object) => ({ apiVersion: "example.com/v1", kind: "Widget", reason: "Synced", ...more });
+
+describe("claims", () => {
+  let claims: Claims;
+  beforeEach(() => {
+    claims = new Claims();
+  });
+  const at = (name: string, namespace?: string) =>
+    claims
+      .older({ key: "z/z", createdAt: "9" }, ref(name, namespace), ["spec"])
+      .map(({ key, paths, held }) => `${key} ${held ? "holds" : "names"} ${paths}`);
+
+  it("are what targets name in the spec, of whatever version, and what is held by record", () => {
+    claims.put(binding("a", { targets: [target("w", ["spec.a", "spec.b"])] }));
+    claims.put(binding("b", { records: [record({ namespace: "team", name: "w", paths: ["spec.c"] })] }));
+    assert.deepEqual(at("w", "team"), ["team/a names spec.a,spec.b", "team/b holds spec.c"]);
+    assert.deepEqual(at("w", "other"), []);
+    assert.deepEqual(at("x", "team"), []);
+  });
+
+  it("of selected objects are in the records that stand together", () => {
+    claims.put(binding("a", { records: [record({ objects: ["one/w u1", "two/w u2"], paths: ["spec.a"] })] }));
+    assert.deepEqual(at("w", "two"), ["team/a holds spec.a"]);
+  });
+
+  it("are the objects that the targets were found to be, until the spec is another", () => {
+    claims.put(binding("a", { targets: [target("w", ["spec.a"])] }));
+    claims.resolved("team/a", [
+      { ref: ref("w"), paths: ["spec.a"] },
+      { ref: ref("v"), paths: ["spec.b"] },
+    ]);
+    assert.deepEqual([at("w"), at("v"), at("w", "team")], [["team/a names spec.a"], ["team/a names spec.b"], []]);
+    claims.put(binding("a", { generation: 2, targets: [target("w", ["spec.c"])] }));
+    assert.deepEqual([at("w", "team"), at("v")], [["team/a names spec.c"], []]);
+  });
+
+  it("of what was about to be acquired count, unless that was refused", () => {
+    const acquiring = { namespace: "team", name: "w", acquiring: ["spec.a"] };
+    claims.put(binding("a", { records: [record({ ...acquiring, reason: "Unavailable" })] }));
+    claims.put(binding("b", { records: [record({ ...acquiring, reason: "Forbidden" })] }));
+    assert.deepEqual(at("w", "team"), ["team/a holds spec.a"]);
+  });
+
+  it("of who is suspended or about to go are what he holds", () => {
+    const says = {
+      targets: [target("w", ["spec.a", "spec.b"])],
+      records: [record({ namespace: "team", name: "w", paths: ["spec.a"] })],
+    };
+    claims.put(binding("a", { ...says, spec: { suspend: true } }));
+    claims.put(binding("b", { ...says, deletionTimestamp: "2026-01-02T03:04:05Z" }));
+    assert.deepEqual(at("w", "team"), ["team/a holds spec.a", "team/b holds spec.a"]);
+  });
+
+  it("concern the others when an account that was refused is so no more", () => {
+    const says = (reason: string) =>
+      binding("a", { targets: [target("w", ["spec.a"])], records: [record({ namespace: "team", name: "w", reason })] });
+    claims.put(binding("b", { targets: [target("w", ["spec.a"])] }));
+    for (const [reason, concerned] of [
+      ["Forbidden", ["team/b"]],
+      ["Forbidden", []],
+      ["Conflict", ["team/b"]],
+      ["Synced", []],
+    ] as const)
+      assert.deepEqual([...claims.put(says(reason))], concerned, reason);
+  });
+
+  it("concern the younger ones that touch what has changed, and nobody else", () => {
+    const first = binding("a", { targets: [target("w", ["spec.a"])] });
+    assert.deepEqual([...claims.put(binding("b", { targets: [target("w", ["spec"])] }))], []);
+    assert.deepEqual([...claims.put(binding("c", { targets: [target("w", ["spec.a.x", "spec.b"])] }))], []);
+    assert.deepEqual([...claims.put(binding("d", { targets: [target("v", ["spec.a"])] }))], []);
+    assert.deepEqual([...claims.put(first)].sort(), ["team/b", "team/c"]);
+    assert.deepEqual([...claims.put(first)], []);
+    assert.deepEqual([...claims.put(binding("a", { targets: [target("w", ["spec.b"])] }))].sort(), [
+      "team/b",
+      "team/c",
+    ]);
+    assert.deepEqual([...claims.put(binding("a", { targets: [target("w", ["status"])] }))].sort(), [
+      "team/b",
+      "team/c",
+    ]);
+    assert.deepEqual([...claims.put(binding("a", { targets: [target("v", ["spec.a"])] }))], ["team/d"]);
+    assert.deepEqual([...claims.remove("team/a")], ["team/d"]);
+    assert.deepEqual(
+      [at("w", "team"), at("v", "team")],
+      [["team/b names spec", "team/c names spec.a.x,spec.b"], ["team/d names spec.a"]],
+    );
+  });
+
+  it("of who made the object are the oldest there, and concern all", () => {
+    const targets = [target("w", ["spec.a"])];
+    claims.put(binding("a", { creationTimestamp: "2026-01-02T00:00:00Z", targets }));
+    const late = { creationTimestamp: "2026-01-03T00:00:00Z", targets };
+    claims.put(binding("b", late));
+    const made = record({ namespace: "team", name: "w", paths: ["spec.a"], created: true, uid: "u" });
+    assert.deepEqual([...claims.put(binding("b", { ...late, records: [made] }))], ["team/a"]);
+    const older = (name: string, createdAt: string) =>
+      claims.older({ key: `team/${name}`, createdAt }, ref("w", "team"), []).map(({ key }) => key);
+    assert.deepEqual(older("a", "2026-01-02T00:00:00Z"), ["team/b", "team/b"]);
+    assert.deepEqual(older("b", "2026-01-03T00:00:00Z"), []);
+  });
+
+  it("of many bindings are found as those of few are", () => {
+    const text = fc.array(fc.constantFrom("a", "b", "[0]", "[1]", "[n=x]", "[n=y]", "[m=x]"), { maxLength: 3 });
+    const path = text.map((steps) => `spec${steps.map((step) => (step.startsWith("[") ? step : `.${step}`)).join("")}`);
+    const changes = fc.array(fc.tuple(fc.nat(30), fc.uniqueArray(path, { maxLength: 3 })), {
+      minLength: 40,
+      maxLength: 80,
+    });
+    fc.assert(
+      fc.property(changes, path, (all, asked) => {
+        const many = new Claims();
+        const last = new Map<string, string[]>();
+        for (const [n, paths] of all) {
+          many.put(binding(`n${n}`, { targets: [target("w", paths)] }));
+          last.set(`team/n${n}`, paths);
+        }
+        const wanted = [...last].filter(([, paths]) =>
+          paths.some((each) => mayOverlap(FieldPath.parse(each), FieldPath.parse(asked))),
+        );
+        const found = many.older({ key: "z/z", createdAt: "9" }, ref("w", "team"), [asked]);
+        assert.deepEqual(
+          found.map(({ key }) => key),
+          wanted.map(([key]) => key).sort(),
+        );
+      }),
+    );
+  });
+});

@@ -1,0 +1,382 @@
+/** As whom and how wide objects are watched, and who is called when one of them changes. */
+import assert from "node:assert/strict";
+import type { ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
+import { Streams } from "../../../src/cache/informers.ts";
+import type { Collection, Dependency, Interest } from "../../../src/cache/subscription.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { ACCOUNTS, NODES, SECRETS } from "../resources.ts";
+import { FakeApi } from "./api.ts";
+import { apiError, secret } from "./list-watch.ts";
+
+const NAMESPACES: Resource = { ...NODES, kind: "Namespace", plural: "namespaces" };
+
+const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+const ref = (of: Resource, name: string, namespace?: string): ObjectRef => ({
+  resource: of,
+  name,
+  ...(namespace && { namespace }),
+});
+const bucket: Interest = { identity: ACCOUNT, ref: ref(SECRETS, "bucket", "registry") };
+const other: Interest = { identity: ACCOUNT, ref: ref(SECRETS, "other", "registry") };
+const account: Interest = { identity: CONTROLLER, ref: ref(ACCOUNTS, "inlay", "registry") };
+
+describe("streams", () => {
+  let api: FakeApi;
+  let streams: Streams;
+  let called: string[];
+  beforeEach(() => {
+    api = new FakeApi();
+    called = [];
+    streams = new Streams(api.transport, api.client, {
+      changed: (dependent) => called.push(dependent),
+      restarted: () => {},
+    });
+  });
+  afterEach(() => streams.stop());
+  // After the hook that stops the streams: a timer must end in the time in which it began.
+  const clock = fakeClock();
+
+  async function observe(dependent: string, ...interests: Dependency[]): Promise<void> {
+    streams.observe(dependent, interests);
+    await settled();
+    await settled();
+  }
+
+  describe("are as wide as they may be", () => {
+    const widths: [what: string, interest: Interest, rights: string[], open: string][] = [
+      ["all objects of a kind that the platform opened to the controller", bucket, ["- secrets *"], "- secrets *"],
+      [
+        "all of one name, of a kind of which the controller may watch that name alone",
+        account,
+        ["- serviceaccounts inlay"],
+        "- serviceaccounts inlay",
+      ],
+      [
+        "those of a namespace, as the account that may",
+        bucket,
+        [`${ACCOUNT} registry/secrets *`],
+        `${ACCOUNT} registry/secrets *`,
+      ],
+      [
+        "one object, as the account, else",
+        bucket,
+        [`${ACCOUNT} registry/secrets bucket`],
+        `${ACCOUNT} registry/secrets bucket`,
+      ],
+      [
+        "one object of the cluster, as the account",
+        { identity: ACCOUNT, ref: ref(NODES, "n1") },
+        [`${ACCOUNT} nodes n1`],
+        `${ACCOUNT} nodes n1`,
+      ],
+    ];
+    for (const [what, interest, rights, open] of widths) {
+      it(`and carry ${what}`, async () => {
+        for (const right of rights) api.rights.add(right);
+        await observe("a", interest);
+        assert.deepEqual(api.open, [open]);
+        assert.equal(streams.look("a", interest).phase, "synced");
+        assert.deepEqual(called, ["a"]);
+      });
+    }
+
+    it("and go over no more than the namespace where Inlay is installed for one, whoever might have more", async () => {
+      const isNamespaced = true;
+      streams = new Streams(api.transport, api.client, { changed: () => {}, restarted: () => {} }, isNamespaced);
+      api.rights.add("- serviceaccounts inlay").add("- secrets *").add(`${ACCOUNT} secrets *`);
+      api.rights.add("- registry/serviceaccounts inlay").add(`${ACCOUNT} registry/secrets *`);
+      await observe("a", bucket, account, { ...other, wide: true });
+      assert.deepEqual(api.open, ["- registry/serviceaccounts inlay", `${ACCOUNT} registry/secrets *`]);
+      assert.deepEqual(
+        api.reviews.filter((review) => !review.includes("registry/")),
+        [],
+      );
+    });
+
+    it("and an account never looks through the name that the controller may watch", async () => {
+      api.rights.add("- secrets bucket");
+      api.rights.add(`${ACCOUNT} registry/secrets bucket`);
+      await observe("a", bucket);
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+    });
+  });
+
+  it("are shared by all who look through the same one, and asked for once", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await Promise.all([observe("a", bucket), observe("b", bucket, other), observe("c", other)]);
+    assert.equal(api.open.length, 1);
+    assert.equal(api.reviews.filter((review) => review.startsWith(ACCOUNT)).length, 1);
+    assert.deepEqual(
+      streams.states.map(({ phase }) => phase),
+      ["synced"],
+    );
+  });
+
+  it("of two accounts are two", async () => {
+    const theirs = { ...bucket, identity: serviceAccountIdentity("registry", "other") };
+    api.rights.add(`${ACCOUNT} registry/secrets *`).add(`${theirs.identity} registry/secrets bucket`);
+    await observe("a", bucket, theirs);
+    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`, `${theirs.identity} registry/secrets bucket`]);
+  });
+
+  it("call those who depend on the object that changed, and nobody else", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    api.objects.set("registry/secrets", [secret("bucket", "1"), secret("other", "2")]);
+    await observe("a", bucket);
+    await observe("b", bucket, other);
+    await observe("c", other);
+    called.length = 0;
+    api.streams.get(`${ACCOUNT} registry/secrets *`)?.send("MODIFIED", secret("bucket", "11"));
+    await settled();
+    assert.deepEqual(called, ["a", "b"]);
+    assert.equal(streams.look("a", bucket).version?.resourceVersion, "11");
+    assert.equal(streams.look("c", other).version?.resourceVersion, "2");
+    api.streams.get(`${ACCOUNT} registry/secrets *`)?.send("DELETED", secret("bucket", "12"));
+    await settled();
+    assert.deepEqual(streams.look("a", bucket), { phase: "synced" });
+  });
+
+  it("show nothing of an object to who did not ask for it", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await observe("a", bucket);
+    assert.deepEqual(streams.look("a", other), { phase: "pending" });
+    assert.deepEqual(streams.look("nobody", bucket), { phase: "pending" });
+  });
+
+  it("close when the last one who looked through them has gone", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await observe("a", bucket);
+    await observe("b", other);
+    await observe("a");
+    assert.equal(api.open.length, 1);
+    await observe("b");
+    assert.deepEqual([api.open, streams.states.length], [[], 0]);
+  });
+
+  it("are not opened for who has gone before it was known how wide they may be", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    streams.observe("a", [bucket]);
+    await observe("a");
+    assert.deepEqual([api.open, api.lists, called], [[], 0, []]);
+  });
+
+  it("stay for who depends on one object in two ways, when one of them goes", async () => {
+    api.rights.add("- serviceaccounts *");
+    const asSource = { identity: ACCOUNT, ref: account.ref };
+    await observe("a", account, asSource);
+    await observe("a", account);
+    assert.deepEqual(api.open, ["- serviceaccounts inlay"]);
+    assert.equal(streams.look("a", account).phase, "synced");
+    called.length = 0;
+    api.streams.get("- serviceaccounts inlay")?.send("ADDED", secret("inlay", "11"));
+    await settled();
+    assert.deepEqual(called, ["a"]);
+  });
+
+  it("are not shared because the controller runs as somebody who may watch everything", async () => {
+    api.rights.add("- secrets *").add("- * *").add(`${ACCOUNT} registry/secrets bucket`);
+    await observe("a", bucket);
+    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+  });
+
+  describe("that are refused", () => {
+    it("go one rung down after another, and stay at the last", async () => {
+      api.promised.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
+      await observe("a", bucket, other);
+      for (let attempt = 0; attempt < 5; attempt++) await clock.pass(4_000);
+      const { phase } = streams.look("a", bucket);
+      assert.equal(phase, "failed");
+      assert.equal(streams.states.length, 2);
+      assert.deepEqual(api.reviews, ["- secrets *", "- * *"]);
+      api.rights.add(`${ACCOUNT} registry/secrets bucket`);
+      called.length = 0;
+      await clock.pass(4_000);
+      assert.equal(streams.look("a", bucket).phase, "synced");
+      assert.equal(streams.look("a", other).phase, "failed");
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+      assert.ok(called.includes("a"));
+    });
+
+    it("later, as when a kind is no longer open to the controller, go on as the account", async () => {
+      api.rights.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
+      await observe("a", bucket);
+      assert.deepEqual(api.open, ["- secrets *"]);
+      api.rights.delete("- secrets *");
+      api.streams.get("- secrets *")?.end(apiError(403));
+      for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
+      assert.equal(streams.look("a", bucket).phase, "synced");
+    });
+
+    it("stay as wide as they are while the account may not be impersonated", async () => {
+      const all = `${ACCOUNT} registry/secrets *`;
+      api.rights.add(all);
+      await observe("a", bucket, other);
+      const details = { kind: "serviceaccounts", name: ACCOUNT.split(":").at(-1) };
+      api.streams.get(all)?.end(new ApiError("GET /x", 403, "Forbidden", { details }));
+      await settled();
+      assert.deepEqual([streams.states.length, streams.look("a", bucket).phase], [1, "failed"]);
+      await clock.pass(4_000);
+      assert.deepEqual([api.open, streams.look("a", other).phase], [[all], "synced"]);
+    });
+
+    it("say why, and call who depends on them", async () => {
+      await observe("a", bucket);
+      const look = streams.look("a", bucket);
+      assert.equal(look.phase === "failed" && look.error.status, 403);
+      assert.deepEqual(called, ["a"]);
+    });
+  });
+
+  describe("of collections", () => {
+    const inTeam = (more: Partial<Collection> = {}): Collection => ({
+      identity: ACCOUNT,
+      resource: SECRETS,
+      namespace: "registry",
+      labels: "",
+      names: undefined,
+      ...more,
+    });
+    const namesOf = (collection: Collection) => {
+      const { phase, members } = streams.members("a", collection);
+      return [phase, ...members.map(({ name }) => name)];
+    };
+    const NAMESPACE = `${ACCOUNT} registry/secrets *`;
+
+    it("show what is in them, and call for what is of them alone", async () => {
+      api.rights.add(NAMESPACE);
+      api.objects.set("registry/secrets", [secret("web-1", "1"), secret("db", "2")]);
+      const web = inTeam({ names: ["web-*"] });
+      assert.deepEqual(namesOf(web), ["pending"]);
+      await observe("a", web);
+      await observe("b", bucket);
+      assert.deepEqual([api.open, namesOf(web)], [[NAMESPACE], ["synced", "web-1"]]);
+      called.length = 0;
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("web-2", "11"));
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("bucket", "12"));
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("nobody", "13"));
+      await settled();
+      assert.deepEqual(
+        [called, namesOf(web)],
+        [
+          ["a", "b"],
+          ["synced", "web-1", "web-2"],
+        ],
+      );
+      api.streams.get(NAMESPACE)?.send("DELETED", secret("web-1", "14"));
+      await settled();
+      assert.deepEqual(
+        [called, namesOf(web)],
+        [
+          ["a", "b", "a"],
+          ["synced", "web-2"],
+        ],
+      );
+    });
+
+    it("show what the spec of their objects says, where that is asked for", async () => {
+      api.rights.add("- secrets *");
+      api.objects.set("registry/secrets", [{ ...secret("x", "1"), spec: { to: [] }, data: {} }]);
+      const [whole, plain] = [inTeam({ identity: CONTROLLER, whole: true }), inTeam({ identity: CONTROLLER })];
+      await observe("a", whole);
+      const seen = (collection: Collection) => streams.members("a", collection).members.map(({ version }) => version);
+      const version = { uid: "uid-x", resourceVersion: "1", generation: undefined };
+      assert.deepEqual([seen(whole), seen(plain)], [[{ ...version, spec: { to: [] } }], []]);
+    });
+
+    it("of namespaces are not lent to others by the controller, who sees them for its own ends", async () => {
+      const all = inTeam({ resource: NAMESPACES, namespace: undefined });
+      api.rights.add("- namespaces *").add(`${ACCOUNT} namespaces *`);
+      await observe("a", all, { ...all, identity: CONTROLLER });
+      await observe("b", { identity: ACCOUNT, ref: ref(NAMESPACES, "other") });
+      assert.deepEqual(api.open, ["- namespaces *", `${ACCOUNT} namespaces *`]);
+    });
+
+    it("are filtered by the server where labels choose, one stream for each choice", async () => {
+      api.rights.add(NAMESPACE);
+      await observe("a", inTeam({ labels: "tier=prod" }), inTeam({ labels: "tier=test" }));
+      await observe("b", inTeam({ labels: "tier=prod", names: ["x"] }));
+      assert.deepEqual(api.open, [`${NAMESPACE} tier=prod`, `${NAMESPACE} tier=test`]);
+    });
+
+    it("of many namespaces are one stream of the cluster where the account may, else one for each", async () => {
+      const others = ["one", "two"].map((namespace) => inTeam({ namespace, wide: true }));
+      api.rights.add(`${ACCOUNT} secrets *`).add(`${ACCOUNT} one/secrets *`).add(`${ACCOUNT} two/secrets *`);
+      api.objects.set("one/secrets", [secret("x", "1", "one")]).set("two/secrets", [secret("y", "2", "two")]);
+      await observe("a", ...others);
+      assert.deepEqual(api.open, [`${ACCOUNT} secrets *`]);
+      assert.deepEqual(others.map(namesOf), [
+        ["synced", "x"],
+        ["synced", "y"],
+      ]);
+      api.rights.delete(`${ACCOUNT} secrets *`);
+      api.streams.get(`${ACCOUNT} secrets *`)?.end(apiError(403));
+      for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
+      assert.deepEqual(api.open, [`${ACCOUNT} one/secrets *`, `${ACCOUNT} two/secrets *`]);
+      assert.deepEqual(others.map(namesOf), [
+        ["synced", "x"],
+        ["synced", "y"],
+      ]);
+    });
+
+    it("of an opened kind are shared with accounts that may list them, and with no others", async () => {
+      api.rights.add("- secrets *");
+      const mine = inTeam();
+      await observe("a", mine);
+      assert.deepEqual([api.open, namesOf(mine)], [[], ["failed"]]);
+      await observe("a");
+      api.rights.add(NAMESPACE);
+      await observe("a", mine);
+      assert.deepEqual([api.open, namesOf(mine)], [["- secrets *"], ["synced"]]);
+    });
+
+    it("of an opened kind are shown to nobody who may not list them any more, once the shared stream is begun anew", async () => {
+      api.rights.add("- secrets *").add(NAMESPACE);
+      const theirs = inTeam({ identity: serviceAccountIdentity("registry", "other") });
+      const ofOther = NAMESPACE.replace(ACCOUNT, theirs.identity);
+      api.rights.add(ofOther);
+      api.objects.set("registry/secrets", [secret("x", "1")]);
+      const mine = inTeam();
+      await observe("a", mine, theirs);
+      assert.deepEqual([api.open, namesOf(mine), namesOf(theirs)], [["- secrets *"], ["synced", "x"], ["synced", "x"]]);
+      api.rights.delete(NAMESPACE);
+      await clock.pass(61_000);
+      api.streams.get("- secrets *")?.end();
+      await clock.pass(4_000);
+      assert.deepEqual([api.open, namesOf(mine), namesOf(theirs)], [["- secrets *"], ["failed"], ["synced", "x"]]);
+    });
+
+    it("of an opened kind are not shown to who begins to look a minute after he might list them", async () => {
+      api.rights.add("- secrets *").add(NAMESPACE);
+      api.objects.set("registry/secrets", [secret("x", "1")]);
+      await observe("b", inTeam());
+      const reviews = api.reviews.length;
+      await observe("c", inTeam({ names: ["y"] }));
+      assert.equal(api.reviews.length, reviews);
+      api.rights.delete(NAMESPACE);
+      await clock.pass(61_000);
+      const guess = inTeam({ names: ["x"] });
+      await observe("a", guess);
+      assert.deepEqual(namesOf(guess), ["failed"]);
+    });
+
+    it("that are refused say why, and come when they may", async () => {
+      const mine = inTeam();
+      await observe("a", mine);
+      assert.deepEqual([namesOf(mine), called], [["failed"], ["a"]]);
+      api.rights.add(NAMESPACE);
+      await clock.pass(4_000);
+      assert.deepEqual([namesOf(mine), called], [["synced"], ["a", "a"]]);
+    });
+  });
+
+  it("all close when they are stopped", async () => {
+    api.rights.add(`${ACCOUNT} registry/secrets *`).add("- serviceaccounts *");
+    await observe("a", bucket, account);
+    assert.equal(api.open.length, 2);
+    await streams.stop();
+    assert.deepEqual([api.open, streams.states], [[], []]);
+  });
+});

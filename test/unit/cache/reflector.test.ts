@@ -1,0 +1,345 @@
+/** How a reflector stays in step with the server, and what it tells, whatever becomes of its streams. */
+import assert from "node:assert/strict";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
+import { objectKey, Reflector, type ReflectorState } from "../../../src/cache/reflector.ts";
+import type { ListWatch, WatchEvent } from "../../../src/kube/list-watch.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { apiError, FakeListWatch, secret } from "./list-watch.ts";
+
+interface Kept {
+  uid: string;
+  resourceVersion: string;
+}
+
+const listed = (resourceVersion: string, ...items: KubeObject[]) => [{ items, resourceVersion }];
+const modified = (object: KubeObject): WatchEvent => ({ type: "MODIFIED", object });
+const deleted = (object: KubeObject): WatchEvent => ({ type: "DELETED", object });
+const bookmark = (resourceVersion: string): WatchEvent => ({
+  type: "BOOKMARK",
+  object: { metadata: { resourceVersion } },
+});
+const REFUSALS = [401, 403, 404, 405];
+
+describe("a reflector", () => {
+  let source: FakeListWatch;
+  let reflector: Reflector<Kept>;
+  /** What it told, as text: `synced`, `failed 403`, `registry/a 1>2`. */
+  let told: string[];
+
+  beforeEach(() => {
+    source = new FakeListWatch();
+    told = [];
+    reflector = new Reflector<Kept>(source as unknown as ListWatch, {
+      keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
+      changed: (key, after, before) =>
+        told.push(`${key} ${before?.resourceVersion ?? ""}>${after?.resourceVersion ?? ""}`),
+      stateChanged: (state: ReflectorState) =>
+        told.push(state.phase === "failed" ? `failed ${state.error.status}` : state.phase),
+    });
+  });
+  afterEach(() => reflector.stop());
+  // After the hook that stops the reflector: a timer must end in the time in which it began.
+  const clock = fakeClock();
+
+  /** Starts it, with these objects in the first list, and forgets what it told of that. */
+  async function inStep(...items: KubeObject[]): Promise<void> {
+    source.answer = listed("10", ...items);
+    reflector.start();
+    await settled();
+    assert.deepEqual(told.splice(0), ["synced"]);
+  }
+
+  const keys = () => [...reflector.values()].map(({ uid }) => uid);
+
+  describe("that starts", () => {
+    it("is in step once every page of the list is in and the watch is open, and tells of no single object", async () => {
+      source.answer = [
+        { items: [secret("a", "1"), secret("b", "2")], resourceVersion: "10" },
+        { items: [secret("c", "3")], resourceVersion: "10" },
+      ];
+      source.grants = false;
+      reflector.start();
+      await settled();
+      assert.deepEqual([reflector.state.phase, told], ["pending", []]);
+      await source.watching.grant();
+      assert.deepEqual(told, ["synced"]);
+      assert.deepEqual(keys(), ["uid-a", "uid-b", "uid-c"]);
+      assert.deepEqual(reflector.get("registry/a"), { uid: "uid-a", resourceVersion: "1" });
+      assert.equal(source.watching.since, "10");
+    });
+
+    for (const status of REFUSALS) {
+      it(`has failed at once when the list is refused with ${status}, and recovers by itself`, async () => {
+        source.answer = apiError(status);
+        reflector.start();
+        await settled();
+        assert.deepEqual(told, [`failed ${status}`]);
+        source.answer = listed("10", secret("a", "1"));
+        await clock.pass(4_000);
+        assert.deepEqual(told, [`failed ${status}`, "synced"]);
+      });
+    }
+
+    it("has failed, and was not in step, when it may list and not watch, however often it tries", async () => {
+      source.grants = false;
+      reflector.start();
+      await settled();
+      for (let attempt = 0; attempt < 5; attempt++) {
+        await source.watching.end(apiError(403));
+        await clock.pass(4_000);
+      }
+      assert.equal(source.watches.length, 6);
+      assert.ok(!told.includes("synced"), `${told}`);
+      await source.watching.grant();
+      assert.equal(told.at(-1), "synced");
+    });
+
+    it("waits for a server that is in trouble, and has failed only after the third time", async () => {
+      for (const status of [500, 0, 429]) {
+        const trouble = new FakeListWatch();
+        trouble.answer = apiError(status);
+        const states: string[] = [];
+        const patient = new Reflector<Kept>(trouble as unknown as ListWatch, {
+          keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
+          changed: assert.fail,
+          stateChanged: ({ phase }) => states.push(phase),
+        });
+        patient.start();
+        await settled();
+        while (trouble.lists < 3) {
+          assert.deepEqual(states, []);
+          await clock.pass(250);
+        }
+        assert.deepEqual(states, ["failed"]);
+        await patient.stop();
+      }
+    });
+
+    it("tries again every few seconds while it is refused: a right may be granted at any moment", async () => {
+      source.answer = apiError(403);
+      reflector.start();
+      await triesEvery(4_000);
+    });
+  });
+
+  const interrupted = () => reflector.stateOf(SECRET_BINDINGS).interruptedSeconds > 0;
+
+  /** Checks that failures have made the pauses as long as they get, within half of it. */
+  async function triesEvery(ms: number): Promise<void> {
+    for (let failure = 0; failure < 15; failure++) await clock.pass(ms);
+    const { lists } = source;
+    await clock.pass(ms / 2 - 1);
+    assert.equal(source.lists, lists);
+    await clock.pass(ms / 2 + 1);
+    assert.equal(source.lists, lists + 1);
+  }
+
+  describe("in step", () => {
+    it("tells of each change with what it kept before and after", async () => {
+      await inStep(secret("a", "1"));
+      await source.watching.send(
+        { type: "ADDED", object: secret("b", "11") },
+        modified(secret("a", "12")),
+        deleted(secret("b", "13")),
+      );
+      assert.deepEqual(told, ["registry/b >11", "registry/a 1>12", "registry/b 11>"]);
+      assert.deepEqual(keys(), ["uid-a"]);
+    });
+
+    it("tells nothing of what it knows already, nor of the end of what it never saw", async () => {
+      await inStep(secret("a", "1"));
+      await source.watching.send(modified(secret("a", "1")), deleted(secret("x", "12")), bookmark("20"));
+      assert.deepEqual(told, []);
+    });
+
+    it("goes on from the last version that it saw when the stream ends or breaks, and lists no more", async () => {
+      await inStep(secret("a", "1"));
+      for (const [last, error] of [
+        ["12", undefined],
+        ["13", apiError(0, "UND_ERR_SOCKET")],
+        ["14", apiError(500)],
+        ["15", apiError(429)],
+      ] as const) {
+        await source.watching.send(modified(secret("a", last)));
+        await source.watching.end(error);
+        await clock.pass(30_000);
+        assert.equal(source.watching.since, last);
+      }
+      await source.watching.send(bookmark("40"));
+      await source.watching.end();
+      await clock.pass(30_000);
+      assert.equal(source.watching.since, "40");
+      assert.equal(source.lists, 1);
+      assert.deepEqual(told, ["registry/a 1>12", "registry/a 12>13", "registry/a 13>14", "registry/a 14>15"]);
+    });
+
+    it("lists again when its version is too old, and tells of the differences alone", async () => {
+      await inStep(secret("same", "1"), secret("changed", "2"), secret("gone", "3"));
+      source.answer = listed("50", secret("same", "1"), secret("changed", "42"), secret("new", "43"));
+      await source.watching.end(apiError(410, "Expired"));
+      await clock.pass(1_000);
+      assert.deepEqual(told.toSorted(), ["registry/changed 2>42", "registry/gone 3>", "registry/new >43"]);
+      assert.equal(source.watching.since, "50");
+      assert.equal(reflector.state.phase, "synced");
+    });
+
+    it("lists at once when its version is too old after trouble, but not where that of each new list is too", async () => {
+      await inStep(secret("a", "1"));
+      for (let failure = 0; failure < 5; failure++) {
+        await source.watching.end(apiError(500));
+        await clock.pass(30_000);
+      }
+      await source.watching.end(apiError(410, "Expired"));
+      await clock.pass(250);
+      assert.equal(source.lists, 2);
+      for (let time = 0; time < 8; time++) {
+        await source.watching.end(apiError(410, "Expired"));
+        await clock.pass(30_000);
+      }
+      const { lists } = source;
+      await source.watching.end(apiError(410, "Expired"));
+      await clock.pass(10_000);
+      assert.equal(source.lists, lists);
+    });
+
+    it("has failed when it is refused from now on, and tells, once it may again, what changed and was deleted since", async () => {
+      await inStep(secret("a", "1"), secret("gone", "2"));
+      source.answer = apiError(403);
+      await source.watching.end(apiError(403));
+      await clock.pass(4_000);
+      assert.deepEqual(told.splice(0), ["failed 403"]);
+      source.answer = listed("50", secret("a", "41"));
+      await clock.pass(4_000);
+      assert.deepEqual(told, ["registry/gone 2>", "registry/a 1>41", "synced"]);
+    });
+
+    it("keeps what it has while the server is in trouble, and asks it ever more rarely", async () => {
+      await inStep(secret("a", "1"));
+      source.answer = apiError(500);
+      await source.watching.end(apiError(410, "Expired"));
+      await triesEvery(30_000);
+      assert.deepEqual([reflector.state.phase, keys(), told], ["synced", ["uid-a"], []]);
+    });
+
+    it("tells that it is interrupted from the end of a stream until the next is open", async () => {
+      await inStep(secret("a", "1"));
+      assert.equal(interrupted(), false);
+      source.grants = false;
+      await source.watching.end(apiError(0, "UND_ERR_SOCKET"));
+      assert.equal(interrupted(), true);
+      await clock.pass(500);
+      assert.deepEqual([source.watches.length, interrupted()], [2, true]);
+      await source.watching.grant();
+      assert.deepEqual([interrupted(), reflector.state.phase], [false, "synced"]);
+    });
+
+    it("asks every few seconds for a server that is not there, however long that was", async () => {
+      await inStep();
+      source.grants = false;
+      for (let failure = 0; failure < 15; failure++) {
+        await source.watching.end(apiError(0, "ECONNREFUSED"));
+        await clock.pass(4_000);
+      }
+      assert.equal(source.watches.length, 16);
+    });
+
+    it("waits for as long as a server asks that has too much to do", async () => {
+      await inStep();
+      await source.watching.end(apiError(429, "TooManyRequests", 7));
+      await clock.pass(6_999);
+      assert.equal(source.watches.length, 1);
+      await clock.pass(1);
+      assert.equal(source.watches.length, 2);
+      // But not for ever.
+      await source.watching.end(apiError(429, "TooManyRequests", 7_000));
+      await clock.pass(30_000);
+      assert.equal(source.watches.length, 3);
+    });
+
+    it("opens a stream anew that said nothing for longer than bookmarks take", async () => {
+      await inStep(secret("a", "1"));
+      await clock.pass(99_999);
+      assert.equal(source.watches.length, 1);
+      const silent = source.watching;
+      await clock.pass(1);
+      assert.equal(silent.isOpen, false);
+      await clock.pass(250);
+      assert.deepEqual([source.watches.length, source.watching.since, source.lists], [2, "10", 1]);
+      assert.deepEqual(told, []);
+    });
+
+    it("opens a stream that lasted anew at once, and one that keeps ending ever more rarely", async () => {
+      await inStep();
+      await clock.pass(6_000);
+      await source.watching.end();
+      await clock.pass(250);
+      assert.equal(source.watches.length, 2);
+      for (let round = 0; round < 12; round++) {
+        await source.watching.end();
+        await clock.pass(30_000);
+      }
+      const { length } = source.watches;
+      await source.watching.end();
+      await clock.pass(14_999);
+      assert.equal(source.watches.length, length);
+      await clock.pass(15_001);
+      assert.equal(source.watches.length, length + 1);
+    });
+  });
+
+  describe("that is stopped", () => {
+    it("ends at once: in the middle of a list, of a watch, before it is open, and of a pause", async () => {
+      for (const [when, prepare] of Object.entries({
+        list: () => {
+          source.answer = "nothing";
+        },
+        watch: () => {},
+        opening: () => {
+          source.grants = false;
+        },
+        pause: () => {
+          source.answer = apiError(500);
+        },
+      })) {
+        source = new FakeListWatch();
+        prepare();
+        const stopping = new Reflector<Kept>(source as unknown as ListWatch, {
+          keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
+          changed: () => {},
+          stateChanged: () => {},
+        });
+        stopping.start();
+        await settled();
+        let stopped = false;
+        void stopping.stop().then(() => {
+          stopped = true;
+        });
+        await settled();
+        assert.ok(stopped, when);
+        assert.ok(
+          source.watches.every(({ isOpen }) => !isOpen),
+          when,
+        );
+        const { lists, watches } = source;
+        await clock.pass(60_000);
+        assert.deepEqual([source.lists, source.watches.length], [lists, watches.length], when);
+      }
+    });
+
+    it("tells nothing more", async () => {
+      await inStep(secret("a", "1"));
+      const { watching } = source;
+      await reflector.stop();
+      await watching.send(modified(secret("a", "2")));
+      await clock.pass(60_000);
+      assert.deepEqual(told, []);
+    });
+  });
+});
+
+it("the key of an object is its namespace and name, or its name alone where it has no namespace", () => {
+  assert.equal(objectKey("registry", "bucket"), "registry/bucket");
+  assert.equal(objectKey(undefined, "node"), "node");
+  assert.equal(objectKey("", "node"), "node");
+});

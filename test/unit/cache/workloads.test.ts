@@ -1,0 +1,315 @@
+/** Workloads by what their pods read: who sees which of them, and who is called when one of them changes. */
+import assert from "node:assert/strict";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { keepFor } from "../../../src/cache/cached-object.ts";
+import { Streams } from "../../../src/cache/informers.ts";
+import {
+  type Collection,
+  type Dependency,
+  dependencyKey,
+  type Interest,
+  workloadKey,
+} from "../../../src/cache/subscription.ts";
+import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import type { AnyObject } from "../../controller/api.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { DEPLOYMENTS } from "../resources.ts";
+import { FakeApi } from "./api.ts";
+import { apiError } from "./list-watch.ts";
+
+const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+const OTHER = serviceAccountIdentity("registry", "other");
+const NAMESPACE = `${ACCOUNT} registry/deployments *`;
+const TEMPLATE = "spec.template";
+
+/** As it stands in a list of its kind, which says once what all in it are. */
+function deployment(name: string, version: number, secrets: string[], more: object = {}): KubeObject {
+  const envFrom = secrets.map((secret) => ({ secretRef: { name: secret } }));
+  const uid = `uid-${name}`;
+  return {
+    metadata: { name, namespace: "registry", uid, resourceVersion: String(version), generation: 1 },
+    spec: { replicas: 2, template: { spec: { containers: [{ name: "web", envFrom }] } } },
+    status: { observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 2 },
+    ...more,
+  } as unknown as KubeObject;
+}
+
+const all = (more: Partial<Collection> = {}): Collection => ({
+  identity: ACCOUNT,
+  resource: DEPLOYMENTS,
+  namespace: "registry",
+  labels: "",
+  names: undefined,
+  workload: { template: TEMPLATE },
+  ...more,
+});
+const consumersOf = (name: string, more: Partial<Collection> = {}) =>
+  all({ consumersOf: { kind: "Secret", name }, ...more });
+const one = (name: string, identity: Identity = ACCOUNT): Interest => ({
+  identity,
+  ref: { resource: DEPLOYMENTS, namespace: "registry", name },
+  workload: { template: TEMPLATE },
+});
+
+describe("streams of workloads", () => {
+  let api: FakeApi;
+  let streams: Streams;
+  let called: string[];
+  let causes: string[];
+  beforeEach(() => {
+    api = new FakeApi();
+    called = [];
+    causes = [];
+    streams = new Streams(api.transport, api.client, {
+      changed: (dependent, cause) => {
+        called.push(dependent);
+        causes.push(cause);
+      },
+      restarted: () => {},
+    });
+  });
+  afterEach(() => streams.stop());
+  const clock = fakeClock();
+
+  async function observe(dependent: string, ...dependencies: Dependency[]): Promise<void> {
+    streams.observe(dependent, dependencies);
+    await settled();
+    await settled();
+  }
+  const namesOf = (dependent: string, collection: Collection) =>
+    streams.members(dependent, collection).members.map(({ name }) => name);
+
+  /** Sends what happens, and returns who was called for it. */
+  async function calledFor(type: string, object: KubeObject, stream = NAMESPACE): Promise<string[]> {
+    called.length = 0;
+    api.streams.get(stream)?.send(type, object);
+    await settled();
+    return called.toSorted();
+  }
+
+  it("show those whose pods read an object, and what is to be known of them", async () => {
+    api.rights.add(NAMESPACE);
+    api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"]), deployment("db", 2, ["other"])]);
+    await observe("a", consumersOf("bucket"), all(), one("db"));
+    assert.deepEqual([api.open, namesOf("a", consumersOf("bucket"))], [[NAMESPACE], ["web"]]);
+    assert.deepEqual(namesOf("a", all()), ["web", "db"]);
+    const [member] = streams.members("a", consumersOf("bucket")).members;
+    assert.deepEqual(member?.version.workload?.references, [{ kind: "Secret", name: "bucket", by: ["envFrom"] }]);
+    const { version } = streams.look("a", one("db"));
+    assert.deepEqual(Object.keys(version ?? {}), ["uid", "resourceVersion", "generation", "workload"]);
+  });
+
+  it("know what a workload is, though a list does not say it of each", async () => {
+    api.rights.add(NAMESPACE);
+    const status = { observedGeneration: 1, replicas: 2, updatedReplicas: 1, availableReplicas: 2 };
+    api.objects.set("registry/deployments", [deployment("web", 1, [], { status })]);
+    await observe("a", one("web"));
+    assert.equal(streams.look("a", one("web")).version?.workload?.progress.message, "1 of 2 replicas are updated");
+  });
+
+  it("call only those who depend on what the pods read, before the change or after it, and who look at all", async () => {
+    api.rights.add(NAMESPACE);
+    api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
+    await observe("bucket", consumersOf("bucket"));
+    await observe("other", consumersOf("other"));
+    await observe("nothing", consumersOf("nothing"));
+    await observe("configMap", all({ consumersOf: { kind: "ConfigMap", name: "bucket" } }));
+    await observe("all", all());
+    await observe("web", one("web"), consumersOf("bucket"));
+    await observe("db", one("db"));
+    await observe("globs", consumersOf("other", { names: ["d*"] }));
+    assert.deepEqual(await calledFor("MODIFIED", deployment("web", 11, ["other"])), ["all", "bucket", "other", "web"]);
+    assert.deepEqual([namesOf("bucket", consumersOf("bucket")), namesOf("other", consumersOf("other"))], [[], ["web"]]);
+    assert.deepEqual(await calledFor("ADDED", deployment("db", 12, ["other", "bucket"])), [
+      "all",
+      "bucket",
+      "db",
+      "globs",
+      "other",
+      "web",
+    ]);
+    assert.deepEqual(namesOf("globs", consumersOf("other", { names: ["d*"] })), ["db"]);
+    assert.deepEqual(await calledFor("DELETED", deployment("web", 13, ["other"])), ["all", "other", "web"]);
+    assert.deepEqual(namesOf("other", consumersOf("other")), ["db"]);
+  });
+
+  it("call nobody when all that was written says nothing of its pods", async () => {
+    api.rights.add(NAMESPACE);
+    const web = (version: number, more: object = {}) => deployment("web", version, ["bucket"], more);
+    api.objects.set("registry/deployments", [web(1)]);
+    await observe("a", consumersOf("bucket"));
+    const { status, metadata } = web(11);
+    const heartbeat = { ...(status as object), conditions: [{ type: "Available", lastUpdateTime: "now" }] };
+    assert.deepEqual(await calledFor("MODIFIED", web(11, { status: heartbeat })), []);
+    // It is known nevertheless.
+    assert.equal(streams.members("a", consumersOf("bucket")).members[0]?.version.resourceVersion, "11");
+    const unavailable = { ...(status as object), availableReplicas: 1 };
+    assert.deepEqual(await calledFor("MODIFIED", web(12, { status: unavailable })), ["a"]);
+    const changed = { status: unavailable, metadata: { ...metadata, resourceVersion: "13", generation: 2 } };
+    assert.deepEqual(await calledFor("MODIFIED", web(13, changed)), ["a"]);
+    const anew = { ...changed, metadata: { ...changed.metadata, resourceVersion: "14", uid: "another" } };
+    assert.deepEqual(await calledFor("MODIFIED", web(14, anew)), ["a"]);
+  });
+
+  it("let what only tells how far it is wait for what changed", async () => {
+    api.rights.add(NAMESPACE);
+    const web = deployment("web", 1, ["bucket"]) as KubeObject & Record<"spec" | "status", AnyObject>;
+    api.objects.set("registry/deployments", [web]);
+    await observe("a", consumersOf("bucket"));
+    let version = 1;
+    const causeOf = async (change: () => void) => {
+      change();
+      web.metadata.resourceVersion = String(++version);
+      causes.length = 0;
+      await calledFor("MODIFIED", structuredClone(web));
+      return causes.join();
+    };
+    const restart = () => {
+      web.metadata.generation = 2;
+      web.spec.template.metadata = { annotations: { "inlay.dev/rollout": "1-0a1b2c-0123456789" } };
+    };
+    assert.equal(await causeOf(restart), "resync");
+    assert.equal(
+      await causeOf(() => Object.assign(web.status, { observedGeneration: 2, updatedReplicas: 1 })),
+      "resync",
+    );
+    assert.equal(await causeOf(() => Object.assign(web.status, { updatedReplicas: 2 })), "resync");
+    assert.equal(await causeOf(() => Object.assign(web.spec, { paused: true })), "change");
+    assert.equal(await causeOf(() => Object.assign(web.metadata, { uid: "another" })), "change");
+    assert.equal(await causeOf(() => Object.assign(web.spec.template, { spec: { containers: [] } })), "change");
+  });
+
+  it("call for what was missed once they are in step again", async () => {
+    api.rights.add(NAMESPACE);
+    api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"]), deployment("db", 2, ["bucket"])]);
+    await observe("a", consumersOf("bucket"));
+    await observe("b", consumersOf("other"));
+    assert.deepEqual(namesOf("a", consumersOf("bucket")), ["web", "db"]);
+    api.objects.set("registry/deployments", [deployment("web", 3, ["other"]), deployment("new", 4, ["bucket"])]);
+    called.length = 0;
+    api.streams.get(NAMESPACE)?.end(apiError(410, "Expired"));
+    await clock.pass(4_000);
+    assert.deepEqual(namesOf("a", consumersOf("bucket")), ["new"]);
+    assert.deepEqual(namesOf("b", consumersOf("other")), ["web"]);
+    assert.deepEqual([...new Set(called)].toSorted(), ["a", "b"]);
+  });
+
+  it("are apart from those of the same kind that show less, or another template", async () => {
+    const shared = "- deployments *";
+    api.mayRepeat = true;
+    api.rights.add(shared).add(NAMESPACE).add(`${OTHER} registry/deployments *`);
+    api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
+    await observe("a", all(), consumersOf("bucket"), one("web"));
+    await observe("b", all({ identity: OTHER }));
+    assert.deepEqual(api.open, [shared]);
+    const { workload: _, ...plain } = all();
+    await observe("c", plain);
+    assert.deepEqual(api.open, [shared, `${shared}'`]);
+    const elsewhere = consumersOf("bucket", { workload: { template: "spec.other" } });
+    await observe("a");
+    await observe("b");
+    assert.deepEqual(api.open, [`${shared}'`]);
+    await observe("a", elsewhere);
+    assert.deepEqual(api.open, [shared, `${shared}'`]);
+    assert.deepEqual(Object.keys(streams.members("c", plain).members[0]?.version ?? {}), [
+      "uid",
+      "resourceVersion",
+      "generation",
+    ]);
+    assert.deepEqual(namesOf("a", elsewhere), []);
+  });
+
+  it("are one for each place where things stand in a workload, and what is kept goes by that", () => {
+    const field = all({ workload: { restart: "spec.restartAt" } });
+    const both = all({ workload: { template: TEMPLATE, restart: "spec.restartAt" } });
+    const { workload: _, ...plain } = all();
+    for (const keyOf of [workloadKey, dependencyKey])
+      assert.equal(new Set([all(), field, both, plain].map(keyOf)).size, 4);
+    const kept = (dependency: Collection) => {
+      const object = deployment("web", 1, ["bucket"]);
+      return keepFor(dependency)({ ...object, spec: { ...(object["spec"] as object), restartAt: "now" } }).workload;
+    };
+    assert.deepEqual([kept(all())?.references.length, kept(all())?.restart], [1, undefined]);
+    assert.deepEqual([kept(field)?.references.length, kept(field)?.restart], [0, "now"]);
+    assert.deepEqual([kept(both)?.references.length, kept(both)?.restart], [1, "now"]);
+  });
+
+  it("take no path that is none, and leave what was observed as it is", async () => {
+    api.rights.add(NAMESPACE);
+    await observe("a", all());
+    assert.throws(() => streams.observe("a", [all({ workload: { template: "spec..template" } })]), {
+      reason: "InvalidPath",
+    });
+    assert.equal(streams.members("a", all()).phase, "synced");
+  });
+
+  describe("of one name", () => {
+    it("are lent by the controller to those who may list the kind, and others have one of their own", async () => {
+      api.rights
+        .add("- deployments *")
+        .add(`${ACCOUNT} registry/deployments web`)
+        .add(`${OTHER} registry/deployments *`);
+      api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
+      await observe("a", one("web"));
+      await observe("b", one("web", OTHER));
+      assert.deepEqual(api.open, ["- deployments *", `${ACCOUNT} registry/deployments web`]);
+      for (const [dependent, interest] of [
+        ["a", one("web")],
+        ["b", one("web", OTHER)],
+      ] as const)
+        assert.equal(streams.look(dependent, interest).version?.workload?.references.length, 1);
+    });
+
+    it("show nothing of a workload to who may only name it", async () => {
+      api.rights.add("- deployments *");
+      api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
+      const named: Interest = { identity: ACCOUNT, ref: one("web").ref };
+      await observe("a", named, one("web"));
+      assert.equal(streams.look("a", named).version?.uid, "uid-web");
+      assert.deepEqual(
+        [streams.look("a", one("web")).phase, streams.look("a", one("web")).version],
+        ["failed", undefined],
+      );
+    });
+
+    it("go on as the account when it may not list them any more, once the shared one is begun anew", async () => {
+      const ofName = `${ACCOUNT} registry/deployments web`;
+      api.rights.add("- deployments *").add(NAMESPACE);
+      await observe("a", one("web"));
+      assert.deepEqual(api.open, ["- deployments *"]);
+      api.rights.delete(NAMESPACE);
+      api.rights.add(ofName);
+      await clock.pass(61_000);
+      api.streams.get("- deployments *")?.end();
+      await clock.pass(4_000);
+      assert.deepEqual([api.open, streams.look("a", one("web")).phase], [[ofName], "synced"]);
+    });
+
+    it("of the controller's own go over all of a kind where it may watch that", async () => {
+      api.rights.add("- deployments web");
+      await observe("a", one("web", CONTROLLER));
+      assert.deepEqual(api.open, ["- deployments web"]);
+    });
+  });
+
+  it("find the consumers of a thousand Secrets among a thousand workloads, and call one for each change", async () => {
+    api.rights.add(NAMESPACE);
+    const names = Array.from({ length: 1000 }, (_, n) => `s${n}`);
+    api.objects.set(
+      "registry/deployments",
+      names.map((name, n) => deployment(`web-${n}`, n + 1, [name])),
+    );
+    for (const name of names) streams.observe(name, [consumersOf(name)]);
+    await settled();
+    await settled();
+    assert.equal(api.open.length, 1);
+    for (const [n, name] of names.entries()) assert.deepEqual(namesOf(name, consumersOf(name)), [`web-${n}`]);
+    called.length = 0;
+    for (const [n, name] of names.entries()) {
+      const status = { observedGeneration: 1, replicas: 2, updatedReplicas: 1 };
+      api.streams.get(NAMESPACE)?.send("MODIFIED", deployment(`web-${n}`, 2000 + n, [name], { status }));
+    }
+    await settled();
+    assert.deepEqual(called, names);
+  });
+});

@@ -1,0 +1,134 @@
+/** The configuration file of an installation: what it may say, and what is said of a mistake in it. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { installationOf, loadInstallation } from "../../../src/cli/config-file.ts";
+
+const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
+const of = (text: string) => installationOf(HEAD + text, "inlay-system");
+const harbor = { group: "goharbor.io", kind: "HarborCluster" };
+const none = { paths: [] };
+const root = join(import.meta.dirname, "..", "..", "..");
+
+describe("the configuration of an installation", () => {
+  it("may say nothing, and be none", () => {
+    for (const installation of [of(""), of("targets: {}"), loadInstallation(undefined, "inlay-system")]) {
+      assert.equal(installation.refusal(harbor, "team", none), undefined);
+      assert.ok(installation.closedNamespace("kube-system") && installation.closedNamespace("inlay-system"));
+      assert.equal(installation.requires("ReadableCopies"), false);
+      assert.deepEqual(installation.rollouts, { suspend: false });
+      assert.equal(installation.reloader, undefined);
+    }
+  });
+
+  it("says what is open, denied, allowed and to be acknowledged", () => {
+    const installation = of(`
+openNamespaces: [kube-system]
+targets:
+  deny:
+    - { apiGroups: [apps], message: not those }
+  allow:
+    - { namespaces: ["team-*"], paths: [spec] }
+requireAcknowledgement: [ReadableCopies]
+rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
+reloader: { namespaces: ["team-*", shop] }
+`);
+    assert.equal(installation.closedNamespace("kube-system"), undefined);
+    const deployment = { group: "apps", kind: "Deployment" };
+    assert.match(installation.refusal(deployment, "team-a", none)?.message ?? "", /not those/);
+    assert.equal(installation.refusal(harbor, "team-a", none), undefined);
+    assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
+    assert.ok(installation.requires("ReadableCopies"));
+    assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
+    assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false, jobs: false });
+    assert.ok(of('reloader: { namespaces: ["*"], autoReloadAll: true }').reloader?.autoReloadAll);
+    assert.ok(of('reloader: { namespaces: ["*"], jobs: true }').reloader?.jobs);
+  });
+
+  const mistakes: [text: string, says: RegExp][] = [
+    ["target: {}", /^target: there is no such field; did you mean targets\? the configuration has targets, /],
+    ["targets: { denied: [] }", /^targets\.denied: there is no such field; targets has deny, allow$/],
+    ["targets: { deny: [{ kind: [Pod] }] }", /^targets\.deny\[0\]\.kind: there is no such field; did you mean kinds\?/],
+    ["targets: { allow: [{ message: x, kinds: [Pod] }] }", /^targets\.allow\[0\]\.message: there is no such field/],
+    ["targets: { deny: [{}] }", /^targets\.deny\[0\]: a rule has at least one of apiGroups, kinds, namespaces, paths$/],
+    ["targets: { deny: [{ message: x }] }", /a rule has at least one of/],
+    ["targets: { deny: [{ kinds: [] }] }", /^targets\.deny\[0\]\.kinds: is empty/],
+    ["targets: { deny: [{ kinds: Pod }] }", /^targets\.deny\[0\]\.kinds: must be a list$/],
+    ["targets: { deny: [{ kinds: [1] }] }", /^targets\.deny\[0\]\.kinds\[0\]: must be a text$/],
+    ["targets: { deny: [{ paths: ['spec..a'] }] }", /^targets\.deny\[0\]\.paths\[0\]: path spec\.\.a, column 6: /],
+    ["targets: { deny: [{ kinds: [Pod], message: 7 }] }", /^targets\.deny\[0\]\.message: must be a text$/],
+    ["targets: { deny: {} }", /^targets\.deny: must be a list$/],
+    ["targets: { allow: [] }", /^targets\.allow: is empty, so nothing is allowed, or all is/],
+    ["targets: { allow: }", /^targets\.allow: must be a list$/],
+    ["targets:", /^targets: must be an object$/],
+    ["targets: [deny]", /^targets: must be an object$/],
+    ["openNamespaces: kube-system", /^openNamespaces: must be a list$/],
+    ["openNamespaces: [default]", /^openNamespaces: default is not closed/],
+    ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
+    ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
+    ["rollouts:", /^rollouts: must be an object$/],
+    ["rollouts: { suspended: true }", /^rollouts\.suspended: there is no such field; did you mean suspend\?/],
+    ["rollouts: { suspend: yes please }", /^rollouts\.suspend: must be true or false$/],
+    ["rollouts: { suspend: }", /^rollouts\.suspend: must be true or false$/],
+    ...["0", "-1", "1.5", "five", "", "9007199254740993"].map((limit): [string, RegExp] => [
+      `rollouts: { maxConcurrent: ${limit} }`,
+      /^rollouts\.maxConcurrent: must be a whole number from 1; leave it out for no limit$/,
+    ]),
+    [
+      "rollouts: { maxConcurrentPerNamespace: 0 }",
+      /^rollouts\.maxConcurrentPerNamespace: must be a whole number from 1/,
+    ],
+    ["reloader:", /^reloader: must be an object$/],
+    ["reloader: {}", /^reloader\.namespaces: must name some; write \["\*"\] for all, or leave reloader out$/],
+    ["reloader: { namespaces: [] }", /^reloader\.namespaces: must name some/],
+    ["reloader: { namespaces: shop }", /^reloader\.namespaces: must be a list$/],
+    ["reloader: { namespace: [shop] }", /^reloader\.namespace: there is no such field; did you mean namespaces\?/],
+    ["reloader: { namespaces: [shop], jobs: 1 }", /^reloader\.jobs: must be true or false$/],
+    ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
+    ["openNamespaces: []\nopenNamespaces: []", /unique/],
+    ["openNamespaces: [", /line 3/],
+  ];
+  for (const [text, says] of mistakes) {
+    it(`may not be ${text.replace("\n", ", ")}`, () => assert.throws(() => of(text), { message: says }));
+  }
+
+  it("is of its own kind and version", () => {
+    for (const text of ["", "[]", "text"]) assert.throws(() => installationOf(text, "x"), /must be an object/);
+    assert.throws(() => installationOf("kind: ControllerConfiguration", "x"), /apiVersion: must be config\.inlay\.dev/);
+    assert.throws(() => installationOf("apiVersion: config.inlay.dev/v1alpha1\nkind: Pod", "x"), /kind: must be Contr/);
+  });
+
+  it("is named where it can't be read", () => {
+    assert.throws(
+      () => loadInstallation("/nowhere/config.yaml", "x"),
+      /the configuration \/nowhere\/config\.yaml can't be/,
+    );
+  });
+
+  it("is that of deploy/manifests by default, and as docs/operations.md shows every field of it", async () => {
+    const shipped = await readFile(join(root, "deploy", "manifests", "35-config.yaml"), "utf8");
+    const [configMap] = parseAllDocuments(shipped).map((each) => each.toJS());
+    installationOf(configMap.data["config.yaml"], "inlay-system");
+    const page = await readFile(join(root, "docs", "operations.md"), "utf8");
+    const [, example = ""] = /```yaml\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
+    const installation = installationOf(example, "inlay-system");
+    assert.ok(installation.requires("ReadableCopies"));
+    const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
+    assert.deepEqual(Object.keys(installation.rollouts), rollouts);
+    assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false, jobs: false });
+    for (const field of [
+      "autoReloadAll",
+      "openNamespaces",
+      "deny",
+      "allow",
+      "apiGroups",
+      "kinds",
+      "namespaces",
+      "paths",
+      "message",
+    ]) {
+      assert.match(example, new RegExp(`\\b${field}:`));
+    }
+  });
+});

@@ -1,0 +1,116 @@
+/** That the configuration's rules for rollouts hold while the controller runs, and no mistake in it ends any. */
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Installation } from "../../../src/api/installation.ts";
+import { loadInstallation } from "../../../src/cli/config-file.ts";
+import { RolloutsFile } from "../../../src/cli/reload-config-file.ts";
+import type { Log } from "../../../src/observability/log.ts";
+
+const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
+const NONE = { suspend: false };
+
+describe("the configuration's rules for rollouts", () => {
+  let folder: string;
+  let file: string;
+  let installation: Installation;
+  let live: RolloutsFile;
+  let logged: string[];
+  let told: number;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "inlay-config-"));
+    file = join(folder, "config.yaml");
+    await writeFile(file, HEAD);
+    installation = loadInstallation(file, "inlay-system");
+    logged = [];
+    told = 0;
+    installation.onRollouts(() => told++);
+    const line = (level: string) => (fields: object, text: string) => {
+      logged.push(`${level} ${text} ${JSON.stringify(fields)}`);
+    };
+    const log = Object.fromEntries(["debug", "info", "warn", "error"].map((level) => [level, line(level)]));
+    live = new RolloutsFile(file, installation, "inlay-system", log as unknown as Log);
+  });
+  afterEach(async () => {
+    live.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  async function becomes(text: string): Promise<void> {
+    await writeFile(file, HEAD + text);
+    await live.look();
+  }
+
+  it("are what it said at the start, and nothing is told while it stays so", async () => {
+    assert.deepEqual(installation.rollouts, NONE);
+    for (let n = 0; n < 3; n++) await live.look();
+    await becomes("# a comment\n");
+    assert.deepEqual([installation.rollouts, told, logged], [NONE, 0, []]);
+  });
+
+  it("are those that it says now, and whoever listens is told", async () => {
+    await becomes("rollouts: { suspend: true, maxConcurrent: 20, maxConcurrentPerNamespace: 5 }\n");
+    const rollouts = { suspend: true, maxConcurrent: 20, maxConcurrentPerNamespace: 5 };
+    assert.deepEqual([installation.rollouts, told], [rollouts, 1]);
+    await live.look();
+    assert.deepEqual(logged, [`info rollouts go by the configuration as it is now ${JSON.stringify({ rollouts })}`]);
+    await becomes("");
+    assert.deepEqual([installation.rollouts, told], [NONE, 2]);
+  });
+
+  it("hold on when there is a mistake in it, which is told once, and until it is mended", async () => {
+    await becomes("rollouts: { suspend: true }\n");
+    logged = [];
+    const mistakes: [text: string, says: RegExp][] = [
+      ["rollouts: { suspend: no way }\n", /rollouts\.suspend: must be true or false/],
+      ["rollouts: {}\ntargets: { deny: [{}] }\n", /targets\.deny\[0\]: a rule has at least one of/],
+      ["rollouts: {", /error/],
+    ];
+    for (const [text, says] of mistakes) {
+      for (let n = 0; n < 3; n++) await becomes(text);
+      assert.match(logged.join("\n"), says);
+      assert.deepEqual([installation.rollouts, logged.length], [{ suspend: true }, 1], logged.join("\n"));
+      logged = [];
+    }
+    await becomes("rollouts: { suspend: true }\n");
+    assert.deepEqual([installation.rollouts, told, logged.length], [{ suspend: true }, 1, 1]);
+    assert.match(logged[0] ?? "", /^info /);
+  });
+
+  it("hold on when it is away, and others are taken when it is back", async () => {
+    await rm(file);
+    for (let n = 0; n < 3; n++) await live.look();
+    assert.equal(logged.length, 1);
+    assert.match(logged[0] ?? "", /^error the configuration can't be used, and rollouts go on by what it was .*ENOENT/);
+    await becomes("rollouts: { maxConcurrent: 1 }\n");
+    assert.deepEqual(installation.rollouts, { suspend: false, maxConcurrent: 1 });
+  });
+
+  it("change nothing else of the installation", async () => {
+    await becomes(
+      "rollouts: { suspend: true }\nopenNamespaces: [kube-system]\nrequireAcknowledgement: [ReadableCopies]\n",
+    );
+    assert.equal(installation.rollouts.suspend, true);
+    assert.equal(installation.closedNamespace("kube-system")?.reason, "ForbiddenNamespace");
+    assert.equal(installation.requires("ReadableCopies"), false);
+  });
+
+  it("are looked at by itself, and as a ConfigMap's volume changes: by a link to another folder", async function () {
+    this.timeout(20_000);
+    const put = async (version: string, text: string) => {
+      await mkdir(join(folder, version));
+      await writeFile(join(folder, version, "config.yaml"), HEAD + text);
+      await symlink(version, join(folder, "..data_tmp"));
+      await rename(join(folder, "..data_tmp"), join(folder, "..data"));
+    };
+    await put("..1", "");
+    await rm(file);
+    await symlink(join("..data", "config.yaml"), file);
+    live.start();
+    const changed = new Promise<void>((resolve) => installation.onRollouts(resolve));
+    await put("..2", "rollouts: { suspend: true }\n");
+    await changed;
+    assert.deepEqual(installation.rollouts, { suspend: true });
+  });
+});

@@ -1,0 +1,210 @@
+/** What status says of a binding, given what became of its targets. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { SecretBinding, Status, TargetStatus } from "../../../../src/api/binding.ts";
+import { healingOf, Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
+import {
+  heldStatus,
+  isSameStatus,
+  judge,
+  SUSPENDED,
+  statusOf,
+  withRecords,
+} from "../../../../src/controllers/binding/conditions.ts";
+import type { TargetOutcome } from "../../../../src/targets/outcome.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const LATER = new Date("2026-01-02T04:00:00.000Z");
+
+function binding(status?: Status, generation: number | undefined = 3): SecretBinding {
+  const metadata = { name: "harbor-s3", namespace: "registry", uid: "u", resourceVersion: "1" };
+  return {
+    metadata: { ...metadata, ...(generation !== undefined && { generation }) },
+    ...(status && { status }),
+  } as SecretBinding;
+}
+
+const record = (name: string, more: Partial<TargetStatus> = {}): TargetStatus => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  namespace: "registry",
+  name,
+  reason: "Synced",
+  ...more,
+});
+
+const synced = (name: string): TargetOutcome => ({ record: record(name) });
+const failed = (name: string, reason: Reason = "TargetNotFound", message = `${name} is not there`): TargetOutcome => ({
+  record: record(name),
+  problem: new Problem(reason, message),
+});
+
+describe("a binding", () => {
+  it("is ready when every target holds the current values", () => {
+    assert.deepEqual(judge([synced("a")]), {
+      ready: "True",
+      reason: "Synced",
+      message: "the target holds the current values",
+    });
+    assert.equal(judge([synced("a"), synced("b")]).message, "all 2 targets hold the current values");
+  });
+
+  it("is not ready when one does not: the first says why, for which object, and how many others there are", () => {
+    assert.deepEqual(judge([synced("a"), failed("b"), failed("c", "Conflict", "taken")]), {
+      ready: "False",
+      reason: "TargetNotFound",
+      message: "HarborCluster registry/b: b is not there (and 1 more, see status.targets)",
+    });
+  });
+
+  it("is ready where nothing matches, and says so", () => {
+    const overview = { unknown: [], notes: ["no object matches spec.targets[0]"] };
+    assert.deepEqual(judge([], overview), {
+      ready: "True",
+      reason: "Synced",
+      message: "there is nothing to write to; no object matches spec.targets[0]",
+    });
+  });
+
+  it("is not ready where it can't be told which objects match", () => {
+    const target = { apiVersion: "v1", kind: "ConfigMap" };
+    const unknown = [{ target, problem: new Problem("Forbidden", "may not list") }];
+    const { ready, reason, message } = judge([synced("a")], { unknown, notes: [] });
+    assert.deepEqual([ready, reason, message], ["False", "Forbidden", "ConfigMap objects: may not list"]);
+  });
+
+  it("says once what stands in the way of all its targets", () => {
+    const same = ["a", "b", "c"].map((name) => failed(name, "ServiceAccountNotFound", "no account"));
+    assert.equal(judge(same).message, "HarborCluster registry/a: no account");
+  });
+});
+
+describe("a status", () => {
+  it("counts the targets that are synced, and speaks of the generation that it saw", () => {
+    const status = statusOf(binding(), [synced("a"), failed("b"), synced("c")], [], NOW);
+    assert.equal(status.synced, "2/3");
+    assert.equal(status.observedGeneration, 3);
+    assert.equal(status.conditions?.[0]?.observedGeneration, 3);
+    assert.deepEqual(
+      status.targets?.map(({ name, reason, message }) => [name, reason, message]),
+      [
+        ["a", "Synced", undefined],
+        ["b", "TargetNotFound", "b is not there"],
+        ["c", "Synced", undefined],
+      ],
+    );
+  });
+
+  it("says which optional fields were left out, of the target and of all", () => {
+    const status = statusOf(binding(), [{ ...synced("a"), note: "left out: spec.b: no key" }], [], NOW);
+    assert.equal(status.conditions?.[0]?.status, "True");
+    assert.equal(status.conditions[0].message, "the target holds the current values; left out: spec.b: no key");
+    assert.equal(status.targets?.[0]?.message, "left out: spec.b: no key");
+  });
+
+  it("is neither ready nor not while the binding is suspended, and keeps its records", () => {
+    const before = statusOf(binding(), [synced("a")], [], NOW);
+    const { conditions, targets, synced: count } = heldStatus(binding(before), SUSPENDED, NOW);
+    assert.deepEqual([conditions?.[0]?.status, conditions?.[0]?.reason], ["Unknown", "Suspended"]);
+    assert.deepEqual({ targets, count }, { targets: before.targets, count: before.synced });
+  });
+
+  it("tells of a binding that is not acted upon how far its rollout was", () => {
+    const before = statusOf(binding(), [synced("a")], [], NOW, undefined, {
+      status: { key: "one", revision: 1, digests: {} },
+      verdict: { ready: "True", reason: "RolledOut", message: "" },
+    });
+    const kept = heldStatus(binding(before), SUSPENDED, NOW);
+    assert.deepEqual([kept.rollout, kept.conditions?.[1]], [before.rollout, before.conditions?.[1]]);
+    const rollout = { key: "one", revision: 2, digests: {} };
+    const verdict = { ready: "False", reason: "RollingOut", message: "" } as const;
+    const told = heldStatus(binding(before), SUSPENDED, NOW, { status: rollout, verdict });
+    assert.deepEqual(told.rollout, rollout);
+    const conditions = told.conditions?.map(({ type, status, reason }) => [type, status, reason]);
+    assert.deepEqual(conditions, [
+      ["Ready", "Unknown", "Suspended"],
+      ["RolledOut", "False", "RollingOut"],
+    ]);
+  });
+
+  it("keeps the record of objects that the spec names no more, and is not ready while they remain", () => {
+    const left = {
+      ...failed("old", "Forbidden", "may not patch"),
+      record: record("old", { paths: ["spec.a"], uid: "u1" }),
+    };
+    const status = statusOf(binding(), [synced("a")], [left], NOW);
+    assert.equal(status.synced, "1/1");
+    assert.equal(status.conditions?.[0]?.reason, "Forbidden");
+    assert.deepEqual(status.targets?.[1], {
+      ...record("old"),
+      uid: "u1",
+      paths: ["spec.a"],
+      reason: "Forbidden",
+      message: "may not patch",
+    });
+  });
+
+  it("forgets the message of a target that is well again", () => {
+    const before = { record: record("a", { reason: "Conflict", message: "taken" }) };
+    assert.deepEqual(statusOf(binding(), [before], [], NOW).targets, [record("a")]);
+  });
+
+  it("has the time of the last change between ready and not, to the second, and no other", () => {
+    const first = statusOf(binding(), [failed("a")], [], NOW);
+    assert.equal(first.conditions?.[0]?.lastTransitionTime, "2026-01-02T03:04:05Z");
+    const second = statusOf(binding(first), [failed("a", "Conflict", "taken")], [], LATER);
+    assert.equal(second.conditions?.[0]?.reason, "Conflict");
+    assert.equal(second.conditions?.[0]?.lastTransitionTime, "2026-01-02T03:04:05Z");
+    const third = statusOf(binding(second), [synced("a")], [], LATER);
+    assert.equal(third.conditions?.[0]?.lastTransitionTime, "2026-01-02T04:00:00Z");
+  });
+
+  it("is the same again when nothing changed, however late", () => {
+    const before = statusOf(binding(), [synced("a"), failed("b")], [], NOW);
+    assert.ok(isSameStatus(before, statusOf(binding(before), [synced("a"), failed("b")], [], LATER)));
+    assert.ok(!isSameStatus(before, statusOf(binding(before), [synced("a"), synced("b")], [], LATER)));
+    assert.ok(!isSameStatus(undefined, before));
+  });
+
+  it("cuts long messages", () => {
+    const status = statusOf(binding(), [failed("a", "Conflict", "x".repeat(5_000))], [], NOW);
+    assert.equal(status.conditions?.[0]?.message.length, 1024);
+    assert.equal(status.targets?.[0]?.message?.length, 1024);
+  });
+
+  it("is what it becomes as JSON, so that it equals what is read back", () => {
+    const outcome = fc.record(
+      {
+        record: fc.record(
+          {
+            apiVersion: fc.string(),
+            kind: fc.string(),
+            name: fc.string(),
+            reason: fc.string(),
+            namespace: fc.string(),
+            message: fc.string(),
+            paths: fc.array(fc.string()),
+          },
+          { requiredKeys: ["apiVersion", "kind", "name", "reason"], noNullPrototype: true },
+        ),
+        problem: fc
+          .tuple(fc.constantFrom(...(Object.keys(healingOf) as Reason[])), fc.string())
+          .map(([reason, message]) => new Problem(reason, message)),
+      },
+      { requiredKeys: ["record"], noNullPrototype: true },
+    );
+    fc.assert(
+      fc.property(fc.array(outcome), fc.array(outcome), fc.boolean(), (outcomes, left, isNew) => {
+        const status = statusOf(binding(undefined, isNew ? undefined : 1), outcomes, left, NOW);
+        assert.deepEqual(JSON.parse(JSON.stringify(status)), status);
+      }),
+    );
+  });
+});
+
+it("the note before a first write changes the records of a status and nothing else", () => {
+  const before = statusOf(binding(), [synced("a")], [], NOW);
+  const noted = withRecords(binding(before), [record("a", { acquiring: ["spec.a"] })]);
+  assert.deepEqual(noted, { ...before, targets: [record("a", { acquiring: ["spec.a"] })] });
+  assert.deepEqual(withRecords(binding(), []), { targets: [] });
+});

@@ -1,0 +1,289 @@
+/** What a binding sees through its watch streams, and which changes make it reconcile again. */
+import assert from "node:assert/strict";
+import type { TargetStatus } from "../../../../src/api/binding.ts";
+import type { ObjectRef, Version } from "../../../../src/apimachinery/objects.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { bindingOf, harbor } from "../../bindings.ts";
+import { type FakeStreams, placeOf, version } from "../../informers.ts";
+import {
+  ACCOUNT,
+  BUCKET,
+  copying,
+  type Given,
+  IDENTITY,
+  inRegistry,
+  KEY,
+  only,
+  Viewing,
+  withMetadata,
+} from "../../observed-state.ts";
+import { ACCOUNTS, CONFIGMAPS, DEPLOYMENTS, HARBOR, SECRETS } from "../../resources.ts";
+
+const SHARED: ObjectRef = { resource: SECRETS, namespace: "storage", name: "shared" };
+const GRANTS = "storage/secretgrants";
+const NOTHING_KNOWN: ReadonlyMap<ObjectRef, Version> = new Map();
+const allows = (name: string) => ({ from: [{ namespace: "registry" }], to: [{ kind: "Secret", name }] });
+
+describe("the view of a binding", () => {
+  let streams: FakeStreams;
+  let show: Viewing["show"];
+  let look: Viewing["look"];
+  beforeEach(() => {
+    const viewing = new Viewing();
+    streams = viewing.streams;
+    show = (...shown) => viewing.show(...shown);
+    look = (given) => viewing.look(given);
+  });
+
+  it("watches the account, the sources, the targets and the workloads", () => {
+    look({ workloads: [{ identity: IDENTITY, ref: inRegistry(DEPLOYMENTS, "core") }] });
+    const own = ["registry/serviceaccounts/inlay", "registry/secrets/bucket", "registry/harborclusters/harbor"];
+    assert.deepEqual(streams.watchedBy(KEY), [...own, "registry/deployments/core"]);
+  });
+
+  it("watches a source in another namespace only once a SecretGrant there allows it", () => {
+    look({ sources: [SHARED] });
+    assert.ok(streams.watchedBy(KEY).includes(GRANTS));
+    assert.ok(!streams.watchedBy(KEY).includes("storage/secrets/shared"));
+    streams.objects.set(`${GRANTS}/to-registry`, { ...version("1"), spec: allows("shared") });
+    look({ sources: [SHARED] });
+    assert.ok(streams.watchedBy(KEY).includes("storage/secrets/shared"));
+  });
+
+  it("is pending until every stream has brought its first list, except those of workloads", () => {
+    const workloads = [{ identity: IDENTITY, ref: inRegistry(DEPLOYMENTS, "core") }];
+    const sources = [BUCKET, SHARED];
+    const needed = [...[ACCOUNT, BUCKET, HARBOR].map(placeOf), GRANTS];
+    for (const place of needed) {
+      streams.pend(place);
+      assert.equal(look({ sources, workloads }).pending, true, place);
+      streams.sync(place);
+    }
+    streams.pend("registry/deployments/core");
+    assert.equal(look({ sources, workloads }).pending, false);
+  });
+
+  describe("reports a problem", () => {
+    const reasonOf = (problem: Problem | undefined) => problem && [problem.reason, problem.healing];
+
+    it("of the account, if it does not exist or the controller may not watch it", () => {
+      assert.equal(look().account, undefined);
+      streams.refuse(placeOf(ACCOUNT));
+      assert.deepEqual(reasonOf(look().account), ["Forbidden", "event"]);
+      streams.sync(placeOf(ACCOUNT));
+      show(ACCOUNT, undefined);
+      assert.deepEqual(reasonOf(look().account), ["ServiceAccountNotFound", "event"]);
+      assert.match(look().account?.message ?? "", /kubectl create serviceaccount inlay -n registry/);
+    });
+
+    it("of an account with a name of its own, which the controller may not impersonate until a Role allows it", () => {
+      const account = inRegistry(ACCOUNTS, "deployer");
+      streams.refuse(placeOf(account));
+      assert.deepEqual(reasonOf(look({ account }).account), ["ImpersonationForbidden", "event"]);
+    });
+
+    it("of a source or target that the account may not watch, with the verbs that each needs", () => {
+      for (const [ref, verbs] of [
+        [BUCKET, "get,list,watch "],
+        [HARBOR, "get,list,watch,patch "],
+      ] as const) {
+        streams.refuse(placeOf(ref));
+        const problem = look().problemOf(ref);
+        assert.deepEqual(reasonOf(problem), ["Forbidden", "event"]);
+        assert.ok(problem?.message.includes(`--verb=${verbs}`), problem?.message);
+      }
+    });
+
+    it("of a reference that could not be resolved, and none of an object that is only missing", () => {
+      const unresolved = new Problem("KindNotFound", "no such kind");
+      show(HARBOR, undefined);
+      assert.equal(look().problemOf(unresolved), unresolved);
+      assert.equal(look().problemOf(HARBOR), undefined);
+    });
+
+    it("of the targets that may own workloads, if one of them is not known", () => {
+      show(HARBOR, version("3", 1, "uid-harbor"));
+      const { uids, problem } = look().owners();
+      assert.deepEqual([[...uids], problem], [["uid-harbor"], undefined]);
+      streams.refuse(placeOf(HARBOR));
+      assert.equal(look().owners().problem?.reason, "Forbidden");
+      const unresolved = new Problem("KindNotFound", "no such kind");
+      assert.equal(look({ at: unresolved }).owners().problem, unresolved);
+    });
+  });
+
+  describe("shows of an object", () => {
+    it("the newer of the version in the stream and the version that the controller knows", () => {
+      const stream = version("9");
+      show(HARBOR, stream);
+      assert.equal(look().shown(HARBOR), stream);
+      assert.equal(look().shown(HARBOR, version("8")), stream);
+      const ours = version("10");
+      assert.equal(look().shown(HARBOR, ours), ours);
+    });
+
+    it("what is in the stream if the object was re-created, deleted, or has versions that are not numbers", () => {
+      const recreated = version("9", 1, "uid-2");
+      show(HARBOR, recreated);
+      assert.equal(look().shown(HARBOR, version("10")), recreated);
+      const opaque = version("abc");
+      show(HARBOR, opaque);
+      assert.equal(look().shown(HARBOR, version("def")), opaque);
+      show(HARBOR, undefined);
+      assert.equal(look().shown(HARBOR, version("10")), undefined);
+    });
+  });
+
+  describe("takes a target for unchanged", () => {
+    /** The version that counts as unchanged since version 3 of generation 1. */
+    function unchangedSince(seen: Version, binding = copying(), at: ObjectRef = HARBOR): Version | undefined {
+      show(at, seen);
+      const view = look({ binding, at });
+      const { target, ref } = only(view);
+      return view.unchanged(target, ref, version("3", 1));
+    }
+    const withField = (path: string) => bindingOf({ targets: [harbor([{ path, value: "x" }])] });
+
+    it("if only its status changed, and then shows its current version", () => {
+      const now = version("4", 1);
+      assert.equal(unchangedSince(now), now);
+      assert.equal(unchangedSince(version("4", 2)), undefined);
+      assert.equal(unchangedSince(version("4", 1, "uid-2")), undefined);
+    });
+
+    it("by its resourceVersion, if its kind has no status, or the binding writes metadata or creates the object", () => {
+      const now = version("4", 1);
+      const config = inRegistry(CONFIGMAPS, "config");
+      const made = bindingOf({ targets: [{ ...harbor(), create: {} }] });
+      assert.equal(unchangedSince(now, copying(), config), undefined);
+      assert.equal(unchangedSince(now, withField("metadata.labels.tier")), undefined);
+      assert.equal(unchangedSince(now, withField('["metadata"].labels.tier')), undefined);
+      assert.equal(unchangedSince(now, made), undefined);
+      const same = version("3", 1);
+      assert.equal(unchangedSince(same, copying(), config), same);
+    });
+
+    it("never while its stream fails", () => {
+      streams.refuse(placeOf(HARBOR));
+      assert.equal(unchangedSince(version("3", 1)), undefined);
+    });
+  });
+
+  describe("has a fingerprint", () => {
+    const fingerprint = (given: Given = {}, workloads = "", known = NOTHING_KNOWN) =>
+      look(given).fingerprint(given.binding ?? copying(), known, workloads);
+
+    const changes: [what: string, change: () => void][] = [
+      ["a source", () => show(BUCKET, version("4"))],
+      ["a source that is deleted", () => show(BUCKET, undefined)],
+      ["a source whose stream fails", () => streams.refuse(placeOf(BUCKET))],
+      ["the account", () => show(ACCOUNT, version("1", undefined, "uid-2"))],
+      ["the generation of a target", () => show(HARBOR, version("4", 2))],
+      ["a target that is re-created", () => show(HARBOR, version("4", 1, "uid-2"))],
+      ["a target that is deleted", () => show(HARBOR, undefined)],
+      ["a target whose stream fails", () => streams.refuse(placeOf(HARBOR))],
+    ];
+    for (const [what, change] of changes)
+      it(`that changes with ${what}`, () => {
+        const before = fingerprint();
+        change();
+        assert.notEqual(fingerprint(), before);
+      });
+
+    it("that changes with the binding itself", () => {
+      assert.notEqual(fingerprint({ binding: withMetadata({ resourceVersion: "8" }) }), fingerprint());
+    });
+
+    it("that changes with why a target can't be resolved, and with what older bindings claim of it", () => {
+      const given = [{ at: new Problem("KindNotFound", "none") }, { at: new Problem("ForbiddenKind", "denied") }];
+      const older = [{ key: "registry/first" }];
+      assert.equal(new Set([{}, ...given, { older }].map((each) => fingerprint(each))).size, 4);
+    });
+
+    it("that changes with the workloads to restart", () => {
+      assert.notEqual(fingerprint({}, "core"), fingerprint({}, ""));
+    });
+
+    it("that changes with a SecretGrant for a source of the binding, and with no other", () => {
+      const given = { sources: [SHARED] };
+      const before = fingerprint(given);
+      streams.objects.set(`${GRANTS}/other`, { ...version("1"), spec: allows("other") });
+      assert.equal(fingerprint(given), before);
+      streams.objects.set(`${GRANTS}/shared`, { ...version("1"), spec: allows("shared") });
+      assert.notEqual(fingerprint(given), before);
+    });
+
+    it("that changes with the objects that a selector matches, and with each of them", () => {
+      const objects = { names: undefined, labels: "" };
+      const at = { resource: HARBOR.resource, objects, namespaces: ["registry"], refusedIn: () => undefined };
+      const another = { ...HARBOR, name: "harbor-2" };
+      const fingerprints = new Set([fingerprint({ at })]);
+      for (const change of [
+        () => show(another, version("5", 1, "uid-2")),
+        () => show(another, version("6", 2, "uid-2")),
+        () => [another, HARBOR].map((ref) => show(ref, undefined)),
+        () => streams.refuse("registry/harborclusters"),
+      ]) {
+        change();
+        fingerprints.add(fingerprint({ at }));
+      }
+      assert.equal(fingerprints.size, 5);
+    });
+
+    it("that stays the same when only the status of a target changes", () => {
+      const before = fingerprint();
+      show(HARBOR, version("4", 1));
+      assert.equal(fingerprint(), before);
+    });
+
+    it("that a write of the controller does not change again when the stream shows it", () => {
+      const written = version("4", 2);
+      const afterWrite = fingerprint({}, "", new Map([[HARBOR, written]]));
+      assert.notEqual(afterWrite, fingerprint());
+      show(HARBOR, written);
+      assert.equal(fingerprint(), afterWrite);
+    });
+  });
+
+  describe("has a state of each target", () => {
+    const record: TargetStatus = {
+      apiVersion: "goharbor.io/v1beta1",
+      kind: "HarborCluster",
+      namespace: "registry",
+      name: "harbor",
+      reason: "Synced",
+      paths: ["spec.key"],
+    };
+    const stateOf = (given: Given = {}, recorded = record, isSynced = true) => {
+      const view = look(given);
+      const { target, ref } = only(view);
+      return view.stateOf(target, ref, recorded, isSynced, view.shown(ref));
+    };
+
+    it("that changes with the target, the sources, the account, older bindings and the binding", () => {
+      const [recreated, edited] = [withMetadata({ uid: "uid-2" }), withMetadata({ generation: 2 })];
+      const given = [{}, { older: [{ key: "registry/first" }] }, { binding: recreated }, { binding: edited }];
+      const states = new Set(given.map((each) => stateOf(each)));
+      for (const ref of [HARBOR, BUCKET, ACCOUNT]) {
+        show(ref, version("9", 2));
+        states.add(stateOf());
+      }
+      assert.equal(states.size, 7);
+    });
+
+    it("that changes with what the record says is written, and not with its outcome or the order of its fields", () => {
+      const before = stateOf();
+      assert.notEqual(stateOf({}, { ...record, paths: ["spec.other"] }), before);
+      assert.equal(stateOf({}, { ...record, reason: "Conflict", message: "spec.key belongs to argocd" }), before);
+      const { apiVersion, ...later } = record;
+      assert.equal(stateOf({}, { ...later, apiVersion }), before);
+    });
+
+    it("that changes with the metadata of the target only while it is not synced", () => {
+      const [synced, failed] = [stateOf(), stateOf({}, record, false)];
+      show(HARBOR, version("4", 1));
+      assert.equal(stateOf(), synced);
+      assert.notEqual(stateOf({}, record, false), failed);
+    });
+  });
+});

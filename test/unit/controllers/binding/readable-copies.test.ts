@@ -1,0 +1,45 @@
+/** That readable copies are told when they begin, and not again. */
+import assert from "node:assert/strict";
+import type { SecretBinding, TargetStatus } from "../../../../src/api/binding.ts";
+import { newlyReadable } from "../../../../src/report/readable.ts";
+
+const record = (more: object = {}): TargetStatus => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  namespace: "team",
+  name: "harbor",
+  reason: "Synced",
+  paths: ["spec.a"],
+  ...more,
+});
+const readable = { paths: ["spec.a", "spec.b"], note: "said" };
+const said = (before: TargetStatus[], ...now: TargetStatus[]) => {
+  const binding = { metadata: { namespace: "team" }, status: { targets: before } } as unknown as SecretBinding;
+  const outcomes = now.map((each) => ({ record: each, readable }));
+  return [...newlyReadable(binding, outcomes)];
+};
+
+describe("a readable copy", () => {
+  it("is told when it is written for the first time, once for all objects of a kind", () => {
+    assert.deepEqual(said([], record(), record({ name: "other" })), ["said"]);
+    assert.deepEqual(said([record()], record({ paths: ["spec.a", "spec.b"] })), ["said"]);
+  });
+
+  it("is not told again: for a new value, another object, or one that was made anew, in whatever version", () => {
+    assert.deepEqual(said([record()], record()), []);
+    assert.deepEqual(
+      said([record()], record({ name: "other" }), record({ uid: "new", apiVersion: "goharbor.io/v2" })),
+      [],
+    );
+  });
+
+  it("is told where one in another namespace comes to one in the binding's own", () => {
+    assert.deepEqual(said([record()], record({ namespace: "other" })), ["said"]);
+  });
+
+  it("is not told of what is not written, or not readable", () => {
+    assert.deepEqual(said([], record({ paths: [] }), record({ paths: ["spec.c"] })), []);
+    const binding = { metadata: { namespace: "team" } } as unknown as SecretBinding;
+    assert.deepEqual([...newlyReadable(binding, [{ record: record() }])], []);
+  });
+});

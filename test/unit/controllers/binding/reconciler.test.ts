@@ -1,0 +1,286 @@
+/** The reconcile loop: which requests a reconcile makes and in which order, and what it leaves in the status. */
+import assert from "node:assert/strict";
+import { Installation } from "../../../../src/api/installation.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { Parts } from "../../../../src/parts.ts";
+import { harbor } from "../../bindings.ts";
+import type { FakeCluster } from "../../cluster.ts";
+import { placeOf } from "../../informers.ts";
+import { BUCKET, KEY } from "../../observed-state.ts";
+import { Reconciling, SECOND } from "../../reconciler.ts";
+import { HARBOR } from "../../resources.ts";
+
+const READ_SOURCE = "inlay get secrets/bucket";
+const read = (name = "harbor") => `inlay get harborclusters/${name}`;
+const write = (name = "harbor") => `inlay apply harborclusters/${name}`;
+const RELEASE = "inlay patch harborclusters/harbor";
+const WRITE_STATUS = "- status secretbindings/harbor-s3";
+const setFinalizers = (...names: string[]) => `- finalizers [${names}] secretbindings/harbor-s3`;
+const [NEVER, BACKOFF] = [{ retry: "never" }, { retry: "backoff" }];
+const unavailable = new ApiError("PATCH", 503, "ServiceUnavailable");
+const invalid = new ApiError("PATCH", 422, "Invalid");
+
+describe("a reconcile", () => {
+  let loop: Reconciling;
+  let cluster: FakeCluster;
+  beforeEach(() => {
+    loop = new Reconciling();
+    cluster = loop.cluster;
+  });
+  const specOf = (ref = HARBOR) => cluster.find(ref)?.["spec"];
+
+  describe("that writes", () => {
+    it("reads and writes as the binding's account, and records in the status what it writes before it does so", async () => {
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read(), WRITE_STATUS, write(), WRITE_STATUS]);
+      const paths = cluster.statuses.map(({ targets = [] }) => targets.map((each) => [each.acquiring, each.paths]));
+      assert.deepEqual(paths, [[[["spec.key"], undefined]], [[undefined, ["spec.key"]]]]);
+      assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["True", "Synced"]]);
+    });
+
+    it("leaves a write on record whose answer was lost, and finds it done the next time", async () => {
+      cluster.lost.add(write());
+      assert.deepEqual(await loop.reconcile(), BACKOFF);
+      assert.deepEqual(loop.records[0]?.acquiring, ["spec.key"]);
+      cluster.takeRequests();
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read(), WRITE_STATUS]);
+      assert.deepEqual([loop.records[0]?.acquiring, loop.records[0]?.paths], [undefined, ["spec.key"]]);
+    });
+
+    it("adds its finalizer before it writes what a deletion has to remove", async () => {
+      loop.edit({ targets: [{ ...harbor(), onRelease: "Remove" }] });
+      const { metadata, ...rest } = loop.binding;
+      cluster.putBinding({ ...rest, metadata: { ...metadata, finalizers: ["example.com/audit"] } });
+      await loop.reconcile();
+      const before = [setFinalizers("example.com/audit", "inlay.dev/release"), WRITE_STATUS];
+      assert.deepEqual(cluster.takeWrites(), [...before, write(), WRITE_STATUS]);
+    });
+
+    it("says which paths of which objects it names, and leaves to an older binding what that one has", async () => {
+      const who = { key: "registry/first", account: "first", createdAt: "2026-01-01T00:00:00Z" };
+      cluster.older.push({ ...who, paths: ["spec.key"], held: true, refused: false, made: false });
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.named, [{ ref: HARBOR, paths: ["spec.key"] }]);
+      assert.deepEqual([specOf(), loop.reasons], [{}, ["harbor Conflict"]]);
+      cluster.older.pop();
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.reasons], [{ key: "old" }, ["harbor Synced"]]);
+    });
+
+    for (const [error, reason, result] of [
+      [unavailable, "Unavailable", BACKOFF],
+      [invalid, "Rejected", { retry: "after", ms: 30_000, among: "registry" }],
+    ] as const)
+      it(`writes the other targets if one fails as ${reason}, and says when to try again`, async () => {
+        loop.edit({ targets: [harbor(), { ...harbor(), name: "second" }] });
+        cluster.refused.set(write(), error);
+        assert.deepEqual(await loop.reconcile(), result);
+        assert.deepEqual([specOf(), specOf(SECOND)], [{}, { key: "old" }]);
+        assert.deepEqual(loop.reasons, [`harbor ${reason}`, "second Synced"]);
+        assert.deepEqual([loop.status.synced, loop.ready], ["1/2", ["False", reason]]);
+      });
+
+    it("reports a failure in an event when it begins, and not each time it is tried", async () => {
+      cluster.refused.set(write(), invalid);
+      await loop.reconcile();
+      await loop.reconcile();
+      assert.deepEqual(cluster.events, ["Rejected"]);
+    });
+
+    it("reads and writes targets in several rounds if all of them together are large", async () => {
+      const names = Array.from({ length: 60 }, (_, index) => `large-${index}`);
+      const megabyte = "x".repeat(1024 * 1024);
+      for (const name of names) cluster.put({ ...HARBOR, name }, { spec: { megabyte } });
+      loop.edit({ targets: names.map((name) => ({ ...harbor(), name })) });
+      await loop.reconcile();
+      const verbs = cluster.takeRequests().map((request) => request.split(" ")[1]);
+      const rounds = verbs.filter((verb, index) => verb !== verbs[index - 1]);
+      const round = ["get", "status", "apply"];
+      assert.deepEqual(rounds, [...round, ...round, "status"]);
+      assert.equal(loop.status.synced, "60/60");
+      assert.ok(cluster.statuses.every(({ targets }) => targets?.length === names.length));
+    });
+  });
+
+  describe("of a binding that was reconciled before", () => {
+    it("makes no request if nothing has changed, or only the status of a target", async () => {
+      await loop.sync();
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      const seen = cluster.streams.objects.get(placeOf(HARBOR));
+      assert.ok(seen !== undefined);
+      cluster.streams.objects.set(placeOf(HARBOR), { ...seen, resourceVersion: "999" });
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeRequests(), []);
+    });
+
+    it("makes no request while its stream does not show the write yet, nor when it does", async () => {
+      cluster.lags = true;
+      await loop.sync();
+      await loop.reconcile();
+      cluster.catchUp();
+      await loop.reconcile();
+      assert.deepEqual(cluster.takeRequests(), []);
+    });
+
+    it("writes a new value without reading the target again", async () => {
+      await loop.sync();
+      loop.rotate("new");
+      await loop.reconcile();
+      assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, write()]);
+      assert.deepEqual(specOf(), { key: "new" });
+    });
+
+    it("reverts a target that somebody changed, and reads no other", async () => {
+      loop.edit({ targets: [harbor(), { ...harbor(), name: "second" }] });
+      await loop.sync();
+      cluster.put(SECOND, { spec: { key: "theirs" } });
+      await loop.reconcile();
+      assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read("second"), write("second")]);
+      assert.deepEqual(specOf(SECOND), { key: "old" });
+    });
+
+    it("makes no request while a target is missing, and writes to it once somebody creates it", async () => {
+      cluster.delete(HARBOR);
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(loop.reasons, ["harbor TargetNotFound"]);
+      cluster.takeRequests();
+      await loop.reconcile();
+      assert.deepEqual(cluster.takeRequests(), []);
+      cluster.put(HARBOR, { spec: {} });
+      await loop.reconcile();
+      assert.deepEqual(specOf(), { key: "old" });
+    });
+
+    it("releases a target that the spec names no longer, and keeps its record and the finalizer until then", async () => {
+      loop.edit({ targets: [{ ...harbor(), onRelease: "Remove" }] });
+      await loop.sync();
+      loop.edit({ targets: [{ ...harbor(), name: "second" }] });
+      cluster.refused.set(RELEASE, unavailable);
+      assert.deepEqual(await loop.reconcile(), BACKOFF);
+      assert.deepEqual([specOf(), loop.reasons], [{ key: "old" }, ["second Synced", "harbor Unavailable"]]);
+      assert.deepEqual(loop.binding.metadata.finalizers, ["inlay.dev/release"]);
+      cluster.refused.clear();
+      cluster.takeRequests();
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeWrites(), [RELEASE, setFinalizers(), WRITE_STATUS]);
+      assert.deepEqual([specOf(), loop.reasons], [{}, ["second Synced"]]);
+    });
+  });
+
+  describe("that does nothing", () => {
+    it("waits for a stream that has not brought its first list", async () => {
+      cluster.streams.pend(placeOf(BUCKET));
+      assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
+      assert.ok(cluster.streams.watchedBy(KEY).includes(placeOf(BUCKET)));
+      cluster.streams.sync(placeOf(BUCKET));
+      await loop.reconcile();
+      assert.deepEqual(specOf(), { key: "old" });
+    });
+
+    it("waits until it is known which account a generated binding has", async () => {
+      loop.restart({ actorOf: () => undefined });
+      assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
+      assert.deepEqual(cluster.streams.watchedBy(KEY), []);
+    });
+
+    const closed = new Installation({ ownNamespace: "registry" });
+    const refused = new Problem("ImpersonationForbidden", "use another account");
+    const held: [what: string, spec: object, parts: Partial<Parts>, ready: [string, string]][] = [
+      ["is suspended", { suspend: true }, {}, ["Unknown", "Suspended"]],
+      ["is in a closed namespace", {}, { installation: closed }, ["False", "ForbiddenNamespace"]],
+      ["may not use its account", {}, { actorOf: () => refused }, ["False", "ImpersonationForbidden"]],
+    ];
+    for (const [what, spec, parts, expected] of held)
+      it(`says that the binding ${what}, watches nothing, and keeps what was written and its record`, async () => {
+        await loop.sync();
+        const before = loop.records;
+        loop.restart(parts);
+        loop.edit({ ...spec, targets: [] });
+        loop.rotate("new");
+        assert.deepEqual(await loop.reconcile(), NEVER);
+        assert.deepEqual(cluster.takeRequests(), [WRITE_STATUS]);
+        assert.deepEqual([specOf(), loop.records, loop.ready], [{ key: "old" }, before, expected]);
+        assert.deepEqual(cluster.streams.watchedBy(KEY), []);
+        await loop.reconcile();
+        assert.deepEqual(cluster.takeRequests(), []);
+      });
+
+    it("writes what changed meanwhile once a binding is no longer suspended", async () => {
+      await loop.sync();
+      loop.edit({ suspend: true });
+      await loop.reconcile();
+      loop.rotate("new");
+      loop.edit({ suspend: false });
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
+    });
+
+    it("sets the finalizer of a suspended binding as its spec says now", async () => {
+      await loop.sync();
+      loop.edit({ suspend: true, targets: [{ ...harbor(), onRelease: "Remove" }] });
+      await loop.reconcile();
+      assert.deepEqual(cluster.takeRequests(), [setFinalizers("inlay.dev/release"), WRITE_STATUS]);
+    });
+  });
+
+  describe("of a deleted binding", () => {
+    const [OURS, FOREGROUND] = ["inlay.dev/release", "foregroundDeletion"];
+    beforeEach(async () => {
+      loop.edit({ targets: [{ ...harbor(), onRelease: "Remove" }] });
+      await loop.sync();
+    });
+
+    it("releases what it wrote before it removes its finalizer, and no other finalizer", async () => {
+      loop.delete(FOREGROUND, OURS);
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeWrites(), [RELEASE, setFinalizers(FOREGROUND)]);
+      assert.deepEqual(specOf(), {});
+    });
+
+    it("keeps its finalizer while a target can't be released", async () => {
+      loop.delete(OURS);
+      cluster.refused.set(RELEASE, unavailable);
+      assert.deepEqual(await loop.reconcile(), BACKOFF);
+      assert.deepEqual(cluster.takeWrites(), [RELEASE]);
+      cluster.refused.clear();
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeWrites(), [RELEASE, setFinalizers()]);
+    });
+
+    it("makes no request if only finalizers of others keep it", async () => {
+      loop.delete(FOREGROUND);
+      assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
+    });
+
+    it("watches nothing once it is gone", async () => {
+      cluster.bindings.delete(KEY);
+      assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
+      assert.deepEqual(cluster.streams.watchedBy(KEY), []);
+    });
+
+    describe("whose name a new binding has", () => {
+      it("releases what the former wrote before it writes for the new one", async () => {
+        loop.recreate("second");
+        assert.deepEqual(await loop.reconcile(), NEVER);
+        assert.deepEqual(cluster.takeWrites(), [RELEASE, WRITE_STATUS, write("second"), WRITE_STATUS]);
+        assert.deepEqual([specOf(), specOf(SECOND)], [{}, { key: "old" }]);
+      });
+
+      it("writes for the new one while the former can't be released, and writes again what is then released", async () => {
+        cluster.lags = true;
+        loop.recreate("harbor");
+        loop.rotate("new");
+        cluster.refused.set(RELEASE, unavailable);
+        assert.deepEqual(await loop.reconcile(), BACKOFF);
+        assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
+        cluster.refused.clear();
+        cluster.takeRequests();
+        assert.deepEqual(await loop.reconcile(), NEVER);
+        assert.deepEqual(cluster.takeWrites().slice(0, 1), [RELEASE]);
+        assert.deepEqual(specOf(), { key: "new" });
+      });
+    });
+  });
+});

@@ -1,0 +1,154 @@
+/** What is written so that a namespace has the bindings that annotations come to, and what is left alone. */
+import assert from "node:assert/strict";
+import type { SecretBinding } from "../../../src/api/binding.ts";
+import { MadeBindings } from "../../../src/controllers/generated-bindings.ts";
+import { bindingsOf, type Made } from "../../../src/controllers/reloader/bindings.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Identity } from "../../../src/kube/identity.ts";
+import type { Parts } from "../../../src/parts.ts";
+import { Contention } from "../../../src/targets/contention-budget.ts";
+
+const owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "web-1" };
+const [made] = bindingsOf(owner, [{ kind: "Secret", name: "a" }], { minInterval: undefined, restartAt: false }) as [
+  Made,
+];
+const NAME = made.name;
+
+interface Change {
+  owner?: object;
+  name?: string;
+  spec?: object;
+}
+const binding = (change: Change = {}): SecretBinding =>
+  ({
+    metadata: {
+      name: change.name ?? NAME,
+      namespace: "shop",
+      uid: "1",
+      labels: { "inlay.dev/made-for": "reloader" },
+      ownerReferences: [{ ...owner, ...change.owner }],
+    },
+    spec: { ...made.spec, ...change.spec },
+  }) as unknown as SecretBinding;
+
+class Cluster {
+  readonly writes: string[] = [];
+  readonly warnings: object[] = [];
+  readonly again: string[] = [];
+  /** What it answers to the next replacements: an error, or what it makes of the object. */
+  answers: (ApiError | ((object: SecretBinding) => SecretBinding))[] = [];
+  readonly bindings: MadeBindings;
+
+  constructor() {
+    const client = {
+      make: async () => this.writes.push("make"),
+      delete: async () => this.writes.push("delete"),
+      replace: async (_: unknown, __: unknown, object: SecretBinding) => {
+        this.writes.push("replace");
+        const answer = this.answers.shift();
+        if (answer instanceof ApiError) throw answer;
+        return answer?.(object) ?? object;
+      },
+    };
+    const log = { warn: (about: object) => this.warnings.push(about) };
+    const again = (key: string) => this.again.push(key);
+    const parts = { client, contention: new Contention(), events: {}, log, again } as unknown as Parts;
+    this.bindings = new MadeBindings(parts, "reloader" as Identity);
+  }
+
+  async sync(there: SecretBinding[], { wanted = [made], unseen = [] as string[] } = {}): Promise<string[]> {
+    const byName = <T extends object>(all: T[], name: (each: T) => string) =>
+      new Map(all.map((each) => [name(each), each]));
+    const before = this.writes.length;
+    await this.bindings.sync(
+      "shop",
+      byName(wanted, ({ name }) => name),
+      byName(there, ({ metadata }) => metadata.name),
+      unseen,
+    );
+    return this.writes.slice(before);
+  }
+}
+
+const isReplaced = (object: SecretBinding): SecretBinding => ({
+  ...object,
+  spec: { ...object.spec, addedLater: "new" } as SecretBinding["spec"],
+});
+
+describe("of the bindings that annotations come to,", () => {
+  it("one that is not there is made, one that is has nothing written, one that is changed is put right", async () => {
+    const cluster = new Cluster();
+    assert.deepEqual(await cluster.sync([]), ["make"]);
+    assert.deepEqual(await cluster.sync([binding()]), []);
+    assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
+  });
+
+  it("one of a workload that went is deleted, though another workload has the name by now", async () => {
+    const cluster = new Cluster();
+    assert.deepEqual(await cluster.sync([binding({ owner: { uid: "web-0" } })]), ["delete"]);
+    // Somebody took the owner away.
+    const orphan = binding();
+    orphan.metadata.ownerReferences = [];
+    assert.deepEqual(await cluster.sync([orphan]), ["replace"]);
+  });
+
+  it("one is not deleted while its workload's kind is not seen", async () => {
+    const cluster = new Cluster();
+    const other = binding({ name: "reloader-rollout-web", owner: { kind: "Rollout" } });
+    assert.deepEqual(await cluster.sync([other], { wanted: [], unseen: ["Rollout"] }), []);
+    assert.deepEqual(await cluster.sync([other], { wanted: [], unseen: ["CronJob"] }), ["delete"]);
+  });
+
+  it("one that the API server keeps otherwise than it was written is as it has to be, once that is known, and looked at again", async () => {
+    const cluster = new Cluster();
+    const kept = isReplaced(binding());
+    assert.equal(cluster.bindings.isAsMade(kept, made), false);
+    cluster.answers = [isReplaced];
+    assert.deepEqual(await cluster.sync([kept]), ["replace"]);
+    assert.ok(cluster.bindings.isAsMade(kept, made));
+    assert.deepEqual(cluster.again, [`shop/${NAME}`]);
+    assert.deepEqual(await cluster.sync([kept]), []);
+    assert.deepEqual(cluster.warnings, []);
+    // What somebody else makes of it is not.
+    const sources = [{ name: "b", secret: { name: "b" } }];
+    assert.equal(cluster.bindings.isAsMade(binding({ spec: { ...kept.spec, sources } }), made), false);
+    // Nor is what became of another one.
+    const [other] = bindingsOf(owner, [{ kind: "Secret", name: "b" }], { minInterval: undefined, restartAt: false });
+    assert.equal(cluster.bindings.isAsMade(kept, other as Made), false);
+    cluster.bindings.gone(kept);
+    assert.equal(cluster.bindings.isAsMade(kept, made), false);
+  });
+
+  it("one that streams show as another CRD has it is so too, if our own write made no other version of it", async () => {
+    for (const [version, isAsMade] of [
+      ["5", true],
+      ["6", false],
+    ] as const) {
+      const cluster = new Cluster();
+      const [shown, now] = [isReplaced(binding()), binding()];
+      shown.metadata.resourceVersion = "5";
+      now.metadata.resourceVersion = version;
+      cluster.answers = [() => now];
+      assert.deepEqual(await cluster.sync([shown]), ["replace"]);
+      assert.equal(cluster.bindings.isAsMade(shown, made), isAsMade);
+      assert.ok(cluster.bindings.isAsMade(now, made));
+    }
+  });
+
+  it("one that is not kept as what it is said to be is told of", async () => {
+    const cluster = new Cluster();
+    const stripped = (object: SecretBinding) => ({ ...object, metadata: { ...object.metadata, labels: {} } });
+    cluster.answers = [stripped];
+    assert.deepEqual(await cluster.sync([stripped(binding())]), ["replace"]);
+    assert.deepEqual(cluster.warnings, [{ binding: `shop/${NAME}` }]);
+  });
+
+  it("one that was changed meanwhile is no fight: it is put right as often as it takes", async () => {
+    const cluster = new Cluster();
+    const conflict = new ApiError("PUT", 409, "Conflict", "");
+    for (let n = 0; n < 10; n++) {
+      cluster.answers = [conflict];
+      assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
+    }
+  });
+});

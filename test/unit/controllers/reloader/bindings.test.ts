@@ -1,0 +1,176 @@
+/** The bindings that are made of annotations: one for up to sixteen sources, by names that nothing else comes to. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { SecretBinding } from "../../../../src/api/binding.ts";
+import { isLabelled } from "../../../../src/api/reloader.ts";
+import {
+  bindingsOf,
+  isAsMade,
+  isFormer,
+  type Made,
+  metadataOf,
+  type Owner,
+} from "../../../../src/controllers/reloader/bindings.ts";
+import type { Source } from "../../../../src/controllers/reloader/sources.ts";
+
+const owner: Owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "1" };
+const plain = { minInterval: undefined, restartAt: false };
+const secret = (name: string): Source => ({ kind: "Secret", name });
+const many = (count: number) => Array.from({ length: count }, (_, n) => secret(`s-${n}`));
+const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,10}[a-z0-9])?$/);
+const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+const namesOf = ({ spec }: Made) =>
+  spec.sources.map(({ secret, configMap }) => `${secret ? "Secret" : "ConfigMap"} ${(secret ?? configMap)?.name}`);
+
+describe("the bindings of an annotated workload", () => {
+  it("restart that workload for all of its sources, as the account for that", () => {
+    const [made, ...others] = bindingsOf(owner, [secret("a"), { kind: "ConfigMap", name: "a" }], {
+      ...plain,
+      minInterval: "5m",
+    });
+    assert.deepEqual(others, []);
+    assert.equal(made?.name, "reloader-deployment-web");
+    assert.deepEqual(made.spec.sources, [
+      { name: "secret-a", optional: true, secret: { name: "a" } },
+      { name: "configmap-a", optional: true, configMap: { name: "a" } },
+    ]);
+    assert.equal(made.spec.serviceAccountName, "inlay-reloader");
+    assert.deepEqual(made.spec.rollout?.targets, [{ kind: "Deployment", name: "web" }]);
+    assert.equal(made.spec.rollout?.minInterval, "5m");
+    assert.deepEqual(bindingsOf(owner, [], plain), []);
+    const [rollout] = bindingsOf({ ...owner, kind: "Rollout" }, [secret("a")], { ...plain, restartAt: true });
+    assert.deepEqual(rollout?.spec.rollout?.targets, [{ kind: "Rollout", name: "web", restartPath: "spec.restartAt" }]);
+  });
+
+  it("have every source once, sixteen at most each, whatever there are", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(name, { maxLength: 200 }), (names) => {
+        const made = bindingsOf(owner, names.map(secret), plain);
+        assert.ok(made.every(({ spec }) => spec.sources.length > 0 && spec.sources.length <= 16));
+        assert.deepEqual(made.flatMap(namesOf).sort(), names.map((each) => `Secret ${each}`).sort());
+        assert.equal(new Set(made.map((each) => each.name)).size, made.length);
+      }),
+    );
+  });
+
+  it("leave every other source where it is when one comes, but where there are twice as many", () => {
+    const places = (count: number) =>
+      new Map(bindingsOf(owner, many(count), plain).flatMap((made) => namesOf(made).map((each) => [each, made.name])));
+    let moves = 0;
+    for (let count = 17; count < 120; count++) {
+      const [before, after] = [places(count), places(count + 1)];
+      if ([...before].some(([source, binding]) => after.get(source) !== binding)) moves++;
+    }
+    assert.ok(moves <= 4, `${moves}`);
+  });
+
+  it("call sources by names that the schema takes, each by another", () => {
+    const sources = fc.uniqueArray(
+      fc.record({
+        kind: fc.constantFrom("Secret" as const, "ConfigMap" as const),
+        name: fc.stringMatching(/^[a-z]([-a-z.]{0,100}[a-z])?$/),
+      }),
+      { maxLength: 16, selector: ({ kind, name }) => `${kind} ${name}` },
+    );
+    fc.assert(
+      fc.property(sources, (all) => {
+        const called = bindingsOf(owner, all, plain).map(({ spec }) => spec.sources.map((each) => each.name ?? ""));
+        for (const names of called) {
+          assert.equal(new Set(names).size, names.length);
+          for (const each of names) assert.match(each, /^[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?$/);
+        }
+      }),
+    );
+    const [made] = bindingsOf(owner, [secret("a.b"), secret("a-b")], plain);
+    assert.equal(new Set(made?.spec.sources.map((each) => each.name)).size, 2);
+  });
+
+  it("have names of their own, however long the workloads' are", () => {
+    const workloads = [
+      "web",
+      "web-2",
+      "2-web",
+      "web.2",
+      "w".repeat(253),
+      "w".repeat(252),
+      `${"w".repeat(63)}.${"x".repeat(189)}`,
+    ];
+    const names = ["Deployment", "StatefulSet"].flatMap((kind) =>
+      workloads.flatMap((each) => bindingsOf({ ...owner, kind, name: each }, many(40), plain).map((made) => made.name)),
+    );
+    assert.equal(new Set(names).size, names.length);
+    for (const each of names) {
+      assert.match(each, NAME);
+      assert.ok(each.length <= 253);
+    }
+  });
+});
+
+describe("a binding is as it was made", () => {
+  const [made] = bindingsOf(owner, [secret("a")], plain) as [Made];
+  const binding = (change: { metadata?: object; spec?: object; status?: object } = {}): SecretBinding =>
+    ({
+      metadata: { labels: { "inlay.dev/made-for": "reloader" }, ownerReferences: [{ uid: "1" }], ...change.metadata },
+      spec: { ...made.spec, ...change.spec },
+      status: { ...change.status },
+    }) as unknown as SecretBinding;
+
+  it("with its label, its owner and its spec", () => {
+    assert.ok(isAsMade(binding(), made));
+    assert.ok(isLabelled(binding().metadata.labels));
+  });
+
+  const edits: Record<string, Parameters<typeof binding>[0]> = {
+    "another source": { spec: { sources: [{ name: "secret-a", optional: true, secret: { name: "b" } }] } },
+    "a target": { spec: { targets: [{ apiVersion: "v1", kind: "ConfigMap", name: "a", fields: [] }] } },
+    "another account": { spec: { serviceAccountName: "inlay" } },
+    "one more field": { spec: { suspend: false } },
+    "no label": { metadata: { labels: {} } },
+    "another owner": { metadata: { ownerReferences: [{ uid: "2" }] } },
+    "something that it wrote before": { status: { targets: [{ name: "a", kind: "ConfigMap" }] } },
+  };
+  for (const [what, change] of Object.entries(edits)) {
+    it(`and not with ${what}`, () => assert.equal(isAsMade(binding(change), made), false));
+  }
+});
+
+describe("the binding of a Job", () => {
+  const job: Owner = { apiVersion: "batch/v1", kind: "Job", name: "migrate", uid: "1" };
+  const madeFor = (uid: string, isStamped = false) =>
+    bindingsOf({ ...job, uid }, [secret("a")], plain, isStamped)[0] ?? assert.fail();
+  const binding = (metadata: object = metadataOf(madeFor("1"))) =>
+    ({
+      metadata: { name: "reloader-job-migrate", uid: "b", ...metadata },
+      spec: madeFor("1").spec,
+    }) as unknown as SecretBinding;
+
+  it("has no owner, with whom it would go, and time", () => {
+    assert.deepEqual(metadataOf(madeFor("1")), {
+      labels: { "inlay.dev/made-for": "reloader" },
+      annotations: { "inlay.dev/made-for-uid": "1" },
+    });
+    assert.equal(madeFor("1").spec.rollout?.timeout, "24h");
+  });
+
+  it("is that of the Job that was made anew, which says so, and of no other that has its name by now", () => {
+    const cases: [Made, asMade: boolean, former: boolean][] = [
+      [madeFor("1"), true, false],
+      [madeFor("2", true), true, false],
+      [madeFor("2"), false, true],
+    ];
+    for (const [made, asMade, former] of cases)
+      assert.deepEqual([isAsMade(binding(), made), isFormer(binding(), made)], [asMade, former]);
+  });
+
+  it("is put right where somebody took out for which it is, and keeps what others say", () => {
+    const robbed = binding({ labels: { mine: "x" }, annotations: { note: "y" } });
+    const made = madeFor("1");
+    assert.deepEqual([isAsMade(robbed, made), isFormer(robbed, made)], [false, false]);
+    const { labels, annotations } = metadataOf(made, robbed.metadata);
+    assert.deepEqual(labels, { mine: "x", "inlay.dev/made-for": "reloader" });
+    assert.deepEqual(annotations as object, { note: "y", "inlay.dev/made-for-uid": "1" });
+    const anew = metadataOf(madeFor("2", true), binding().metadata) as { annotations: object };
+    assert.deepEqual(anew.annotations, { "inlay.dev/made-for-uid": "1" });
+  });
+});

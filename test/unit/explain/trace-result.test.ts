@@ -1,0 +1,148 @@
+/** What bindings, grants, accounts, Ingresses and Gateways tell of a Secret; and the words in which a person reads it. */
+import assert from "node:assert/strict";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import {
+  bindingTraces,
+  granteesOf,
+  isGatewayCertificate,
+  isIngressCertificate,
+  pullsWith,
+  type Trace,
+  writerTrace,
+} from "../../../src/explain/trace.ts";
+import { traceText } from "../../../src/explain/trace-text.ts";
+import { compileTemplate } from "../../../src/transform/template.ts";
+import { bindingOf, harbor, KINDS } from "../bindings.ts";
+
+const bucket = { kind: "Secret", namespace: "registry", name: "bucket" } as const;
+const read = (text: string) => compileTemplate(text).references;
+const objectOf = (more: object): KubeObject =>
+  ({ apiVersion: "v1", kind: "X", metadata: { name: "x", namespace: "registry" }, ...more }) as unknown as KubeObject;
+
+describe("the trace of a Secret", () => {
+  it("tells the fields that take something of it, and what restarts", () => {
+    const sources = [{ name: "s3", secret: { name: "bucket" } }, { configMap: { name: "bucket" } }];
+    const fields = [
+      { path: "a", from: { source: "s3", key: "key" } },
+      { path: "b", template: "{{bucket.x}}" },
+      { path: "c", from: { source: "s3" } },
+    ];
+    const rollout = { consumersOf: ["s3"], kinds: KINDS };
+    const targets = [harbor(fields), { ...harbor(fields), name: undefined, namespaceSelector: {}, selector: {} }];
+    const conditions = [{ type: "Ready", status: "True", reason: "Synced" }];
+    const [traced, ...others] = bindingTraces(bindingOf({ sources, targets, rollout }, { conditions }), bucket, read);
+    assert.deepEqual(others, []);
+    const taken = [
+      { path: "a", of: ["key"] },
+      { path: "c", of: ["all of it"] },
+    ];
+    const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", fields: taken };
+    assert.deepEqual(traced, {
+      binding: "registry/harbor-s3",
+      source: "s3",
+      account: "inlay",
+      reason: "Synced",
+      suspended: false,
+      targets: [
+        { ...target, object: "registry/harbor" },
+        { ...target, object: "(selected)" },
+      ],
+      restarts: ["workloads whose pods refer to s3, among Deployment, StatefulSet, DaemonSet"],
+    });
+  });
+
+  it("tells nothing of a binding that reads what only has the same name", () => {
+    const elsewhere = [{ secret: { name: "bucket", namespace: "elsewhere" } }];
+    assert.deepEqual(bindingTraces(bindingOf({ sources: elsewhere }), bucket, read), []);
+    assert.deepEqual(bindingTraces(bindingOf({ sources: [{ configMap: { name: "bucket" } }] }), bucket, read), []);
+  });
+
+  it("tells who writes into it, by the spec and by the record", () => {
+    const target = {
+      apiVersion: "v1",
+      kind: "Secret",
+      name: "bucket",
+      fields: [{ path: "data.b" }, { path: "data.a" }],
+    };
+    assert.deepEqual(writerTrace(bindingOf({ targets: [target] }), bucket), {
+      binding: "registry/harbor-s3",
+      fields: ["data.a", "data.b"],
+    });
+    const record = { apiVersion: "v1", kind: "Secret", namespace: "registry", name: "bucket", paths: ["data.c"] };
+    assert.deepEqual(writerTrace(bindingOf({}, { targets: [record] }), bucket)?.fields, ["data.c"]);
+    const others = [{ kind: "ConfigMap" }, { name: "x" }, { namespace: "x" }, { apiVersion: "example.com/v1" }];
+    for (const other of others) {
+      assert.equal(writerTrace(bindingOf({ targets: [{ ...target, ...other }] }), bucket), undefined);
+    }
+  });
+
+  it("tells in words whom a grant lets read", () => {
+    const selector = { names: ["team-*"], matchLabels: { env: "prod" } };
+    const from = [{ namespace: "a" }, { namespaceSelector: selector, serviceAccountName: "inlay" }];
+    assert.deepEqual(granteesOf({ from, to: [] } as unknown as Parameters<typeof granteesOf>[0]), [
+      "any account of namespace a",
+      "account inlay of namespaces that match team-*, env=prod",
+    ]);
+  });
+
+  it("finds image pull secrets and certificates, a Gateway's in other namespaces too", () => {
+    assert.equal(pullsWith(objectOf({ imagePullSecrets: [{ name: "x" }, { name: "bucket" }] }), "bucket"), true);
+    assert.equal(pullsWith(objectOf({ secrets: [{ name: "bucket" }] }), "bucket"), false);
+    assert.equal(isIngressCertificate(objectOf({ spec: { tls: [{ secretName: "bucket" }] } }), "bucket"), true);
+    assert.equal(isIngressCertificate(objectOf({ spec: { tls: [{ hosts: ["bucket"] }] } }), "bucket"), false);
+    assert.equal(isIngressCertificate(objectOf({}), "bucket"), false);
+    const isOf = (reference: object, namespace = "registry") => {
+      const gateway = objectOf({ spec: { listeners: [{}, { tls: { certificateRefs: [reference] } }] } });
+      return isGatewayCertificate({ ...gateway, metadata: { ...gateway.metadata, namespace } }, bucket);
+    };
+    assert.equal(isOf({ name: "bucket" }), true);
+    assert.equal(isOf({ name: "bucket" }, "edge"), false);
+    assert.equal(isOf({ name: "bucket", namespace: "registry", kind: "Secret", group: "" }, "edge"), true);
+    assert.equal(isOf({ name: "bucket", kind: "Certificate", group: "example.com" }), false);
+  });
+
+  const none: Trace = {
+    object: { ...bucket, state: "Found", resourceVersion: "7" },
+    bindings: [],
+    writers: [],
+    grants: [],
+    workloads: [],
+    serviceAccounts: [],
+    certificates: [],
+    unseen: [],
+  };
+  const workload = { apiVersion: "apps/v1", kind: "Deployment", name: "core", by: ["env", "volume"], restarts: [] };
+
+  it("says for people what restarts by which binding, and what never does by itself", () => {
+    const by = (binding: string, suspended = false) => [{ binding, suspended }];
+    const workloads = [
+      { ...workload, keys: ["a", "b"], restarts: [...by("registry/harbor-s3"), ...by("registry/other", true)] },
+      { ...workload, name: "web" },
+      { ...workload, kind: "CronJob", name: "nightly" },
+      { ...workload, kind: "Pod", name: "db-0", owner: "Cluster db" },
+    ];
+    assert.deepEqual(traceText({ ...none, workloads }), [
+      "Secret registry/bucket, version 7",
+      "",
+      "WORKLOADS",
+      "  WORKLOAD                REFERS BY    KEYS  RESTARTS",
+      "  Deployment core         env, volume  a, b  by binding registry/harbor-s3, registry/other (suspended)",
+      "  Deployment web          env, volume  all   by itself never",
+      "  CronJob nightly         env, volume  all   with its next run",
+      "  Pod db-0 of Cluster db  env, volume  all   by itself never",
+    ]);
+  });
+
+  it("says that nothing refers to it, or nothing that may be seen", () => {
+    assert.deepEqual(traceText(none), ["Secret registry/bucket, version 7", "", "nothing refers to it"]);
+    const unseen = ["you may not list pods in namespace registry"];
+    assert.deepEqual(traceText({ ...none, unseen }), [
+      "Secret registry/bucket, version 7",
+      "",
+      "nothing that you may see refers to it",
+      "",
+      "NOT SEEN",
+      "  you may not list pods in namespace registry",
+    ]);
+  });
+});

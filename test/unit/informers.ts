@@ -1,0 +1,74 @@
+/** Watch streams for unit tests: the test says which objects they show and which of them are pending or fail. */
+
+import type { ObjectRef } from "../../src/apimachinery/objects.ts";
+import type { Seen } from "../../src/cache/cached-object.ts";
+import type { Member, Streams } from "../../src/cache/informers.ts";
+import type { ReflectorState } from "../../src/cache/reflector.ts";
+import { type Collection, type Dependency, type Interest, isCollection } from "../../src/cache/subscription.ts";
+import { apiError } from "./cache/list-watch.ts";
+
+/** `registry/secrets/bucket`, or `registry/secrets` for all objects of the kind there. */
+export function placeOf({ resource, namespace, name }: Pick<ObjectRef, "resource"> & Partial<ObjectPlace>): string {
+  return [namespace, resource.plural, name].filter((part) => part !== undefined).join("/");
+}
+interface ObjectPlace {
+  namespace: string | undefined;
+  name: string;
+}
+
+export const version = (resourceVersion: string, generation?: number, uid = "uid"): Seen => ({
+  uid,
+  resourceVersion,
+  generation,
+});
+
+export class FakeStreams implements Pick<Streams, "observe" | "look" | "members"> {
+  /** The version of each object, by its place. */
+  readonly objects = new Map<string, Seen>();
+  /** The state of each stream that is not synced, by what it shows. */
+  readonly #states = new Map<string, ReflectorState>();
+  readonly #watched = new Map<string, readonly Dependency[]>();
+
+  /** The stream has not brought its first list. */
+  pend(place: string): void {
+    this.#states.set(place, { phase: "pending" });
+  }
+
+  /** The API server refuses the stream. */
+  refuse(place: string): void {
+    this.#states.set(place, { phase: "failed", error: apiError(403, "Forbidden") });
+  }
+
+  /** The stream has brought its first list. */
+  sync(place: string): void {
+    this.#states.delete(place);
+  }
+
+  /** What a binding watches now. */
+  watchedBy(dependent: string): string[] {
+    return (this.#watched.get(dependent) ?? []).map((each) => placeOf(isCollection(each) ? each : each.ref));
+  }
+
+  observe(dependent: string, dependencies: readonly Dependency[]): void {
+    this.#watched.set(dependent, dependencies);
+  }
+
+  look(_dependent: string, { ref }: Interest): ReflectorState & { version?: Seen } {
+    const seen = this.objects.get(placeOf(ref));
+    return { ...this.#stateOf(placeOf(ref)), ...(seen && { version: seen }) };
+  }
+
+  members(_dependent: string, collection: Collection): ReflectorState & { members: Member[] } {
+    const place = placeOf(collection);
+    const members = [...this.objects].flatMap(([key, seen]): Member[] => {
+      const name = key.slice(place.length + 1);
+      const isNamed = collection.names?.includes(name) ?? true;
+      return key === `${place}/${name}` && isNamed ? [{ name, version: seen }] : [];
+    });
+    return { ...this.#stateOf(place), members };
+  }
+
+  #stateOf(place: string): ReflectorState {
+    return this.#states.get(place) ?? { phase: "synced" };
+  }
+}

@@ -1,0 +1,29 @@
+/** A kind that most clusters lack costs no request where it is missing, but now and then. */
+import assert from "node:assert/strict";
+import { RareKind } from "../../../src/kube/optional-kind.ts";
+import { CONFIGMAPS } from "../resources.ts";
+
+const KIND = { apiVersion: "v1", kind: "ConfigMap" };
+
+function asked(served: boolean) {
+  const names: string[] = [];
+  const byKind = async (apiVersion: string, kind: string) => {
+    names.push(`${apiVersion} ${kind}`);
+    return served ? CONFIGMAPS : undefined;
+  };
+  return { names, kind: new RareKind({ byKind }, KIND) };
+}
+
+describe("a kind that most clusters lack", () => {
+  it("is asked for once where it is missing, however many ask", async () => {
+    const { names, kind } = asked(false);
+    for (let n = 0; n < 3; n++) assert.equal(await kind.served(), undefined);
+    assert.deepEqual(names, ["v1 ConfigMap"]);
+  });
+
+  it("is as it is known to be served at the moment, where it is", async () => {
+    const { names, kind } = asked(true);
+    for (let n = 0; n < 2; n++) assert.deepEqual(await kind.served(), CONFIGMAPS);
+    assert.equal(names.length, 2);
+  });
+});

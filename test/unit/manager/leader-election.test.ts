@@ -1,0 +1,193 @@
+/** Who leads, and when. Time stands still but where a test moves it. */
+import assert from "node:assert/strict";
+import { LeaderElection } from "../../../src/manager/leader-election.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { LeaseServer } from "./lease-server.ts";
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+describe("leader election", () => {
+  let server: LeaseServer;
+  let replicas: Replica[];
+
+  /** One replica, and what it was told. */
+  class Replica {
+    readonly told: string[] = [];
+    reachable = true;
+    /** How much later it is by its clock than its timers know: it was paused. */
+    pausedMs = 0;
+    readonly election: LeaderElection;
+    constructor(identity: string) {
+      const candidate = { namespace: "inlay-system", identity, now: () => Date.now() + this.pausedMs };
+      const client = server.client(() => this.reachable);
+      this.election = new LeaderElection(client, candidate, silent);
+      replicas.push(this);
+    }
+    async start(): Promise<this> {
+      this.election.start({ leading: () => this.told.push("leading"), lost: () => this.told.push("lost") });
+      await settled();
+      return this;
+    }
+  }
+
+  beforeEach(() => {
+    server = new LeaseServer();
+    replicas = [];
+  });
+  afterEach(() => Promise.all(replicas.map(({ election }) => election.stop())));
+  // After the hook that stops the replicas: a timer must end in the time in which it began.
+  const clock = fakeClock();
+
+  /** Lets the time pass in steps shorter than any timer of an election. */
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) await clock.pass(100);
+  };
+  const started = (identity: string) => new Replica(identity).start();
+  const spec = () => server.lease?.spec ?? assert.fail("there is no lease");
+
+  it("makes the Lease, with the record that client-go would write", async () => {
+    const one = await started("one");
+    assert.deepEqual(one.told, ["leading"]);
+    assert.equal(one.election.mayWrite, true);
+    const { apiVersion, kind, metadata } = server.lease ?? assert.fail();
+    assert.deepEqual([apiVersion, kind, metadata.name], ["coordination.k8s.io/v1", "Lease", "inlay-controller"]);
+    assert.equal(metadata.namespace, "inlay-system");
+    const time = "2026-01-01T00:00:00.000000Z";
+    assert.deepEqual(spec(), {
+      holderIdentity: "one",
+      leaseDurationSeconds: 9,
+      acquireTime: time,
+      renewTime: time,
+      leaseTransitions: 0,
+    });
+  });
+
+  it("renews by single requests, and lets the others wait", async () => {
+    await started("one");
+    const { acquireTime } = spec();
+    server.asked.splice(0);
+    await pass(20_000);
+    assert.ok(server.asked.every((verb) => verb === "replace"));
+    assert.ok(server.asked.length >= 20 && server.asked.length <= 28, `${server.asked.length}`);
+    assert.deepEqual([spec().acquireTime, spec().leaseTransitions], [acquireTime, 0]);
+    const two = await started("two");
+    await pass(60_000);
+    assert.deepEqual([two.told, two.election.mayWrite, two.election.inTouch], [[], false, true]);
+  });
+
+  it("passes to another within 12 s when the leader is gone, and not while it may still write", async () => {
+    const one = await started("one");
+    const two = await started("two");
+    await pass(5_000);
+    one.reachable = false;
+    for (let passed = 0; two.told.length === 0; passed += 100) {
+      assert.ok(passed < 12_000);
+      await clock.pass(100);
+      assert.ok(!(one.election.mayWrite && two.election.mayWrite));
+    }
+    assert.deepEqual([spec().holderIdentity, spec().leaseTransitions], ["two", 1]);
+    assert.deepEqual(one.told, ["leading", "lost"]);
+  });
+
+  it("passes to another within 2 s when the leader stops, by a record without a holder", async () => {
+    const one = await started("one");
+    const two = await started("two");
+    await pass(5_000);
+    await one.election.stop();
+    assert.equal(one.election.mayWrite, false);
+    assert.deepEqual([spec().holderIdentity, spec().leaseDurationSeconds], [undefined, 1]);
+    await pass(2_000);
+    assert.deepEqual([two.told, spec().holderIdentity, spec().leaseTransitions], [["leading"], "two", 1]);
+    assert.deepEqual(one.told, ["leading"]);
+  });
+
+  it("leaves the lease alone when a standby stops", async () => {
+    await started("one");
+    const two = await started("two");
+    await two.election.stop();
+    assert.equal(spec().holderIdentity, "one");
+  });
+
+  it("is lost when it can't be renewed for 6 s, and does not come back", async () => {
+    const one = await started("one");
+    one.reachable = false;
+    await pass(4_800);
+    assert.deepEqual([one.told, one.election.mayWrite], [["leading"], true]);
+    await pass(2_400);
+    assert.deepEqual([one.told, one.election.mayWrite, one.election.inTouch], [["leading", "lost"], false, true]);
+    await pass(5_000);
+    assert.equal(one.election.inTouch, false);
+    one.reachable = true;
+    await pass(20_000);
+    assert.deepEqual([one.told, one.election.mayWrite], [["leading", "lost"], false]);
+  });
+
+  it("goes on when requests fail for less than that", async () => {
+    const one = await started("one");
+    for (let round = 0; round < 3; round++) {
+      one.reachable = false;
+      await pass(4_000);
+      one.reachable = true;
+      await pass(2_000);
+    }
+    assert.deepEqual([one.told, one.election.mayWrite], [["leading"], true]);
+  });
+
+  it("is over at once for a process that was paused, which writes not even the lease", async () => {
+    const one = await started("one");
+    one.pausedMs = 6_000;
+    assert.equal(one.election.mayWrite, false);
+    server.asked.splice(0);
+    await pass(5_000);
+    assert.deepEqual([one.told, server.asked], [["leading", "lost"], []]);
+  });
+
+  it("is lost at once when another holds it", async () => {
+    const one = await started("one");
+    const lease = server.lease ?? assert.fail();
+    server.put({ ...lease, spec: { ...lease.spec, holderIdentity: "two" } });
+    await pass(1_200);
+    assert.deepEqual([one.told, one.election.mayWrite, spec().holderIdentity], [["leading", "lost"], false, "two"]);
+  });
+
+  it("stays when somebody else changes the Lease otherwise, or deletes it", async () => {
+    const one = await started("one");
+    const lease = server.lease ?? assert.fail();
+    server.put({ ...lease, metadata: { ...lease.metadata, labels: { team: "a" } } });
+    await pass(3_000);
+    assert.deepEqual([one.told, server.lease?.metadata.labels], [["leading"], { team: "a" }]);
+    server.lease = undefined;
+    await pass(3_000);
+    assert.deepEqual([one.told, one.election.mayWrite, spec().holderIdentity], [["leading"], true, "one"]);
+  });
+
+  it("trusts no other clock: only a record that does not change has run out", async () => {
+    for (const renewTime of ["2020-01-01T00:00:00.000000Z", "2030-01-01T00:00:00.000000Z"]) {
+      server.put({
+        apiVersion: "coordination.k8s.io/v1",
+        kind: "Lease",
+        metadata: { name: "inlay-controller", namespace: "inlay-system" },
+        spec: { holderIdentity: "dead", leaseDurationSeconds: 4, renewTime, leaseTransitions: 3 },
+      });
+      const one = await started("one");
+      await pass(4_000);
+      assert.deepEqual(one.told, []);
+      await pass(1_200);
+      assert.deepEqual([one.told, spec().leaseTransitions], [["leading"], 4]);
+      await one.election.stop();
+    }
+  });
+
+  it("takes a Lease that somebody made without a record", async () => {
+    const metadata = { name: "inlay-controller", namespace: "inlay-system" };
+    server.put({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata } as never);
+    assert.deepEqual((await started("one")).told, ["leading"]);
+  });
+
+  it("has one leader when replicas start at once", async () => {
+    const [one, two] = [new Replica("one"), new Replica("two")];
+    await Promise.all([one.start(), two.start()]);
+    await pass(3_000);
+    assert.equal([...one.told, ...two.told].join(), "leading");
+  });
+});

@@ -1,0 +1,44 @@
+/** One Lease as an API server keeps it: requests of replicas come in, each with a version that must be the last one. */
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client } from "../../../src/kube/client.ts";
+import type { Lease } from "../../../src/manager/leader-election.ts";
+
+export class LeaseServer {
+  lease: Lease | undefined;
+  /** Verbs that were asked for, in order. */
+  readonly asked: string[] = [];
+  #version = 0;
+
+  /** Writes whatever it is given. */
+  put(lease: Lease): Lease {
+    this.lease = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(++this.#version) } };
+    return this.lease;
+  }
+
+  /** What one replica speaks to. `reachable` is asked before each request. */
+  client(reachable: () => boolean = () => true): Pick<Client, "get" | "create" | "replace"> {
+    const answer = async <T>(verb: string, work: () => unknown): Promise<T> => {
+      if (!reachable()) throw new ApiError(verb, 0, "DeadlineExceeded");
+      this.asked.push(verb);
+      return structuredClone(work()) as T;
+    };
+    return {
+      get: (_, { name }) =>
+        answer("get", () => {
+          if (this.lease === undefined) throw new ApiError(`GET ${name}`, 404, "NotFound");
+          return this.lease;
+        }),
+      create: (_as, _resource, _namespace, object) =>
+        answer("create", () => {
+          if (this.lease !== undefined) throw new ApiError("POST", 409, "AlreadyExists");
+          return this.put(object as unknown as Lease);
+        }),
+      replace: (_as, _ref, object) =>
+        answer("replace", () => {
+          const { resourceVersion } = (object as unknown as Lease).metadata;
+          if (resourceVersion !== this.lease?.metadata.resourceVersion) throw new ApiError("PUT", 409, "Conflict");
+          return this.put(object as unknown as Lease);
+        }),
+    };
+  }
+}

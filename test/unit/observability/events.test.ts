@@ -1,0 +1,222 @@
+/** Which events are written, how many at once, and that a reconcile never waits for one. */
+import assert from "node:assert/strict";
+import type { SecretBinding } from "../../../src/api/binding.ts";
+import type { Resource } from "../../../src/apimachinery/objects.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client } from "../../../src/kube/client.ts";
+import type { Identity } from "../../../src/kube/identity.ts";
+import { EventRecorder } from "../../../src/observability/events.ts";
+import { fakeClock, settled } from "../clock.ts";
+
+interface WrittenEvent {
+  metadata: { name: string; namespace: string };
+  eventTime: string;
+  note: string;
+  regarding: object;
+  reason: string;
+}
+
+interface Writing {
+  event: WrittenEvent;
+  end(error?: Error): void;
+}
+
+const binding = {
+  metadata: { name: "harbor-s3", namespace: "registry", uid: "u1", resourceVersion: "7" },
+} as SecretBinding;
+
+const happening = (note = "wrote spec.a") => ({ type: "Normal", reason: "Written", action: "Sync", note }) as const;
+
+/** A recorder whose client writes nothing until the test says how it ended. */
+function recorder() {
+  const underWay: Writing[] = [];
+  const written: { identity: Identity; resource: Resource; namespace: string; event: WrittenEvent }[] = [];
+  const fake: Pick<Client, "create"> = {
+    create: (identity, resource, namespace, object) => {
+      const event = object as unknown as WrittenEvent;
+      written.push({ identity, resource, namespace, event });
+      const { promise, resolve, reject } = Promise.withResolvers<typeof object>();
+      const writing: Writing = { event, end: (error) => (error ? reject(error) : resolve(object)) };
+      underWay.push(writing);
+      return promise.finally(() => underWay.splice(underWay.indexOf(writing), 1));
+    },
+  };
+  const events = new EventRecorder(fake as Client, "inlay-0");
+  const endAll = async (error?: Error) => {
+    for (const writing of [...underWay]) writing.end(error);
+    await settled();
+  };
+  return { events, underWay, written, endAll };
+}
+
+describe("an event", () => {
+  const clock = fakeClock();
+
+  it("speaks of the binding, stands in its namespace, and is written as the controller", async () => {
+    const { events, written, endAll } = recorder();
+    events.record(binding, happening());
+    const [one] = written;
+    assert.ok(one);
+    const { identity, resource, namespace, event } = one;
+    assert.deepEqual([identity, resource.group, namespace], ["", "events.k8s.io", "registry"]);
+    const { metadata, ...rest } = event;
+    assert.match(metadata.name, /^harbor-s3\.[0-9a-f]{16}$/);
+    assert.deepEqual(rest, {
+      apiVersion: "events.k8s.io/v1",
+      kind: "Event",
+      eventTime: "2026-01-01T00:00:00.000000Z",
+      reportingController: "inlay.dev/controller",
+      reportingInstance: "inlay-0",
+      action: "Sync",
+      reason: "Written",
+      regarding: {
+        apiVersion: "inlay.dev/v1alpha1",
+        kind: "SecretBinding",
+        namespace: "registry",
+        name: "harbor-s3",
+        uid: "u1",
+        resourceVersion: "7",
+      },
+      note: "wrote spec.a",
+      type: "Normal",
+    });
+    await endAll();
+  });
+
+  it("has a name of its own, and one that is not too long", async () => {
+    const { events, written, endAll } = recorder();
+    const long = { metadata: { ...binding.metadata, name: "x".repeat(253) } } as SecretBinding;
+    events.record(long, happening());
+    events.record(long, happening());
+    const names = written.map(({ event }) => event.metadata.name);
+    assert.equal(new Set(names).size, 2);
+    assert.ok(names.every((name) => name.length <= 253));
+    await endAll();
+  });
+
+  it("has a note that the API server takes, which counts bytes", async () => {
+    const { events, written, endAll } = recorder();
+    for (const note of ["x".repeat(3_000), "ä".repeat(3_000), "a\u{1f511}".repeat(1_000)]) {
+      events.record(binding, happening(note));
+      await endAll();
+    }
+    for (const { event } of written) {
+      const bytes = Buffer.byteLength(event.note);
+      assert.ok(bytes <= 1024 && bytes > 990, `${bytes} bytes`);
+    }
+  });
+
+  it("is written two at a time at most, in the order of what happened", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 5; i++) events.record(binding, happening(`${i}`));
+    const counts: number[] = [];
+    while (underWay.length > 0) {
+      counts.push(underWay.length);
+      await endAll();
+    }
+    assert.deepEqual(counts, [2, 2, 1]);
+    assert.deepEqual(
+      written.map(({ event }) => event.note),
+      ["0", "1", "2", "3", "4"],
+    );
+  });
+
+  it("is written at once until there are thirty, then twenty in a second, so that it costs no change its time", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    const all = async () => {
+      while (underWay.length > 0) await endAll();
+      return written.length;
+    };
+    for (let i = 0; i < 100; i++) events.record(binding, happening(`${i}`));
+    assert.equal(await all(), 30);
+    for (const count of [50, 70]) {
+      for (let tick = 0; tick < 20; tick++) {
+        await clock.pass(50);
+        await all();
+      }
+      assert.equal(written.length, count);
+    }
+    const stop = events.stop();
+    assert.equal(await all(), 100);
+    await stop;
+  });
+
+  it("may be one of thirty again after some quiet seconds", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let round = 1; round <= 3; round++) {
+      for (let i = 0; i < 30; i++) events.record(binding, happening(`${i}`));
+      while (underWay.length > 0) await endAll();
+      assert.equal(written.length, round * 30);
+      for (let tick = 0; tick < 60; tick++) await clock.pass(50);
+    }
+  });
+
+  it("that warns goes before those that do not", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 4; i++) events.record(binding, happening(`${i}`));
+    events.record(binding, { ...happening("careful"), type: "Warning" });
+    while (underWay.length > 0) await endAll();
+    assert.deepEqual(
+      written.map(({ event }) => event.note),
+      ["0", "1", "careful", "2", "3"],
+    );
+  });
+
+  it("that waits already is not written twice", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    const other = { metadata: { ...binding.metadata, uid: "u2" } } as SecretBinding;
+    for (const note of ["a", "b", "c", "c", "d", "c"]) events.record(binding, happening(note));
+    events.record(other, happening("c"));
+    while (underWay.length > 0) await endAll();
+    assert.deepEqual(
+      written.map(({ event }) => event.note),
+      ["a", "b", "c", "c", "d"],
+    );
+  });
+
+  it("that can't be written is dropped, and the next goes on", async () => {
+    const { events, written, endAll } = recorder();
+    events.record(binding, happening("lost"));
+    await endAll(new ApiError("POST /x", 403, "Forbidden"));
+    events.record(binding, happening("next"));
+    await endAll();
+    await events.stop();
+    assert.deepEqual(
+      written.map(({ event }) => event.note),
+      ["lost", "next"],
+    );
+  });
+
+  it("is dropped when a thousand wait already", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 1_500; i++) events.record(binding, happening(`${i}`));
+    const stop = events.stop();
+    while (underWay.length > 0) await endAll();
+    await stop;
+    assert.equal(written.length, 1_002);
+  });
+
+  it("that was recorded is waited for at the end", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 3; i++) events.record(binding, happening());
+    let stopped = false;
+    const stop = events.stop().then(() => {
+      stopped = true;
+    });
+    await endAll();
+    assert.deepEqual([stopped, underWay.length], [false, 1]);
+    await endAll();
+    await stop;
+    assert.equal(written.length, 3);
+  });
+
+  it("does not hold up the end for long when the API server is slow", async () => {
+    const { events, written, endAll } = recorder();
+    for (let i = 0; i < 100; i++) events.record(binding, happening(`${i}`));
+    const stop = events.stop();
+    await clock.pass(5_000);
+    await endAll();
+    await stop;
+    assert.equal(written.length, 2);
+  });
+});

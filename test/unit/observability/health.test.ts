@@ -1,0 +1,66 @@
+/** What the kubelet and Prometheus are told. */
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { type Health, type HealthServer, serveHealth } from "../../../src/observability/health.ts";
+
+describe("the health server", () => {
+  let stuck: string[] = [];
+  let wrong: string[] = [];
+  let text = async () => "up 1\n";
+  const health: Health = {
+    livez: () => stuck,
+    readyz: () => wrong,
+    metrics: { contentType: "text/plain; version=0.0.4", text: () => text() },
+  };
+  let server: HealthServer;
+  before(async () => {
+    server = await serveHealth(0, health);
+  });
+  after(() => server.stop());
+
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
+    return [answer.status, await answer.text()];
+  };
+
+  it("says that the process lives, ready or not, unless it is stuck", async () => {
+    for (wrong of [["pending: secrets"], []]) assert.deepEqual(await ask("/livez"), [200, "ok\n"]);
+    stuck = ["stuck: a reconcile has run for 700 s"];
+    assert.deepEqual(await ask("/livez"), [503, "stuck: a reconcile has run for 700 s\n"]);
+  });
+
+  it("says whether the controller is ready, and what is wrong, as it is at the moment", async () => {
+    wrong = ["pending: inlay.dev/secretbindings", "silent: secrets (2 watches)"];
+    assert.deepEqual(await ask("/readyz"), [503, "pending: inlay.dev/secretbindings\nsilent: secrets (2 watches)\n"]);
+    wrong = [];
+    assert.deepEqual(await ask("/readyz?verbose"), [200, "ok\n"]);
+  });
+
+  it("serves the metrics in their own format, and says no more than that they could not be collected", async () => {
+    const answer = await fetch(`http://127.0.0.1:${server.port}/metrics`);
+    assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4");
+    assert.equal(await answer.text(), "up 1\n");
+    text = () => Promise.reject(new Error("a value"));
+    assert.deepEqual(await ask("/metrics"), [500, "the metrics could not be collected\n"]);
+  });
+
+  it("serves nothing else", async () => {
+    for (const path of ["/", "/healthz", "/readyz/x", "/livezz"]) assert.equal((await ask(path))[0], 404, path);
+  });
+
+  it("says so when its port is taken", async () => {
+    await assert.rejects(serveHealth(server.port, health), { code: "EADDRINUSE" });
+  });
+
+  it("stops while a connection is held open", async () => {
+    const other = await serveHealth(0, health);
+    const socket = connect(other.port, "127.0.0.1");
+    await new Promise((resolve) => socket.once("connect", resolve));
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.resume();
+    socket.on("error", () => {});
+    await other.stop();
+    await closed;
+    await assert.rejects(fetch(`http://127.0.0.1:${other.port}/livez`));
+  });
+});

@@ -1,0 +1,102 @@
+/** A controller that reconciles one binding in a cluster in memory: from the Secret bucket to the HarborCluster harbor. */
+import assert from "node:assert/strict";
+import type { SecretBinding, Status, TargetStatus } from "../../src/api/binding.ts";
+import { NAMESPACES } from "../../src/apimachinery/resources.ts";
+import { Reconciler } from "../../src/controllers/binding/reconciler.ts";
+import type { Parts } from "../../src/parts.ts";
+import { Slots } from "../../src/rollout/decide/concurrency.ts";
+import { DigestKeys } from "../../src/rollout/digest/keys.ts";
+import { Rolling } from "../../src/rollout/rollout-controller.ts";
+import type { WorkResult } from "../../src/workqueue/work-queue.ts";
+import { bindingOf, harbor } from "./bindings.ts";
+import { FakeCluster } from "./cluster.ts";
+import { ACCOUNT, BUCKET, KEY } from "./observed-state.ts";
+import { HARBOR } from "./resources.ts";
+
+export const SECOND = { ...HARBOR, name: "second" };
+
+export class Reconciling {
+  readonly cluster = new FakeCluster();
+  #reconciler = this.#started();
+
+  constructor() {
+    this.cluster.put({ resource: NAMESPACES, name: "registry" }, {});
+    this.cluster.put(ACCOUNT, {});
+    for (const ref of [HARBOR, SECOND]) this.cluster.put(ref, { spec: {} });
+    this.rotate("old");
+    this.cluster.putBinding(bindingOf({ targets: [harbor()] }));
+  }
+
+  reconcile(): Promise<WorkResult> {
+    return this.#reconciler.reconcile(KEY);
+  }
+
+  /** Brings the binding up to date. */
+  async sync(): Promise<void> {
+    await this.reconcile();
+    assert.deepEqual(this.ready, ["True", "Synced"]);
+    this.cluster.takeRequests();
+  }
+
+  /** Starts the controller again, with these parts in place of others. */
+  restart(more: Partial<Parts>): void {
+    this.#reconciler = this.#started(more);
+  }
+
+  /** Gives the source another value. */
+  rotate(value: string): void {
+    this.cluster.put(BUCKET, { data: { key: Buffer.from(value).toString("base64") } });
+  }
+
+  get binding(): SecretBinding {
+    const binding = this.cluster.bindings.get(KEY);
+    assert.ok(binding !== undefined);
+    return binding;
+  }
+
+  /** Changes the spec of the binding. */
+  edit(spec: object): void {
+    const { metadata, ...rest } = this.binding;
+    const generation = (metadata.generation ?? 0) + 1;
+    this.cluster.putBinding({ ...rest, metadata: { ...metadata, generation }, spec: { ...rest.spec, ...spec } });
+  }
+
+  /** Somebody deletes the binding, which these finalizers keep. */
+  delete(...finalizers: string[]): void {
+    const { metadata, ...rest } = this.binding;
+    const deletionTimestamp = "2026-01-01T00:00:00Z";
+    this.cluster.putBinding({ ...rest, metadata: { ...metadata, deletionTimestamp, finalizers } });
+  }
+
+  /** The binding is gone, and another one of its name names that HarborCluster. */
+  recreate(name: string): void {
+    this.#reconciler.gone(this.binding);
+    const { metadata, ...created } = bindingOf({ targets: [{ ...harbor(), name }] });
+    this.cluster.putBinding({ ...created, metadata: { ...metadata, uid: "uid-2" } });
+  }
+
+  get status(): Status {
+    return this.binding.status ?? {};
+  }
+  get records(): readonly TargetStatus[] {
+    return this.status.targets ?? [];
+  }
+  /** What the status says of each target. */
+  get reasons(): string[] {
+    return this.records.map(({ name, reason }) => `${name} ${reason}`);
+  }
+  get ready(): (string | undefined)[] {
+    const { status, reason } = this.status.conditions?.find(({ type }) => type === "Ready") ?? {};
+    return [status, reason];
+  }
+
+  #started(more: Partial<Parts> = {}): Reconciler {
+    const parts = this.cluster.parts(more);
+    const { client, installation } = parts;
+    const slots = new Slots(
+      () => installation.rollouts,
+      () => undefined,
+    );
+    return new Reconciler(parts, new Rolling(parts, new DigestKeys(client, installation.ownNamespace), slots));
+  }
+}

@@ -1,0 +1,103 @@
+/** HarborClusters that a binding wrote or made, for tests of their release, with the events and log lines that it causes. */
+
+import type { SecretBinding, TargetStatus } from "../../src/api/binding.ts";
+import { Installation } from "../../src/api/installation.ts";
+import { CREATED_BY } from "../../src/api/manifest.ts";
+import { FieldPath } from "../../src/apimachinery/field-path.ts";
+import type { JsonObject } from "../../src/apimachinery/objects.ts";
+import { NAMESPACES, SERVICE_ACCOUNTS } from "../../src/apimachinery/resources.ts";
+import { Discovery } from "../../src/kube/discovery.ts";
+import { serviceAccountIdentity } from "../../src/kube/identity.ts";
+import { Schemas } from "../../src/kube/schemas.ts";
+import type { Parts, Run } from "../../src/parts.ts";
+import { FakeApiServer } from "./api-server.ts";
+import { entry, liveObject, OURS } from "./apply/managed.ts";
+import { bindingOf, harbor, runOf } from "./bindings.ts";
+import { HARBORS } from "./resources.ts";
+
+export const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+/** The value at `PATH`. No event and no log line may contain it. */
+export const VALUE = "QXZJ0123456789";
+export const PATH = "spec.s3.key";
+/** A path that others own. */
+export const OTHER = "spec.s3.region";
+
+type OnRelease = "Remove" | "Retain";
+
+/** An entry of the binding's status. */
+export const recordOf = (name: string, more: Partial<TargetStatus> = {}): TargetStatus => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  namespace: "registry",
+  name,
+  reason: "Synced",
+  uid: "uid-1",
+  paths: [PATH],
+  ...more,
+});
+export const removed = (name: string, more: Partial<TargetStatus> = {}) =>
+  recordOf(name, { onRelease: "Remove", ...more });
+
+/** An entry of the binding's spec. */
+export const targetOf = (name: string, onRelease: OnRelease): object => ({ ...harbor(), name, onRelease });
+
+export function bindingWith(targets: object[] = [], records?: TargetStatus[]): SecretBinding {
+  const made = bindingOf({ targets }, records && { targets: records });
+  return { ...made, metadata: { ...made.metadata, uid: "uid-of-binding" } };
+}
+
+export class Written {
+  readonly cluster = new FakeApiServer();
+  /** As `<type> <reason>: <note>`. */
+  readonly events: string[] = [];
+  readonly logged: unknown[] = [];
+  readonly parts: Parts;
+
+  constructor() {
+    const { cluster } = this;
+    for (const name of ["registry", "team"]) cluster.put(NAMESPACES, { metadata: { name } });
+    cluster.put(SERVICE_ACCOUNTS, { metadata: { namespace: "registry", name: "inlay" } });
+    const log = (...line: unknown[]) => this.logged.push(line);
+    const record = (_: SecretBinding, { type, reason, note }: Record<string, string>) =>
+      this.events.push(`${type} ${reason}: ${note}`);
+    const parts: Pick<Parts, "client" | "discovery" | "schemas" | "installation"> & Record<"events" | "log", object> = {
+      client: cluster.client,
+      discovery: new Discovery(cluster.transport),
+      schemas: new Schemas(cluster.transport),
+      installation: new Installation({ ownNamespace: "inlay-system" }),
+      events: { record },
+      log: { info: log, warn: log },
+    };
+    this.parts = parts as Parts;
+  }
+
+  /** Adds one in which others own a field too. */
+  put(name: string, owned = [entry(OURS, [PATH])], metadata: JsonObject = {}, resource = HARBORS): void {
+    const live = liveObject({ spec: { s3: { key: VALUE, region: "x" } } }, [...owned, entry("kubectl", [OTHER])]);
+    this.cluster.put(resource, { ...live, metadata: { ...live.metadata, name, ...metadata } });
+  }
+
+  /** Adds one that the binding made. */
+  putMade(name: string, resource = HARBORS): void {
+    this.put(name, undefined, { labels: { [CREATED_BY]: "uid-of-binding" } }, resource);
+  }
+
+  valueOf(name: string, namespace?: string): unknown {
+    return FieldPath.parse(PATH).get(this.cluster.get(HARBORS, name, namespace) ?? {});
+  }
+
+  managersOf(name: string): (string | undefined)[] {
+    const { managedFields = [] } = this.cluster.get(HARBORS, name)?.metadata ?? {};
+    return managedFields.map(({ manager }) => manager);
+  }
+
+  /** Marks the binding's namespace as being deleted. */
+  endNamespace(): void {
+    const metadata = { name: "registry", deletionTimestamp: "2026-01-01T00:00:00Z" };
+    this.cluster.put(NAMESPACES, { metadata });
+  }
+
+  runOf(binding: SecretBinding): Run {
+    return runOf(this.parts, binding, ACCOUNT);
+  }
+}

@@ -1,0 +1,328 @@
+/** How many workloads roll at once in the installation, and who is next. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type Limits, Slots } from "../../../../src/rollout/decide/concurrency.ts";
+import { fakeClock } from "../../clock.ts";
+
+/** A little longer than a place is kept. */
+const LONG_MS = 10_001;
+
+/** Slots, and who was woken since this was last asked for. */
+function slotsOf(limits: () => Limits) {
+  let woken: string[] = [];
+  const slots = new Slots(limits, (bindingKey) => woken.push(bindingKey));
+  const take = (bindingKey: string, id: string, namespace = "team") => slots.take(bindingKey, id, namespace);
+  const wokenSince = () => {
+    const before = woken;
+    woken = [];
+    return before;
+  };
+  return { slots, take, wokenSince };
+}
+
+describe("the slots of rollouts", () => {
+  const clock = fakeClock();
+
+  it("are without end where there is no limit", () => {
+    const { take } = slotsOf(() => ({}));
+    for (let n = 0; n < 1_000; n++) assert.ok(take("a", `${n}`));
+  });
+
+  it("are as many as the installation and a namespace may have", () => {
+    const { take } = slotsOf(() => ({ maxConcurrent: 3, maxConcurrentPerNamespace: 2 }));
+    assert.deepEqual(
+      [take("a", "1", "x"), take("a", "2", "x"), take("a", "3", "x"), take("a", "4", "y"), take("a", "5", "z")],
+      [true, true, false, true, false],
+    );
+  });
+
+  it("go to those who wait in the order of their asking, and to nobody who comes later", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("first", "1"));
+    for (const binding of ["b", "c", "d"]) assert.equal(take(binding, binding), false);
+    slots.free("first", "1");
+    assert.deepEqual(wokenSince(), ["b"]);
+    assert.equal(take("late", "9"), false);
+    assert.equal(take("c", "c"), false);
+    assert.ok(take("b", "b"));
+    slots.free("b", "b");
+    assert.deepEqual(wokenSince(), ["c"]);
+  });
+
+  it("let nobody wait for a namespace that is not his", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 2, maxConcurrentPerNamespace: 1 }));
+    assert.ok(take("a", "1", "x") && take("a", "2", "y"));
+    assert.equal(take("b", "3", "x"), false);
+    assert.equal(take("c", "4", "z"), false);
+    slots.free("a", "2");
+    assert.deepEqual(wokenSince(), ["c"]);
+    slots.free("a", "1");
+    assert.deepEqual(wokenSince(), ["b"]);
+  });
+
+  it("count a workload once that two bindings roll, until it is free of both", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1") && take("b", "1") && take("a", "1"));
+    assert.equal(take("c", "2"), false);
+    slots.free("a", "1");
+    assert.deepEqual(wokenSince(), []);
+    slots.free("b", "1");
+    assert.deepEqual(wokenSince(), ["c"]);
+  });
+
+  it("wake who waits for a workload when another binding rolls that one", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1"));
+    assert.deepEqual([take("b", "2"), take("c", "2")], [false, false]);
+    slots.free("a", "1");
+    assert.deepEqual(wokenSince(), ["b", "c"]);
+    assert.deepEqual([take("c", "2"), take("b", "2")], [true, true]);
+  });
+
+  it("hold what was restored, even beyond the limits, and give it free again", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    slots.restore(
+      "a",
+      [1, 2].map((n) => ({ id: `${n}`, namespace: "team" })),
+    );
+    assert.equal(take("b", "3"), false);
+    slots.restore("a", [{ id: "2", namespace: "team" }]);
+    assert.deepEqual(wokenSince(), []);
+    slots.forget("a");
+    assert.deepEqual(wokenSince(), ["b"]);
+  });
+
+  it("don't wake who was forgotten, and what is free is not asked for any more", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1"));
+    for (const binding of ["b", "c", "d"]) take(binding, binding);
+    slots.forget("b");
+    slots.free("c", "c");
+    slots.free("a", "1");
+    assert.deepEqual(wokenSince(), ["d"]);
+  });
+
+  it("are kept a while for who was woken, and then are the next one's", async () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1"));
+    for (const binding of ["b", "c"]) take(binding, binding);
+    slots.free("a", "1");
+    await clock.pass(LONG_MS - 2);
+    assert.deepEqual(wokenSince(), ["b"]);
+    await clock.pass(2);
+    assert.deepEqual(wokenSince(), ["c"]);
+    assert.equal(take("b", "b"), false, "it was late, and asks anew");
+    assert.ok(take("c", "c"));
+    slots.free("c", "c");
+    assert.deepEqual(wokenSince(), ["b"]);
+  });
+
+  it("that are kept for a binding may be used for another of its workloads", () => {
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1"));
+    for (const id of ["2", "3"]) take("b", id);
+    take("c", "4");
+    slots.free("a", "1");
+    assert.ok(take("b", "3"));
+    slots.free("b", "3");
+    assert.deepEqual(wokenSince(), ["b", "b"]);
+    assert.ok(take("b", "2"));
+    slots.free("b", "2");
+    assert.deepEqual(wokenSince(), ["c"]);
+  });
+
+  it("that limits take away while they roll stay, but no more begin; more wake at once", () => {
+    let maxConcurrent = 2;
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent }));
+    assert.ok(take("a", "1") && take("a", "2"));
+    for (const binding of ["b", "c", "d"]) take(binding, binding);
+    maxConcurrent = 1;
+    slots.limitsChanged();
+    slots.free("a", "1");
+    assert.deepEqual([wokenSince(), take("b", "b"), take("a", "2")], [[], false, true]);
+    maxConcurrent = 3;
+    slots.limitsChanged();
+    assert.deepEqual(wokenSince(), ["b", "c"]);
+  });
+
+  it("refuse who was woken when limits were lowered since, and he keeps his turn", () => {
+    let maxConcurrent = 2;
+    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent }));
+    assert.ok(take("a", "1") && take("a", "2"));
+    for (const binding of ["b", "c"]) take(binding, binding);
+    slots.free("a", "1");
+    assert.deepEqual(wokenSince(), ["b"]);
+    maxConcurrent = 1;
+    slots.limitsChanged();
+    assert.equal(take("b", "b"), false);
+    slots.free("a", "2");
+    assert.deepEqual(wokenSince(), ["b"]);
+  });
+
+  it("that lowered limits took from who was woken go to those whom they suit", () => {
+    let limits: Limits = { maxConcurrent: 2 };
+    const { slots, take, wokenSince } = slotsOf(() => limits);
+    assert.ok(take("a", "1", "x") && take("a", "2", "y"));
+    for (const [binding, namespace] of [
+      ["b", "x"],
+      ["c", "y"],
+    ] as const)
+      take(binding, binding, namespace);
+    slots.free("a", "2");
+    limits = { maxConcurrent: 2, maxConcurrentPerNamespace: 1 };
+    slots.limitsChanged();
+    assert.equal(take("b", "b", "x"), false);
+    assert.deepEqual(wokenSince(), ["b", "c"]);
+  });
+
+  it("are never more than limits, never empty while somebody waits, and nobody waits for ever, whatever happens", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 60 }), async (events) => {
+        const world = new World();
+        for (const each of events) world.happen(each);
+        await world.settle(clock);
+        world.assertFull();
+        await world.rollAll(clock);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+const BINDINGS = ["a", "b", "c", "d"];
+const WORKLOADS = ["1", "2", "3", "4", "5", "6", "7"];
+const namespaceOf = (id: string) => (Number(id) % 3 === 0 ? "x" : "y");
+
+const binding = fc.constantFrom(...BINDINGS);
+const workload = fc.constantFrom(...WORKLOADS);
+const limit = fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined });
+type Event =
+  | { what: "want" | "mindless"; binding: string; workload: string }
+  | { what: "done"; workload: string }
+  | { what: "restore"; binding: string; workloads: string[] }
+  | { what: "forget"; binding: string }
+  | { what: "limits"; most: number | undefined; mostThere: number | undefined }
+  | { what: "work" };
+const event: fc.Arbitrary<Event> = fc.oneof(
+  { weight: 8, arbitrary: fc.record({ what: fc.constant("want" as const), binding, workload }) },
+  { weight: 4, arbitrary: fc.record({ what: fc.constant("done" as const), workload }) },
+  { weight: 3, arbitrary: fc.record({ what: fc.constant("work" as const) }) },
+  fc.record({ what: fc.constant("mindless" as const), binding, workload }),
+  fc.record({ what: fc.constant("restore" as const), binding, workloads: fc.uniqueArray(workload, { maxLength: 3 }) }),
+  fc.record({ what: fc.constant("forget" as const), binding }),
+  fc.record({ what: fc.constant("limits" as const), most: limit, mostThere: limit }),
+);
+
+/** Bindings that ask for what they want when something happens to them, and when they are woken. */
+class World {
+  #limits: Limits = { maxConcurrent: 2 };
+  readonly #slots = new Slots(
+    () => this.#limits,
+    (bindingKey) => this.#woken.add(bindingKey),
+  );
+  readonly #woken = new Set<string>();
+  readonly #wants = new Map(BINDINGS.map((each) => [each, new Set<string>()]));
+  readonly #holds = new Map(BINDINGS.map((each) => [each, new Set<string>()]));
+
+  happen(event: Event): void {
+    if (event.what === "want") {
+      this.#of(this.#wants, event.binding).add(event.workload);
+      this.#reconcile(event.binding);
+    }
+    // It tells nobody that it wants it no more.
+    if (event.what === "mindless") this.#of(this.#wants, event.binding).delete(event.workload);
+    if (event.what === "done") this.#done(event.workload);
+    if (event.what === "restore") {
+      this.#holds.set(event.binding, new Set(event.workloads));
+      this.#slots.restore(
+        event.binding,
+        event.workloads.map((id) => ({ id, namespace: namespaceOf(id) })),
+      );
+      this.#reconcile(event.binding);
+    }
+    if (event.what === "forget") {
+      for (const each of [this.#wants, this.#holds]) this.#of(each, event.binding).clear();
+      this.#slots.forget(event.binding);
+    }
+    if (event.what === "limits") {
+      this.#limits = {
+        ...(event.most !== undefined && { maxConcurrent: event.most }),
+        ...(event.mostThere !== undefined && { maxConcurrentPerNamespace: event.mostThere }),
+      };
+      this.#slots.limitsChanged();
+    }
+    if (event.what === "work") this.#work();
+  }
+
+  /** Until nobody is woken any more. */
+  async settle(clock: { pass(ms: number): Promise<void> }): Promise<void> {
+    for (let round = 0; round < 50; round++) {
+      this.#work();
+      await clock.pass(LONG_MS);
+      if (this.#woken.size === 0) return;
+    }
+    assert.fail("there is no end to the waking");
+  }
+
+  /** That nobody waits for a place that there is. */
+  assertFull(): void {
+    const rolling = this.#rolling();
+    for (const [each, wants] of this.#wants) {
+      for (const id of wants) {
+        if (this.#of(this.#holds, each).has(id)) continue;
+        assert.ok(!rolling.has(id), `${each} waits for ${id}, which rolls`);
+        assert.ok(!this.#fits(id, rolling), `${each} waits for ${id}, and there is a place`);
+      }
+    }
+  }
+
+  /** That all that is wanted rolls in the end, when all that rolls is done some time. */
+  async rollAll(clock: { pass(ms: number): Promise<void> }): Promise<void> {
+    for (let round = 0; this.#rolling().size > 0; round++) {
+      assert.ok(round < 50, "there is no end to the rolling");
+      for (const id of this.#rolling()) this.#done(id);
+      await this.settle(clock);
+    }
+    for (const [each, wants] of this.#wants) assert.deepEqual([...wants], [], `${each} still waits`);
+  }
+
+  #reconcile(bindingKey: string): void {
+    const holds = this.#of(this.#holds, bindingKey);
+    for (const id of this.#of(this.#wants, bindingKey)) {
+      if (holds.has(id)) continue;
+      const before = this.#rolling();
+      const may = this.#slots.take(bindingKey, id, namespaceOf(id));
+      if (before.has(id)) assert.ok(may, "it rolls anyway");
+      else if (may) assert.ok(this.#fits(id, before), `${id} beside ${[...before]}`);
+      if (may) holds.add(id);
+    }
+  }
+
+  #work(): void {
+    const woken = [...this.#woken];
+    this.#woken.clear();
+    for (const each of woken) this.#reconcile(each);
+  }
+
+  #done(id: string): void {
+    for (const each of BINDINGS) {
+      if (!this.#of(this.#holds, each).delete(id)) continue;
+      this.#of(this.#wants, each).delete(id);
+      this.#slots.free(each, id);
+    }
+  }
+
+  #rolling(): Set<string> {
+    return new Set([...this.#holds.values()].flatMap((ids) => [...ids]));
+  }
+
+  #fits(id: string, rolling: ReadonlySet<string>): boolean {
+    const there = [...rolling].filter((each) => namespaceOf(each) === namespaceOf(id)).length;
+    const { maxConcurrent = Infinity, maxConcurrentPerNamespace = Infinity } = this.#limits;
+    return rolling.size < maxConcurrent && there < maxConcurrentPerNamespace;
+  }
+
+  #of(map: ReadonlyMap<string, Set<string>>, bindingKey: string): Set<string> {
+    return map.get(bindingKey) ?? assert.fail();
+  }
+}

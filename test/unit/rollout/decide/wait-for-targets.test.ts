@@ -1,0 +1,107 @@
+/** When restarts wait for the controllers of targets, and what a binding says of that. */
+import assert from "node:assert/strict";
+import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import { ApiError } from "../../../../src/kube/api-error.ts";
+import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
+import { notTakenIn } from "../../../../src/rollout/decide/wait-for-targets.ts";
+import { FakeApiServer } from "../../api-server.ts";
+import { HARBORS, SECRETS } from "../../resources.ts";
+
+const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+const VALUE = "QXZJ0123456789";
+const refOf = (name: string): ObjectRef => ({ resource: HARBORS, namespace: "registry", name });
+const ready = (more: JsonObject = {}): JsonObject => ({ type: "Ready", status: "True", ...more });
+
+describe("a rollout that waits for its targets", () => {
+  let cluster: FakeApiServer;
+  beforeEach(() => {
+    cluster = new FakeApiServer();
+  });
+
+  /** A target of generation 3. */
+  function put(status: unknown, name = "harbor"): ObjectRef {
+    const metadata = { namespace: "registry", name, uid: `uid-${name}`, resourceVersion: "7", generation: 3 };
+    const object = { metadata, status };
+    cluster.put(HARBORS, object);
+    return refOf(name);
+  }
+
+  const holdOf = (targets: readonly ObjectRef[], condition?: string) =>
+    notTakenIn(cluster.client, ACCOUNT, targets, condition === undefined ? {} : { condition });
+
+  /** Why it waits for a target with that status. A change of the target ends the wait, so there is no retry. */
+  async function whyNot(status: unknown, condition?: string): Promise<string | undefined> {
+    const hold = await holdOf([put(status)], condition);
+    if (hold === undefined) return undefined;
+    assert.deepEqual([hold.reason, hold.againMs], ["NotTakenIn", undefined]);
+    return /^spec\.rollout\.waitForTargets: HarborCluster registry\/harbor (.*)$/.exec(hold.message)?.[1];
+  }
+
+  it("continues once every controller has seen the current generation of its target", async () => {
+    assert.equal(await whyNot({ observedGeneration: 2 }), "is at generation 3, and its controller has seen 2");
+    for (const observedGeneration of [3, 4]) assert.equal(await whyNot({ observedGeneration }), undefined);
+  });
+
+  it("asks for a condition if a controller does not report what it has seen", async () => {
+    const untold =
+      "does not tell by status.observedGeneration what its controller has seen; name one of its conditions";
+    for (const status of [undefined, {}, { observedGeneration: VALUE }]) assert.equal(await whyNot(status), untold);
+  });
+
+  it("continues once the named condition is True for the current generation", async () => {
+    const seen = (...conditions: unknown[]) => whyNot({ observedGeneration: 3, conditions }, "Ready");
+    assert.equal(await seen({ type: "Synced", status: "True" }), "has no condition Ready yet");
+    for (const status of ["False", "Unknown", VALUE])
+      assert.equal(await seen(ready({ status })), "has the condition Ready, and it is not True");
+    assert.equal(await seen(ready({ observedGeneration: 2 })), "has the condition Ready of an earlier generation");
+    assert.equal(await seen(ready({ observedGeneration: 3 })), undefined);
+    assert.equal(await seen(null, VALUE, ready()), undefined);
+  });
+
+  it("needs no observedGeneration if it names a condition, but waits if that one is too old", async () => {
+    assert.equal(await whyNot({ conditions: [ready()] }, "Ready"), undefined);
+    const behind = { observedGeneration: 2, conditions: [ready({ observedGeneration: 3 })] };
+    assert.equal(await whyNot(behind, "Ready"), "is at generation 3, and its controller has seen 2");
+  });
+
+  it("waits for a target that does not exist", async () => {
+    const hold = await holdOf([refOf("gone")]);
+    assert.deepEqual(hold, {
+      reason: "NotTakenIn",
+      message: "spec.rollout.waitForTargets: HarborCluster registry/gone is not there",
+    });
+  });
+
+  it("retries after five seconds if it can't read a target, because no event follows", async () => {
+    cluster.intervene = () => new ApiError("GET", 403, "Forbidden");
+    const hold = await holdOf([put({ observedGeneration: 3 })]);
+    assert.match(hold?.message ?? "", /^spec\.rollout\.waitForTargets: ServiceAccount registry\/inlay may not get /);
+    assert.deepEqual([hold?.reason, hold?.againMs], ["NotTakenIn", 5_000]);
+  });
+
+  it("reads the current version of each target as the account, and no target of a kind without status", async () => {
+    const secret = { resource: SECRETS, namespace: "registry", name: "copy" };
+    await holdOf([put({ observedGeneration: 3 }), secret]);
+    const path = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
+    assert.deepEqual(cluster.requests, [`${ACCOUNT} GET ${path}`]);
+  });
+
+  it("names the first target that it waits for, and reads few others", async () => {
+    const behind = put({ observedGeneration: 1 }, "behind");
+    const others = Array.from({ length: 100 }, (_, index) => put({ observedGeneration: 2 }, `other-${index}`));
+    const hold = await holdOf([put({ observedGeneration: 3 }), behind, ...others]);
+    assert.match(hold?.message ?? "", / registry\/behind is at generation 3, and its controller has seen 1$/);
+    assert.ok(cluster.requests.length < 50, `${cluster.requests.length} targets`);
+  });
+
+  it("repeats no text that a controller writes", async () => {
+    const said = { reason: VALUE, message: VALUE, status: VALUE, observedGeneration: VALUE };
+    for (const condition of [undefined, "Ready", "Synced"]) {
+      const hold = await holdOf(
+        [put({ observedGeneration: VALUE, phase: VALUE, conditions: [ready(said)] })],
+        condition,
+      );
+      assert.ok(hold !== undefined && !JSON.stringify(hold).includes(VALUE), hold?.message);
+    }
+  });
+});

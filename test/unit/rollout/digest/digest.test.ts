@@ -1,0 +1,142 @@
+/** What changes a digest, and what does not. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import { MissingValue } from "../../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
+import { type DigestKey, digestOf, type Place } from "../../../../src/rollout/digest/digest.ts";
+import { ALL_KEYS } from "../../../../src/sources/uses.ts";
+import type { LiveSource } from "../../../../src/transform/live-source.ts";
+
+const policy = { onMissing: "Wait", optional: false } as const;
+const none = new SecretValue({});
+const base = { description: "Secret registry/bucket", version: "1", policy, annotations: none, labels: none };
+
+const data = (entries: Record<string, string | Uint8Array>): LiveSource => ({
+  ...base,
+  kind: "data",
+  isSecret: true,
+  data: new Map(Object.entries(entries).map(([key, value]) => [key, new SecretValue(Buffer.from(value))])),
+});
+const object = (content: JsonObject): LiveSource => ({ ...base, kind: "object", object: new SecretValue(content) });
+const absent: LiveSource = { ...base, kind: "absent", problem: new MissingValue("SourceNotFound", "", policy) };
+
+const keyOf = (id: string, fill: number): DigestKey => ({ id, bytes: new SecretValue(new Uint8Array(32).fill(fill)) });
+const key = keyOf("one", 1);
+const secrets = { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true, hasStatus: false };
+const ref: ObjectRef = { resource: secrets, namespace: "registry", name: "bucket" };
+const place = (more: Partial<Place> = {}): Place => ({
+  binding: "registry/harbor-s3",
+  ref,
+  key: "accessKeyID",
+  ...more,
+});
+const digest = (source: LiveSource, more: Partial<Place> = {}, by = key) => digestOf(by, place(more), source);
+const all = { key: ALL_KEYS };
+
+describe("a digest", () => {
+  it("is the same in every release: another one would restart everything", () => {
+    const source = data({ accessKeyID: "AKIA", secretAccessKey: "hush" });
+    assert.deepEqual(
+      [
+        digest(source),
+        digest(source, all),
+        digest(absent),
+        digest(object({ spec: { b: [1], a: "x" } }), { key: "spec" }),
+      ],
+      ["UFFvSduAiKqh_Mpuq34qzw", "LY3JRm9pwMjLx5Eh6aSRrw", "PQRKwWn5UYo91mKR2oYMtg", "T_Btf6pXEIi1twMRbhYUBA"],
+    );
+  });
+
+  it("is 128 bits in base64url", () => assert.match(digest(data({ accessKeyID: "AKIA" })), /^[\w-]{22}$/));
+
+  it("of two values is the same just if they are, in one key and in all", () => {
+    const entries = fc.dictionary(fc.constantFrom("a", "b", "ab", "accessKeyID"), fc.uint8Array({ maxLength: 3 }));
+    const same = (a: object, b: object) => {
+      const sorted = (each: object) => JSON.stringify(Object.entries(each).sort());
+      return sorted(a) === sorted(b);
+    };
+    fc.assert(
+      fc.property(entries, entries, (a, b) => {
+        const [left, right] = [data(a), data(b)];
+        assert.equal(digest(left, all) === digest(right, all), same(a, b));
+        const [one, other] = [{ a: a["a"] ?? "none" }, { a: b["a"] ?? "none" }];
+        assert.equal(digest(left, { key: "a" }) === digest(right, { key: "a" }), same(one, other));
+      }),
+    );
+  });
+
+  it("is not changed by other keys, the order of keys, labels, annotations or versions", () => {
+    const before = data({ accessKeyID: "AKIA", region: "eu" });
+    const labels = new SecretValue({ app: "harbor" });
+    const after = { ...data({ region: "us", accessKeyID: "AKIA" }), version: "2", labels, annotations: labels };
+    assert.equal(digest(before), digest(after));
+    const turned = data({ region: "eu", accessKeyID: "AKIA" });
+    assert.equal(digest(before, all), digest(turned, all));
+    assert.notEqual(digest(before, all), digest(after, all));
+  });
+
+  it("of a Secret and of a ConfigMap with the same bytes goes by where they stand, and by nothing else", () => {
+    const source = data({ accessKeyID: "AKIA" });
+    assert.equal(digest(source), digest({ ...source, isSecret: false } as LiveSource));
+  });
+
+  it("tells nothing of an equal value in another binding, source or key, or by another key of the installation", () => {
+    const source = data({ accessKeyID: "same", other: "same" });
+    const digests = [
+      digest(source),
+      digest(source, { key: "other" }),
+      digest(source, { binding: "registry/other" }),
+      digest(source, { ref: { ...ref, name: "other" } }),
+      digest(source, { ref: { ...ref, namespace: "other" } }),
+      digest(source, { ref: { ...ref, resource: { ...secrets, kind: "ConfigMap" } } }),
+      digest(source, { ref: { ...ref, resource: { ...secrets, group: "example.com" } } }),
+      digest(source, {}, keyOf("one", 2)),
+    ];
+    assert.equal(new Set(digests).size, digests.length);
+  });
+
+  it("does not run parts into each other", () => {
+    const source = data({ c: "x" });
+    assert.notEqual(
+      digest(source, { binding: "a/b", ref: { ...ref, name: "c" }, key: "c" }),
+      digest(source, { binding: "a", ref: { ...ref, name: "bc" }, key: "c" }),
+    );
+    assert.notEqual(digest(data({ a: "b", c: "d" }), all), digest(data({ a: "bc", d: "" }), all));
+  });
+
+  it("is the same when the key is missing or the source, and another than that of an empty value", () => {
+    assert.equal(digest(absent), digest(data({ other: "x" })));
+    assert.notEqual(digest(absent), digest(data({ accessKeyID: "" })));
+    assert.notEqual(digest(absent, all), digest(data({}), all));
+    assert.notEqual(digest(absent), digest(absent, { key: "other" }));
+  });
+
+  it("of an object's field goes by that field, in whatever order its fields come", () => {
+    const at = { key: "spec.hosts[name=web].port" };
+    const hosts = (port: number | bigint, more: JsonObject = {}) =>
+      object({ spec: { hosts: [{ name: "web", port }], ...more }, status: { ready: true } });
+    assert.equal(digest(hosts(80), at), digest(hosts(80, { more: 1 }), at));
+    assert.notEqual(digest(hosts(80), at), digest(hosts(81), at));
+    assert.notEqual(digest(hosts(9007199254740993n), at), digest(hosts(9007199254740992n), at));
+    assert.equal(
+      digest(object({ spec: { a: 1, b: { c: [], d: null } } }), { key: "spec" }),
+      digest(object({ spec: { b: { d: null, c: [] }, a: 1 } }), { key: "spec" }),
+    );
+    assert.notEqual(
+      digest(object({ spec: { list: [1, 2] } }), { key: "spec" }),
+      digest(object({ spec: { list: [2, 1] } }), { key: "spec" }),
+    );
+    assert.equal(digest(object({ spec: { host: null } }), { key: "spec.host" }), digest(absent, { key: "spec.host" }));
+  });
+
+  it("of all of an object does not go by its metadata and status", () => {
+    const whole = (version: string, host: string): JsonObject => ({
+      metadata: { name: "harbor", resourceVersion: version },
+      spec: { host },
+      status: { seen: version },
+    });
+    assert.equal(digest(object(whole("1", "a")), all), digest(object(whole("2", "a")), all));
+    assert.notEqual(digest(object(whole("1", "a")), all), digest(object(whole("1", "b")), all));
+  });
+});

@@ -1,0 +1,53 @@
+/** Of which values there are digests, and by which key. */
+import assert from "node:assert/strict";
+import type { RolloutStatus } from "../../../../src/api/rollout.ts";
+import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
+import type { DigestKeys } from "../../../../src/rollout/digest/keys.ts";
+import { digestsOf, Values } from "../../../../src/rollout/digest/values.ts";
+import type { LiveSource } from "../../../../src/transform/live-source.ts";
+import { CONFIGMAPS } from "../../resources.ts";
+
+const REFS = new Map<string, ObjectRef>([["s", { resource: CONFIGMAPS, namespace: "team", name: "s" }]]);
+const keyOf = (id: string) => ({ id, bytes: new SecretValue<Uint8Array>(Buffer.from(id.padEnd(32, "0"))) });
+const none = new SecretValue({});
+const base = { description: "s", version: "uid/1", policy: { onMissing: "Wait", optional: false } } as const;
+const ofKeys = (keys: Record<string, string>): LiveSource => {
+  const data = new Map(
+    Object.entries(keys).map(([key, text]) => [key, new SecretValue<Uint8Array>(Buffer.from(text))]),
+  );
+  return { kind: "data", isSecret: false, ...base, data, annotations: none, labels: none };
+};
+const ofObject = (object: JsonObject): LiveSource => ({
+  kind: "object",
+  ...base,
+  object: new SecretValue(object),
+  annotations: none,
+  labels: none,
+});
+
+describe("the values of a rollout", () => {
+  it("have digests where they are there, be that a key or a field", () => {
+    const idsOf = (source: LiveSource, ...used: string[]) =>
+      Object.keys(digestsOf(keyOf("one"), "team/b", used, new Map([["s", source]]), REFS));
+    assert.deepEqual(idsOf(ofKeys({ a: "1" }), "s/a", "s/b", "s/*"), ["s/a", "s/*"]);
+    const object = ofObject({ spec: { ip: "1", none: null, ports: [] } });
+    assert.deepEqual(idsOf(object, "s/spec.ip", "s/spec.none", "s/spec.gone", "s/spec.ports"), [
+      "s/spec.ip",
+      "s/spec.ports",
+    ]);
+  });
+
+  it("go on by the former key while one that was known is not there, which another could not be compared with", async () => {
+    const keys = { primary: async () => keyOf("two"), byId: async (id: string) => keyOf(id) } as unknown as DigestKeys;
+    const used = new Set(["s/a", "s/b"]);
+    const all = digestsOf(keyOf("one"), "team/b", used, new Map([["s", ofKeys({ a: "1", b: "2" })]]), REFS);
+    const before: RolloutStatus = { key: "one", revision: 0, digests: all };
+    const known = (source: LiveSource) =>
+      new Values(keys).read("team/b", "", used, REFS, { sources: new Map([["s", source]]), differ: undefined }, before);
+    const gone = await known(ofKeys({ a: "1" }));
+    assert.deepEqual([gone.keyId, gone.former, gone.digests], ["one", undefined, { "s/a": all["s/a"] }]);
+    const back = await known(ofKeys({ a: "1", b: "2" }));
+    assert.deepEqual([back.keyId, back.former], ["two", all]);
+  });
+});

@@ -1,0 +1,81 @@
+/** Where the consumers of a Secret are looked for, by the classes that bring it to pods. */
+import assert from "node:assert/strict";
+import type { Streams } from "../../../../src/cache/informers.ts";
+import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { Discovery } from "../../../../src/kube/discovery.ts";
+import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
+import type { Lookup, RolloutReferences } from "../../../../src/rollout/discover/lookups.ts";
+import { ProviderClasses } from "../../../../src/rollout/discover/provider-classes.ts";
+import { CONFIGMAPS } from "../../resources.ts";
+
+const ACCOUNT = serviceAccountIdentity("registry", "inlay");
+const CLASSES = { ...CONFIGMAPS, group: "secrets-store.csi.x-k8s.io", kind: "SecretProviderClass" };
+
+const lookup = (step: number, kind: "Secret" | "ConfigMap", name = "bucket") =>
+  ({ step, namespace: "registry", find: { by: "reference", source: name, kind, name } }) as unknown as Lookup;
+const references = (...lookups: Lookup[]): RolloutReferences => ({ steps: [], lookups, problem: undefined });
+const written = (name: string, secretName = "bucket", key = "token") => ({
+  name,
+  version: { spec: { secretObjects: [{ secretName, data: [{ key }] }] } },
+});
+
+function followed(from: RolloutReferences, seen: object, isServed = true) {
+  let asked = 0;
+  const discovery = {
+    byKind: async () => {
+      asked++;
+      return isServed ? CLASSES : undefined;
+    },
+  } as unknown as Discovery;
+  const streams = { members: () => ({ members: [], ...seen }) } as unknown as Streams;
+  const classes = new ProviderClasses(discovery, streams);
+  const follow = () => classes.followed("registry/b", ACCOUNT, from);
+  return { follow, asked: () => asked };
+}
+const found = ({ lookups }: RolloutReferences) =>
+  lookups.map(({ step, find }) =>
+    find.by === "reference" ? `${step} ${find.kind} ${find.name} ${find.keys ?? ""}` : "",
+  );
+
+describe("the consumers of a Secret", () => {
+  it("are those too that mount a class which writes it, in the same step, for its keys", async () => {
+    const members = [written("store"), written("elsewhere", "another"), written("more", "bucket", "id")];
+    const from = references(lookup(0, "Secret"), lookup(1, "ConfigMap"), lookup(1, "Secret", "another"));
+    const { lookups, classes } = await followed(from, { phase: "synced", members }).follow();
+    assert.deepEqual(found({ ...from, lookups }), [
+      "0 Secret bucket ",
+      "0 SecretProviderClass store token",
+      "0 SecretProviderClass more id",
+      "1 ConfigMap bucket ",
+      "1 Secret another ",
+      "1 SecretProviderClass elsewhere token",
+    ]);
+    assert.deepEqual(
+      classes.map(({ namespace, identity }) => [namespace, identity]),
+      [["registry", ACCOUNT]],
+    );
+  });
+
+  it("are found without classes where the account may not list them; any other failure is no answer", async () => {
+    const failed = (status: number) => ({ phase: "failed", error: new ApiError("LIST /apis", status, "Failed") });
+    const refused = await followed(references(lookup(0, "Secret")), failed(403)).follow();
+    assert.deepEqual([found(refused), refused.problem, refused.classes.length], [["0 Secret bucket "], undefined, 1]);
+    const broken = await followed(references(lookup(0, "Secret")), failed(500)).follow();
+    assert.deepEqual([broken.problem?.reason, broken.classes.length], ["Unavailable", 1]);
+  });
+
+  it("are not followed beyond a number of classes, which is told", async () => {
+    const members = Array.from({ length: 65 }, (_, n) => written(`store-${n}`));
+    const { problem, lookups } = await followed(references(lookup(0, "Secret")), { phase: "synced", members }).follow();
+    assert.match(problem?.message ?? "", /65 SecretProviderClasses write the Secret bucket, and Inlay follows 64/);
+    assert.equal(lookups.length, 65);
+  });
+
+  it("cost no request where there is no such kind, but now and then, nor where no Secret is consumed", async () => {
+    const missing = followed(references(lookup(0, "Secret")), {}, false);
+    const none = followed(references(lookup(0, "ConfigMap")), {});
+    for (let n = 0; n < 3; n++) await missing.follow().then(none.follow);
+    assert.equal(none.asked(), 0);
+    assert.equal(missing.asked(), 1);
+  });
+});

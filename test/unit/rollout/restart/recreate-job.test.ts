@@ -1,0 +1,238 @@
+/** A Job that is made anew is never lost, whoever is killed at whatever step. */
+import assert from "node:assert/strict";
+import type { JsonObject, KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import { JOBS } from "../../../../src/apimachinery/resources.ts";
+import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { Client } from "../../../../src/kube/client.ts";
+import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
+import { finish, recreate } from "../../../../src/rollout/restart/recreate-job.ts";
+import { copyName } from "../../../../src/workloads/job-copy.ts";
+
+const ACCOUNT = serviceAccountIdentity("shop", "inlay");
+const MIGRATE: ObjectRef = { resource: JOBS, namespace: "shop", name: "migrate" };
+const MARK = { annotation: "inlay.dev/rollout", stamp: "1-abc" };
+
+class Killed extends Error {}
+
+/** The Jobs of a namespace. The process is killed at the so-manieth request: before it arrives, or before its answer does. */
+class Jobs {
+  readonly all = new Map<string, KubeObject>();
+  killAt = Number.POSITIVE_INFINITY;
+  arrives = false;
+  /** The old one is kept by a finalizer. */
+  isHeld = false;
+  requests = 0;
+  mayDelete = true;
+  /** Of what is made and is no copy. */
+  refusal: ApiError | undefined;
+  /** What somebody else does right before the so-manieth request arrives. */
+  meanwhile: Record<number, () => unknown> = {};
+  #uids = 0;
+
+  constructor() {
+    this.all.set("migrate", this.#stored("migrate", { spec: { parallelism: 2, template: { spec: {} } } }));
+  }
+
+  #stored(name: string, { metadata, ...below }: JsonObject): KubeObject {
+    const uid = `uid-${++this.#uids}`;
+    return {
+      ...below,
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { ...(metadata as object), name, uid, resourceVersion: "1" },
+    };
+  }
+
+  #request<T>(act: () => T): T {
+    const isKilled = ++this.requests === this.killAt;
+    this.meanwhile[this.requests]?.();
+    if (isKilled && !this.arrives) throw new Killed();
+    try {
+      return act();
+    } finally {
+      // At every moment there is the Job, or its copy.
+      assert.ok(this.all.has("migrate") || this.all.has(copyName("uid-1")), "the Job is lost");
+      // biome-ignore lint/correctness/noUnsafeFinally: nobody sees the answer.
+      if (isKilled) throw new Killed();
+    }
+  }
+
+  get client(): Client {
+    const missing = (name: string) => {
+      if (!this.all.has(name)) throw new ApiError("it", 404, "NotFound");
+    };
+    return {
+      may: async () => this.#request(() => this.mayDelete),
+      get: async (_: unknown, { name }: ObjectRef) =>
+        this.#request(() => {
+          missing(name);
+          return this.all.get(name);
+        }),
+      make: async (_: unknown, { name }: ObjectRef, below: JsonObject, __: string, dryRun = false) =>
+        this.#request(() => {
+          if (!name.startsWith("inlay-copy-") && this.refusal !== undefined) throw this.refusal;
+          if (this.all.has(name)) throw new ApiError("it", 409, "AlreadyExists");
+          const made = this.#stored(name, below);
+          if (!dryRun) this.all.set(name, made);
+          return made;
+        }),
+      delete: async (_: unknown, { name }: ObjectRef, { metadata: { uid, resourceVersion } }: KubeObject) =>
+        this.#request(() => {
+          missing(name);
+          const { metadata } = this.all.get(name) as KubeObject;
+          assert.equal(metadata.uid, uid);
+          if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion)
+            throw new ApiError("it", 409, "Conflict");
+          if (this.isHeld && uid === "uid-1") metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+          else this.all.delete(name);
+        }),
+    } as unknown as Client;
+  }
+
+  /** Somebody writes it. */
+  change(name: string, labels: Record<string, string> = {}): void {
+    const { metadata, ...job } = this.all.get(name) as KubeObject;
+    const resourceVersion = String(Number(metadata.resourceVersion) + 1);
+    this.all.set(name, { ...job, metadata: { ...metadata, resourceVersion, labels } });
+  }
+
+  recreate = () => recreate(this.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+
+  /** There is one Job, another than before, as it was. */
+  assertDone(): void {
+    assert.deepEqual([...this.all.keys()], ["migrate"]);
+    const job = this.all.get("migrate");
+    assert.notEqual(job?.metadata.uid, "uid-1");
+    const annotations = { "inlay.dev/rollout": "1-abc" };
+    assert.deepEqual(job?.["spec"], { parallelism: 2, template: { metadata: { labels: {}, annotations }, spec: {} } });
+  }
+}
+
+describe("a Job that is made anew", () => {
+  it("is another, and nothing else is left", async () => {
+    const jobs = new Jobs();
+    const { metadata } = await jobs.recreate();
+    jobs.assertDone();
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
+    assert.equal(await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    jobs.assertDone();
+  });
+
+  it("is never lost when the process is killed, and is made once by whoever goes on", async () => {
+    const whole = new Jobs();
+    await whole.recreate();
+    for (const arrives of [false, true]) {
+      for (let killAt = 1; killAt <= whole.requests; killAt++) {
+        const jobs = Object.assign(new Jobs(), { killAt, arrives });
+        await assert.rejects(jobs.recreate(), Killed);
+        const made = jobs.all.get("migrate")?.metadata.uid;
+        await jobs.recreate();
+        jobs.assertDone();
+        if (made !== undefined && made !== "uid-1") assert.equal(jobs.all.get("migrate")?.metadata.uid, made);
+      }
+    }
+  });
+
+  it("waits while somebody keeps the former one by a finalizer", async () => {
+    const jobs = Object.assign(new Jobs(), { isHeld: true });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former one is not gone yet/ });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable" });
+    jobs.all.delete("migrate");
+    await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+    jobs.assertDone();
+  });
+
+  it("is that of somebody else who was faster", async () => {
+    const jobs = Object.assign(new Jobs(), { killAt: 7 });
+    await assert.rejects(jobs.recreate(), Killed);
+    assert.ok(!jobs.all.has("migrate"));
+    await jobs.client.make(ACCOUNT, MIGRATE, { spec: {} }, "somebody");
+    const { metadata } = await jobs.recreate();
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
+    assert.deepEqual(jobs.all.get("migrate")?.["spec"], {});
+  });
+
+  it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {
+    const jobs = new Jobs();
+    jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
+    const changed = { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ };
+    await assert.rejects(jobs.recreate(), changed);
+    await assert.rejects(jobs.recreate(), changed);
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    await jobs.recreate();
+    jobs.assertDone();
+    assert.deepEqual(jobs.all.get("migrate")?.metadata.labels, { team: "shop" });
+  });
+
+  it("is made also where somebody takes its copy away at the worst moment", async () => {
+    const jobs = new Jobs();
+    jobs.meanwhile = { 7: () => jobs.all.delete(copyName("uid-1")) };
+    await jobs.recreate();
+    jobs.assertDone();
+  });
+
+  it("stays where it was not deleted yet and nobody goes on: its copy goes, and it is not brought back", async () => {
+    const jobs = Object.assign(new Jobs(), { killAt: 5 });
+    await assert.rejects(jobs.recreate(), Killed);
+    assert.equal(jobs.all.size, 2);
+    for (let i = 0; i < 2; i++) assert.equal(await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+  });
+
+  it("stays, without a copy, where the account may not delete, or nobody may delete it", async () => {
+    const jobs = Object.assign(new Jobs(), { mayDelete: false });
+    await assert.rejects(jobs.recreate(), {
+      reason: "Forbidden",
+      message: /may not delete jobs\.batch in namespace shop/,
+    });
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    const kept = new Jobs();
+    const denied = new ApiError("it", 403, "Forbidden", { message: "denied by a policy" });
+    kept.meanwhile = {
+      6: () => {
+        throw denied;
+      },
+    };
+    await assert.rejects(kept.recreate(), { reason: "Rejected" });
+    assert.deepEqual([...kept.all.keys()], ["migrate"]);
+  });
+
+  it("stays, without a copy, where it could not be made anew, and is made when it can", async () => {
+    const jobs = new Jobs();
+    jobs.refusal = new ApiError("it", 422, "Invalid");
+    const message = /Job .*migrate stays as it is, it could not be made anew: .*422 Invalid/;
+    await assert.rejects(jobs.recreate(), { reason: "Rejected", message });
+    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+    jobs.refusal = undefined;
+    await jobs.recreate();
+    jobs.assertDone();
+  });
+
+  it("loses its copy whatever is written to that by the Job controller", async () => {
+    for (let request = 3; request <= 9; request++) {
+      const jobs = new Jobs();
+      const copy = copyName("uid-1");
+      jobs.meanwhile = { [request]: () => jobs.all.has(copy) && jobs.change(copy) };
+      await jobs.recreate();
+      jobs.assertDone();
+    }
+  });
+
+  it("is not brought back where somebody deletes it while a finalizer holds it", async () => {
+    const jobs = new Jobs();
+    const { metadata } = jobs.all.get("migrate") as KubeObject;
+    metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /somebody deletes it/ });
+    assert.equal(jobs.all.size, 1);
+  });
+
+  it("is left alone where its copy is not ours", async () => {
+    const jobs = new Jobs();
+    await jobs.client.make(ACCOUNT, { ...MIGRATE, name: copyName("uid-1") }, { spec: {} }, "somebody");
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /its copy is not there/ });
+    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+  });
+});

@@ -1,0 +1,87 @@
+/** Of which workloads pods are replaced, and what is said of those that can't be. */
+import assert from "node:assert/strict";
+import type { Dependent } from "../../../../src/api/rollout.ts";
+import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { Client } from "../../../../src/kube/client.ts";
+import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
+import type { Decided } from "../../../../src/rollout/decide/engine.ts";
+import type { RollingRun } from "../../../../src/rollout/discover/dependents.ts";
+import { replaceDue } from "../../../../src/rollout/restart/replace-pods.ts";
+import { replacingOf } from "../../../../src/workloads/pod-replacement.ts";
+
+type Entry = NonNullable<NonNullable<Decided["status"]["pending"]>["workloads"]>[number];
+
+const statefulSet = (name: string) => ({
+  apiVersion: "apps/v1",
+  kind: "StatefulSet",
+  metadata: { name, uid: name, generation: 1, resourceVersion: "1" },
+  spec: { replicas: 1, selector: {}, updateStrategy: { type: "OnDelete" } },
+  status: { observedGeneration: 1, updateRevision: "new" },
+});
+
+const workload = (name: string, state: Entry["state"], progress = "Rolling") => ({
+  dependent: {
+    ref: { namespace: "shop", name },
+    version: { uid: name },
+    workload: {
+      progress: { state: progress },
+      replacing: replacingOf(statefulSet(name)),
+    },
+  } as unknown as Dependent,
+  entry: { uid: name, name, state, message: "0 of 1 pods are updated" } as Entry,
+});
+
+/** The workloads of which a pod was evicted, and what is said then. */
+async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, status = 0 } = {}) {
+  const evicted: string[] = [];
+  const client = {
+    async *list() {
+      const pod = (owner: string) => ({
+        metadata: { name: `${owner}-0`, uid: owner, labels: {}, ownerReferences: [{ uid: owner }] },
+      });
+      yield all.map(({ dependent }) => pod(dependent.version.uid));
+    },
+    get: async (_: unknown, { name }: { name: string }) => statefulSet(name),
+    async evict(_: unknown, { name }: { name: string }) {
+      evicted.push(name);
+      if (status > 0) throw new ApiError("it", status, "Refused");
+    },
+  } as unknown as Client;
+  const run = {
+    identity: serviceAccountIdentity("shop", "inlay"),
+    dependents: { all: all.map(({ dependent }) => dependent) },
+  } as unknown as RollingRun;
+  const pending = { since: "", changed: "", reason: "", message: "", workloads: all.map(({ entry }) => entry) };
+  const decided: Decided = {
+    status: { key: "", revision: 0, pending },
+    stamps: [],
+    unstamped: { began: undefined, restarted: undefined, last: undefined },
+    rolling: [],
+    happened: [],
+  };
+  const { done, problem } = await replaceDue(client, run, decided, () => isSeen);
+  return { evicted, problem, again: done.againMs, said: done.status.pending?.workloads?.map(({ message }) => message) };
+}
+
+describe("old pods that nobody else replaces", () => {
+  it("go of workloads that were restarted and are not through, failed ones too", async () => {
+    const states = ["Rolling", "Failed", "Waiting", "Done"] as const;
+    const { evicted, again } = await replaced(states.map((state) => workload(state.toLowerCase(), state)));
+    assert.deepEqual([evicted.sort(), again], [["failed-0", "rolling-0"], 10_000]);
+    assert.deepEqual((await replaced([workload("db", "Rolling", "Done")])).evicted, []);
+    assert.deepEqual(await replaced([]), { evicted: [], problem: undefined, again: undefined, said: [] });
+  });
+
+  it("stay until the workload is shown as its stamp left it: which are old is not known before", async () => {
+    assert.deepEqual((await replaced([workload("db", "Rolling")], { isSeen: false })).evicted, []);
+  });
+
+  it("that may not go are told of, by their workload or by the binding", async () => {
+    const held = await replaced([workload("db", "Rolling")], { status: 429 });
+    assert.deepEqual(held.said, ["a PodDisruptionBudget lets none of its pods go at the moment"]);
+    assert.equal(held.problem, undefined);
+    const refused = await replaced([workload("db", "Rolling")], { status: 403 });
+    assert.equal(refused.problem?.reason, "Forbidden");
+    assert.equal(refused.again, 10_000);
+  });
+});

@@ -1,0 +1,197 @@
+/** What a rollout notes, when it asks again, and what it shares, with the API server made up. */
+import assert from "node:assert/strict";
+import type { RolloutStatus } from "../../../src/api/rollout.ts";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { CORE, MadeUp } from "../rollout-controller.ts";
+
+/** A target that its controller has seen in that generation. */
+const seenAt = (observedGeneration: number) => async (): Promise<KubeObject> => ({
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "core", uid: "uid-core", resourceVersion: "5", generation: 2 },
+  status: { observedGeneration },
+});
+
+describe("the rollout of a binding", () => {
+  it("leaves in status what it noted before it restarted something", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
+    await rollout.roll("a");
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+    assert.equal(rollout.noted.length, 1);
+    assert.deepEqual(rollout.status?.pending?.changed, rollout.stamped[0]);
+  });
+
+  it("writes the version of the source, also when its value goes back while it rolls out", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { stamp: { annotation: "example.com/version", value: "ResourceVersion" } };
+    await rollout.roll("1");
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("2");
+    await rollout.roll("1");
+    assert.deepEqual(rollout.stamped, ["2", "1"]);
+    assert.deepEqual(rollout.told, ["bucket/key", "bucket/key"]);
+  });
+
+  it("has told how far it is when nothing is done for it any more, and not only what it was about to do", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
+    await rollout.roll("a");
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("b");
+    const statesOf = (status: RolloutStatus | undefined) => status?.pending?.workloads?.map(({ state }) => state);
+    assert.deepEqual(statesOf(rollout.status), ["Waiting"]);
+    assert.deepEqual(statesOf(rollout.forget()), ["Rolling"]);
+    assert.equal(rollout.forget(), undefined);
+  });
+
+  for (const [limited, spec] of [
+    ["at what time it restarts something", { stamp: { annotation: "example.com/at", value: "Time" as const } }],
+    ["what takes a place", {}],
+  ] as const) {
+    it(`notes ${limited} once, however often it is refused, and status stays as it is`, async () => {
+      const rollout = new MadeUp();
+      rollout.spec = spec;
+      rollout.rules = { suspend: false, maxConcurrent: 1 };
+      rollout.refused = () => new ApiError("PATCH", 403, "Forbidden");
+      await rollout.roll("a");
+      await rollout.roll("b");
+      const { status } = rollout;
+      for (let n = 0; n < 3; n++) await rollout.roll("b");
+      assert.equal(rollout.noted.length, 1);
+      assert.deepEqual(rollout.status, status);
+      rollout.refused = undefined;
+      await rollout.roll("b");
+      assert.equal(rollout.stamped.length, 1);
+      await rollout.roll("c");
+      assert.equal(rollout.noted.length, 2);
+    });
+  }
+
+  it("leaves all as it is while it is not known yet which workloads there are", async () => {
+    const rollout = new MadeUp();
+    rollout.rules = { suspend: false, maxConcurrent: 1 };
+    await rollout.roll("a");
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("b");
+    const before = rollout.status;
+    rollout.pending = true;
+    const { status, workloads, problem, isDone } = await rollout.roll("c");
+    assert.deepEqual([status, workloads, problem, isDone], [before, undefined, undefined, false]);
+    assert.equal(rollout.slots.take("registry/other", "other", "registry"), false);
+    rollout.pending = false;
+    await rollout.roll("c");
+    assert.equal(rollout.stamped.length, 2);
+  });
+
+  it("looks again at a target that it could not read", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { waitForTargets: {} };
+    rollout.targets = [CORE];
+    rollout.read = () => Promise.reject(new ApiError("GET", 503, "ServiceUnavailable"));
+    await rollout.roll("a");
+    const { againMs, status } = await rollout.roll("b");
+    assert.equal(status?.pending?.reason, "NotTakenIn");
+    assert.ok(againMs !== undefined && againMs <= 5_000, String(againMs));
+    rollout.read = seenAt(2);
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
+
+  it("shares no restart that was before the controllers of the targets had taken the values in", async () => {
+    const rollout = new MadeUp();
+    rollout.targets = [CORE];
+    rollout.spec = { waitForTargets: {} };
+    await rollout.roll("a");
+    rollout.read = seenAt(1);
+    await rollout.roll("b");
+    assert.deepEqual(rollout.stamped, []);
+    Object.assign(rollout, { binding: "other", spec: {} });
+    await rollout.roll("a");
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+    Object.assign(rollout, { binding: "harbor", spec: { waitForTargets: {} }, read: seenAt(2) });
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 2);
+  });
+
+  it("has its place for as long as the workload is seen to roll out where nothing can be decided, and none once it is suspended", async () => {
+    for (const end of [
+      async (rollout: MadeUp) => {
+        rollout.progress = { state: "Done", message: "rolled out" };
+        const { isDone } = await rollout.roll("b");
+        assert.equal(isDone, true);
+      },
+      (rollout: MadeUp) => rollout.forget(),
+    ]) {
+      const rollout = new MadeUp();
+      rollout.rules = { suspend: false, maxConcurrent: 1 };
+      const isFull = () => {
+        const taken = rollout.slots.take("registry/other", "other", "registry");
+        rollout.slots.free("registry/other", "other");
+        return !taken;
+      };
+      await rollout.roll("a");
+      await rollout.roll("b");
+      assert.ok(isFull());
+      rollout.problem = new Problem("KeyNotFound", "a problem that an event heals");
+      rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+      const { isDone } = await rollout.roll("b");
+      assert.equal(isDone, false);
+      assert.ok(isFull());
+      await end(rollout);
+      assert.ok(!isFull());
+    }
+  });
+
+  it("waits while the sources don't belong together, also when they are not read again", async () => {
+    const rollout = new MadeUp();
+    await rollout.roll("a");
+    await rollout.roll("b", new Problem("SourcesDiffer", "they differ"));
+    const { status } = await rollout.roll("b");
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "SourcesDiffer"]);
+    await rollout.roll("c");
+    assert.equal(rollout.stamped.length, 1);
+    const { problem } = await rollout.roll("d", new Problem("Unavailable", "it is tried again"));
+    assert.equal(problem?.reason, "Unavailable");
+    assert.equal(rollout.stamped.length, 1);
+  });
+
+  it("decides anew about a workload that has changed since, and says nothing of that", async () => {
+    const rollout = new MadeUp();
+    await rollout.roll("a");
+    rollout.refused = () => new ApiError("PATCH", 409, "Conflict");
+    rollout.read = seenAt(2);
+    const { problem, againMs, status, isDone } = await rollout.roll("b");
+    assert.deepEqual([problem, isDone, status?.pending], [undefined, false, undefined]);
+    assert.ok(againMs !== undefined && againMs <= 1_000, String(againMs));
+    rollout.refused = undefined;
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
+
+  it("leaves alone a workload whose template is another's", async () => {
+    const rollout = new MadeUp();
+    rollout.workload = { templateElsewhere: true };
+    await rollout.roll("a");
+    const { status } = await rollout.roll("b");
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "NotRestarted"]);
+    assert.match(status?.pending?.message ?? "", /core has its pod template in another object/);
+  });
+
+  it("tells of a window that is none before anything changes, and still takes note of what the values were", async () => {
+    const rollout = new MadeUp();
+    rollout.spec = { windows: [{ schedule: "at 2 at night", duration: "2h", timeZone: "UTC" }] };
+    const { problem, isDone } = await rollout.roll("a");
+    assert.deepEqual([problem?.reason, isDone], ["InvalidBinding", false]);
+    const changed = await rollout.roll("b");
+    assert.deepEqual([changed.problem?.reason, changed.status?.pending?.reason], ["InvalidBinding", "InvalidBinding"]);
+    assert.deepEqual(rollout.stamped, []);
+    rollout.spec = {};
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
+});

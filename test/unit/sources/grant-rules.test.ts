@@ -1,0 +1,82 @@
+/** What a SecretGrant lets through, and that labels that nobody knows let nothing. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { SecretGrant } from "../../../src/api/secret-grant.ts";
+import { asksWhere, lets, mayLet, notGranted } from "../../../src/sources/grant-rules.ts";
+import { SECRETS } from "../resources.ts";
+
+type Spec = SecretGrant["spec"];
+type From = Spec["from"][number];
+type To = Spec["to"][number];
+
+const asker = { namespace: "registry", account: "inlay" };
+const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
+const unlabelled = { namespace: {}, object: {} };
+const unknown = { namespace: undefined, object: undefined };
+const here: From = { namespace: "registry" };
+const theBucket: To = { kind: "Secret", name: "bucket" };
+const absent = [{ key: "env", operator: "DoesNotExist" as const }];
+
+describe("a SecretGrant", () => {
+  it("lets through by any of from and any of to, and by no mixture that it does not say", () => {
+    const spec: Spec = { from: [{ namespace: "other" }, here], to: [{ kind: "ConfigMap", name: "ca" }, theBucket] };
+    assert.equal(lets(spec, asker, bucket, unlabelled), true);
+    assert.equal(lets(spec, { ...asker, namespace: "third" }, bucket, unlabelled), false);
+    assert.equal(lets(spec, asker, { ...bucket, name: "ca" }, unlabelled), false);
+  });
+
+  it("takes labels that are not known for no match, whatever it asks of them", () => {
+    const byPlace: Spec = { from: [{ namespaceSelector: { matchExpressions: absent } }], to: [theBucket] };
+    const byObject: Spec = { from: [here], to: [{ kind: "Secret", selector: { matchExpressions: absent } }] };
+    for (const spec of [byPlace, byObject]) {
+      assert.deepEqual(
+        [mayLet(spec, asker, bucket), lets(spec, asker, bucket, unlabelled), lets(spec, asker, bucket, unknown)],
+        [true, true, false],
+      );
+    }
+  });
+
+  it("says whether the labels of a namespace have a say", () => {
+    const selector = (namespaceSelector: object) =>
+      asksWhere({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
+    assert.equal(asksWhere({ from: [here], to: [theBucket] }), false);
+    assert.equal(selector({ names: ["*"] }), false);
+    assert.equal(selector({ matchLabels: { env: "prod" } }), true);
+    assert.equal(selector({ names: ["x"], matchExpressions: absent }), true);
+  });
+
+  it("never lets through what its names alone would not", () => {
+    const name = fc.constantFrom("registry", "bucket", "other", "re*", "*t", "?ther");
+    const selector = fc.record(
+      {
+        names: fc.array(name, { minLength: 1, maxLength: 2 }),
+        matchLabels: fc.constantFrom({ env: "prod" }, { env: "test" }),
+      },
+      { requiredKeys: [] },
+    );
+    const account = fc.record({ serviceAccountName: fc.constantFrom("inlay", "other") }, { requiredKeys: [] });
+    const from = fc
+      .tuple(account, fc.oneof(fc.record({ namespace: name }), fc.record({ namespaceSelector: selector })))
+      .map(([who, where]) => ({ ...who, ...where }) as From);
+    const to = fc
+      .tuple(fc.constantFrom("Secret", "ConfigMap"), fc.oneof(fc.record({ name }), fc.record({ selector })))
+      .map(([kind, what]) => ({ kind, ...what }) as To);
+    const labels = fc.constantFrom(unlabelled, unknown, { namespace: { env: "prod" }, object: { env: "test" } });
+    const spec = fc.record({ from: fc.array(from, { maxLength: 3 }), to: fc.array(to, { maxLength: 3 }) });
+    fc.assert(
+      fc.property(spec, labels, (said, known) => {
+        if (lets(said, asker, bucket, known)) assert.ok(mayLet(said, asker, bucket));
+        if (lets(said, asker, bucket, unknown)) assert.ok(lets(said, asker, bucket, known));
+      }),
+    );
+  });
+
+  it("that is missing is told with the very grant that would do", () => {
+    const problem = notGranted(asker, bucket, { onMissing: "Wait", optional: false });
+    const [, said = ""] = /echo '(.*)' \| kubectl apply -f -$/.exec(problem.message) ?? [];
+    const grant = JSON.parse(said) as SecretGrant;
+    assert.deepEqual([problem.reason, grant.metadata.namespace], ["NotGranted", "storage"]);
+    assert.equal(lets(grant.spec, asker, bucket, unknown), true);
+    assert.equal(lets(grant.spec, { ...asker, account: "other" }, bucket, unknown), false);
+  });
+});

@@ -1,0 +1,180 @@
+/** What is let through of another namespace when grants can't be seen, come and go while it is read, or fail. */
+import assert from "node:assert/strict";
+import type { SecretBinding, TargetStatus } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
+import { MissingValue, Problem } from "../../../src/apimachinery/problem.ts";
+import type { Streams } from "../../../src/cache/informers.ts";
+import type { Collection } from "../../../src/cache/subscription.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Client } from "../../../src/kube/client.ts";
+import { consentOf, readGranted, withWithdrawn } from "../../../src/sources/grants.ts";
+import { SECRETS } from "../resources.ts";
+import { secret } from "../transform/sources.ts";
+
+const policy = { onMissing: "Wait" as const, optional: false };
+const binding = {
+  metadata: { name: "b", namespace: "registry" },
+  spec: { serviceAccountName: "inlay" },
+} as SecretBinding;
+const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
+const spec = { from: [{ namespace: "registry" }], to: [{ kind: "Secret", name: "bucket" }] };
+const byLabels = { ...spec, from: [{ namespaceSelector: { matchLabels: { env: "prod" } } }] };
+const version = (said?: object) => ({ uid: "u", resourceVersion: "1", generation: undefined, spec: said });
+const forbidden = new ApiError("WATCH", 403, "Forbidden");
+
+/** What streams show of a kind: the specs of its objects, or why they can't. */
+type Shown = Record<string, object[] | ApiError>;
+const consentWith = (shown: Shown, refs: ObjectRef[] = [bucket]) => {
+  const members = (_key: string, { resource: { plural } }: Collection) => {
+    const there = shown[plural] ?? [];
+    if (there instanceof ApiError) return { phase: "failed", error: there, members: [] };
+    return { phase: "synced", members: there.map((said, at) => ({ name: `${plural}-${at}`, version: version(said) })) };
+  };
+  return consentOf({ members } as unknown as Streams, "registry/b", binding, refs);
+};
+
+/** What the API server answers by path; a missing one is not there. */
+type Answers = Record<string, object | ApiError>;
+async function read(shown: Shown, answers: Answers) {
+  const asked: string[] = [];
+  const get = async (identity: string, { resource, namespace, name }: ObjectRef) => {
+    assert.equal(identity, "");
+    const path = [resource.plural, namespace, name].filter(Boolean).join("/");
+    asked.push(path);
+    const answer = answers[path] ?? new ApiError(`GET ${path}`, 404, "NotFound");
+    if (answer instanceof ApiError) throw answer;
+    return answer;
+  };
+  const found = await readGranted({ get } as unknown as Client, consentWith(shown), bucket, policy, async () => {
+    asked.push("source");
+    return secret({ key: "value" });
+  });
+  const outcome =
+    found instanceof Problem ? `!${found.reason}` : found.kind === "absent" ? found.problem.reason : "read";
+  return { outcome, asked };
+}
+const storage = { "namespaces/storage": { metadata: {} } };
+const stands = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec } };
+
+describe("consent", () => {
+  it("is asked of nobody for a source of the binding's own namespace, or of the cluster", () => {
+    const { namespace: _, ...ofCluster } = bucket;
+    const own = { ...bucket, namespace: "registry" };
+    const consent = consentWith({ secretgrants: forbidden }, [own, ofCluster]);
+    assert.deepEqual([consent.dependencies, consent.state, consent.grantsFor(own)], [[], "", undefined]);
+  });
+
+  it("lets a source through by a grant that stands once the value was read", async () => {
+    const { outcome, asked } = await read({ secretgrants: [spec] }, stands);
+    assert.equal(outcome, "read");
+    assert.deepEqual([asked[0], asked.length], ["source", 3]);
+  });
+
+  it("reads nothing where no grant is seen", async () => {
+    assert.deepEqual(await read({ secretgrants: [{ ...spec, from: [] }] }, stands), {
+      outcome: "NotGranted",
+      asked: [],
+    });
+  });
+
+  it("reads nothing where grants can't be seen, and takes out nothing for it", async () => {
+    const unseen = await read({ secretgrants: forbidden }, stands);
+    assert.deepEqual(unseen, { outcome: "!Forbidden", asked: [] });
+    const unknown = await read({ secretgrants: new ApiError("WATCH", 404, "NotServed") }, stands);
+    assert.deepEqual(unknown, { outcome: "!KindNotFound", asked: [] });
+  });
+
+  it("is refused by a grant that is gone, going, or says something else by the time of the read", async () => {
+    const path = "secretgrants/storage/secretgrants-0";
+    const outcomes: Record<string, object> = {
+      gone: storage,
+      going: { ...storage, [path]: { metadata: { deletionTimestamp: "now" }, spec } },
+      other: { ...storage, [path]: { metadata: {}, spec: { ...spec, to: [] } } },
+    };
+    for (const [how, answers] of Object.entries(outcomes)) {
+      assert.equal((await read({ secretgrants: [spec] }, answers as Answers)).outcome, "NotGranted", how);
+    }
+  });
+
+  it("goes on to the next grant that lets it when one is gone", async () => {
+    const second = { ...storage, "secretgrants/storage/secretgrants-1": { metadata: {}, spec } };
+    assert.equal((await read({ secretgrants: [spec, spec] }, second)).outcome, "read");
+  });
+
+  it("is refused while the namespace of the grant is being deleted, or is not there", async () => {
+    const ending = { ...stands, "namespaces/storage": { metadata: { deletionTimestamp: "now" } } };
+    assert.equal((await read({ secretgrants: [spec] }, ending)).outcome, "NotGranted");
+    const { "namespaces/storage": _, ...gone } = stands;
+    assert.equal((await read({ secretgrants: [spec] }, gone)).outcome, "NotGranted");
+  });
+
+  it("is a failure and no refusal when the API server does not say how the grant stands", async () => {
+    for (const path of Object.keys(stands)) {
+      const failing = { ...stands, [path]: new ApiError("GET", 503, "ServiceUnavailable") };
+      assert.equal((await read({ secretgrants: [spec] }, failing)).outcome, "!Unavailable", path);
+    }
+  });
+
+  it("by labels of the binding's namespace goes by what they are at the time of the read", async () => {
+    const grant = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byLabels } };
+    const labelled = (env: string) => ({ ...grant, "namespaces/registry": { metadata: { labels: { env } } } });
+    const shown = { secretgrants: [byLabels], namespaces: [{}] };
+    assert.equal((await read(shown, labelled("prod"))).outcome, "read");
+    assert.equal((await read(shown, labelled("test"))).outcome, "NotGranted");
+    assert.equal((await read(shown, grant)).outcome, "NotGranted");
+  });
+
+  it("by labels of a namespace that nobody may watch is refused, for that grant alone", async () => {
+    const unseen = await read({ secretgrants: [byLabels], namespaces: forbidden }, stands);
+    assert.deepEqual(unseen, { outcome: "!Forbidden", asked: [] });
+    assert.equal((await read({ secretgrants: [spec], namespaces: forbidden }, stands)).outcome, "read");
+  });
+
+  it("changes its state with each grant that may let the binding, and with no other", () => {
+    const other = { ...spec, to: [{ kind: "Secret", name: "other" }] };
+    const stateOf = (...grants: object[]) => consentWith({ secretgrants: grants }).state;
+    assert.equal(stateOf(), stateOf(other));
+    assert.notEqual(stateOf(), stateOf(spec));
+  });
+});
+
+describe("a value whose grant was withdrawn", () => {
+  const why = new MissingValue("NotGranted", "no SecretGrant", policy);
+  const gone = new MissingValue("SourceNotFound", "there is none", policy);
+  const plan = {
+    fields: [],
+    leftOut: [
+      { path: FieldPath.parse("spec.a"), why },
+      { path: FieldPath.parse("spec.b"), why },
+      { path: FieldPath.parse("spec.c"), why: gone },
+    ],
+  };
+  const reasonsBeside = (record: Partial<TargetStatus>, observedGeneration = 2) => {
+    const seen = { ...binding, metadata: { ...binding.metadata, generation: 2 }, status: { observedGeneration } };
+    const before = { reason: "Synced", ...record } as TargetStatus;
+    return withWithdrawn(plan, seen, before).leftOut.map((each) => each.why.reason);
+  };
+
+  it("is told by the record of what was written, or about to be", () => {
+    assert.deepEqual(reasonsBeside({}), ["NotGranted", "NotGranted", "SourceNotFound"]);
+    assert.deepEqual(reasonsBeside({ paths: ["spec.a", "spec.c"] }), [
+      "GrantWithdrawn",
+      "NotGranted",
+      "SourceNotFound",
+    ]);
+    assert.deepEqual(reasonsBeside({ acquiring: ["spec.b"] }), ["NotGranted", "GrantWithdrawn", "SourceNotFound"]);
+  });
+
+  it("goes on being told when it was taken out, or the binding was changed", () => {
+    const expected = ["GrantWithdrawn", "GrantWithdrawn", "SourceNotFound"];
+    assert.deepEqual(reasonsBeside({ reason: "GrantWithdrawn" }), expected);
+    assert.deepEqual(reasonsBeside({ reason: "GrantWithdrawn" }, 1), expected);
+  });
+
+  it("is none of a source that the binding names newly, and never had", () => {
+    const expected = ["NotGranted", "NotGranted", "SourceNotFound"];
+    assert.deepEqual(reasonsBeside({ paths: ["spec.a"] }, 1), expected);
+    assert.deepEqual(reasonsBeside({ paths: ["spec.a"], reason: "NotGranted" }), expected);
+  });
+});

@@ -1,0 +1,61 @@
+/** As whom a binding acts that nothing made; the installation's own account is no author's to name, whatever becomes of the binding. */
+import assert from "node:assert/strict";
+import type { SecretBinding } from "../../../src/api/binding.ts";
+import { Installation } from "../../../src/api/installation.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { CONTROLLER } from "../../../src/kube/identity.ts";
+import type { Parts } from "../../../src/parts.ts";
+import { ownActor } from "../../../src/targets/actor.ts";
+import { releaseDeleted } from "../../../src/targets/release.ts";
+
+const installation = new Installation({ ownNamespace: "inlay-system" });
+const binding = (namespace: string, serviceAccountName: string) =>
+  ({
+    metadata: { namespace, name: "b", uid: "1" },
+    spec: { serviceAccountName, targets: [] },
+  }) as unknown as SecretBinding;
+
+describe("the account of a binding that nothing made", () => {
+  for (const [namespace, name] of [
+    ["shop", "inlay"],
+    ["shop", "inlay-reloader"],
+    ["inlay-system", "inlay"],
+  ] as const)
+    it(`is ${name} of ${namespace}, if it names that there`, () => {
+      const actor = ownActor(binding(namespace, name), installation);
+      assert.ok(!(actor instanceof Problem));
+      assert.equal(actor.as.identity, `system:serviceaccount:${namespace}:${name}`);
+      assert.deepEqual([actor.account.namespace, actor.account.name], [namespace, name]);
+    });
+
+  it("is not the one that acts for annotations, where that is", () => {
+    const refused = ownActor(binding("inlay-system", "inlay-reloader"), installation);
+    assert.ok(refused instanceof Problem);
+    assert.equal(refused.reason, "ImpersonationForbidden");
+    assert.match(refused.message, /name another account/);
+  });
+
+  it("is not that one for what a deleted binding wrote either", async () => {
+    const [asked, told]: [string[], string[]] = [[], []];
+    const client = {
+      get: async (identity: string) => {
+        asked.push(identity);
+        return { metadata: {} };
+      },
+    };
+    const events = { record: (_: unknown, { note }: { note: string }) => told.push(note) };
+    const parts = { installation, client, events, log: { warn: () => undefined } } as unknown as Parts;
+    const record = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      namespace: "shop",
+      name: "c",
+      uid: "2",
+      reason: "Synced",
+      paths: ["data.token"],
+    };
+    await releaseDeleted(parts, binding("inlay-system", "inlay-reloader"), [record], 0);
+    assert.deepEqual([...new Set(asked)], [CONTROLLER]);
+    assert.match(told.join(), /acts for the annotations of Reloader alone/);
+  });
+});

@@ -1,0 +1,185 @@
+/** How often something is put back that somebody keeps changing, and when that is called a fight. */
+import assert from "node:assert/strict";
+import { Contention } from "../../../src/targets/contention-budget.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+/** A target that was written once from inputs `v1`. `now` is the test's own time. */
+function written() {
+  const time = { now: 1_000_000 };
+  const contention = new Contention(() => time.now);
+  assert.equal(contention.mayWrite("k", "v1", []), 0);
+  contention.wrote("k", "v1");
+  return {
+    time,
+    contention,
+    /** Somebody changes it: puts it back if that is allowed now, else says how long it is not. */
+    change(inputs = "v1", by: string[] = ["kubectl"]): number {
+      const wait = contention.mayWrite("k", inputs, by);
+      if (wait === 0) contention.wrote("k", inputs);
+      return wait;
+    },
+  };
+}
+
+describe("what somebody changes", () => {
+  it("is put back at once three times in a minute, and the fourth time after a second", () => {
+    const { time, contention, change } = written();
+    for (let correction = 0; correction < 3; correction++) {
+      assert.equal(change(), 0);
+      assert.equal(contention.stateOf("k"), undefined);
+      time.now += SECOND;
+    }
+    assert.equal(change(), SECOND);
+    time.now += 400;
+    assert.equal(change(), 600);
+  });
+
+  it("is put back with pauses that double from a second to five minutes", () => {
+    const { time, change } = written();
+    for (let correction = 0; correction < 3; correction++) change();
+    const pauses: number[] = [];
+    for (let correction = 0; correction < 12; correction++) {
+      const wait = change();
+      pauses.push(wait / SECOND);
+      time.now += wait;
+      assert.equal(change(), 0);
+    }
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+  });
+
+  it("is put back at once, however often in all, when that is no more than three times in any minute", () => {
+    const { time, contention, change } = written();
+    for (let correction = 0; correction < 30; correction++) {
+      time.now += MINUTE / 3 + 1;
+      assert.equal(change(), 0);
+    }
+    assert.equal(contention.stateOf("k"), undefined);
+  });
+
+  it("is written at once when what it is made from changed, even in a fight", () => {
+    const { contention, change } = written();
+    for (let correction = 0; correction < 3; correction++) change();
+    assert.equal(change(), SECOND);
+    assert.equal(change("v2"), 0);
+    assert.ok(contention.stateOf("k"));
+    assert.ok(change("v2") > 0);
+  });
+
+  it("counts against its own key alone", () => {
+    const { contention, change } = written();
+    for (let correction = 0; correction < 4; correction++) change();
+    contention.wrote("other", "v1");
+    assert.equal(contention.mayWrite("other", "v1", ["kubectl"]), 0);
+    assert.equal(contention.stateOf("other"), undefined);
+    assert.equal(contention.stateOf("never seen"), undefined);
+  });
+});
+
+describe("a fight", () => {
+  it("names who changed it last", () => {
+    const { contention, change } = written();
+    for (let correction = 0; correction < 3; correction++) change();
+    change("v1", ["argocd", "kubectl"]);
+    assert.equal(contention.stateOf("k")?.by, "argocd, kubectl");
+    change("v1", []);
+    assert.equal(contention.stateOf("k")?.by, "somebody");
+  });
+
+  it("is over when nobody changed it for a minute, and three times are free again", () => {
+    const { time, contention, change } = written();
+    for (let correction = 0; correction < 3; correction++) change();
+    time.now += change();
+    assert.equal(change(), 0);
+    time.now += MINUTE - 1;
+    assert.deepEqual(contention.stateOf("k"), { of: "corrections", by: "kubectl", remainingMs: 1 });
+    time.now += 1;
+    assert.equal(contention.stateOf("k"), undefined);
+    for (let correction = 0; correction < 3; correction++) assert.equal(change(), 0);
+    assert.equal(change(), SECOND);
+  });
+
+  it("with long pauses is over no sooner than the last of them", () => {
+    const { time, contention, change } = written();
+    for (let correction = 0; correction < 3; correction++) change();
+    for (let correction = 0; correction < 9; correction++) {
+      time.now += change();
+      assert.equal(change(), 0);
+    }
+    time.now += 5 * MINUTE - 1;
+    assert.equal(contention.stateOf("k")?.remainingMs, 1);
+    time.now += 1;
+    assert.equal(contention.stateOf("k"), undefined);
+  });
+});
+
+describe("a value that comes from an object which a binding wrote", () => {
+  /** The target `there` was written, and is the source of `k`: writes k from a new version of it, if it may now. */
+  function fed() {
+    const { time, contention } = written();
+    let version = 1;
+    contention.wrote("other", "w1", "there");
+    const echo = (): number => {
+      const inputs = `v${++version}`;
+      const wait = contention.mayWrite("k", inputs, [], ["there"]);
+      if (wait === 0) contention.wrote("k", inputs, "here", ["there"]);
+      return wait;
+    };
+    return { time, contention, echo };
+  }
+
+  it("is written at once five times in a minute, then with pauses that double, and nobody is to blame", () => {
+    const { time, contention, echo } = fed();
+    for (let round = 0; round < 5; round++) assert.equal(echo(), 0);
+    assert.equal(contention.stateOf("k"), undefined);
+    const pauses: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const wait = echo();
+      pauses.push(wait / SECOND);
+      assert.equal(contention.stateOf("k")?.of, "echoes");
+      assert.ok(contention.stateOf("k"));
+      time.now += wait;
+      contention.wrote("other", `w${round}`, "there");
+      assert.equal(echo(), 0);
+    }
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
+  });
+
+  it("is written at once however often, when it came less than five times in any minute", () => {
+    const { time, contention, echo } = fed();
+    for (let round = 0; round < 30; round++) {
+      time.now += MINUTE / 5 + 1;
+      contention.wrote("other", "w", "there");
+      assert.equal(echo(), 0);
+    }
+    assert.equal(contention.stateOf("k"), undefined);
+  });
+});
+
+describe("a value that comes from anywhere else", () => {
+  it("is written at once sixty times in a minute, then with pauses that double up to a minute: somebody may copy it back", () => {
+    const { time, contention } = written();
+    let version = 1;
+    const change = (): number => {
+      const inputs = `v${++version}`;
+      const wait = contention.mayWrite("k", inputs, [], ["elsewhere"]);
+      if (wait === 0) contention.wrote("k", inputs, "here", ["elsewhere"]);
+      return wait;
+    };
+    for (let round = 0; round < 60; round++) assert.equal(change(), 0);
+    assert.equal(contention.stateOf("k"), undefined);
+    const pauses: number[] = [];
+    for (let round = 0; round < 8; round++) {
+      const wait = change();
+      pauses.push(wait / SECOND);
+      assert.equal(contention.stateOf("k")?.of, "changes");
+      time.now += wait;
+      assert.equal(change(), 0);
+    }
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+    time.now += MINUTE;
+    assert.equal(contention.stateOf("k"), undefined);
+    assert.equal(change(), 0);
+  });
+});

@@ -1,0 +1,73 @@
+/** That what is the same for all objects of an entry is worked out once, whether it can be or not. */
+import assert from "node:assert/strict";
+import type { Target } from "../../../src/api/binding.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { Planning } from "../../../src/targets/plan-cache.ts";
+import type { Plan } from "../../../src/transform/plan-types.ts";
+import { Turns } from "../../../src/workqueue/cpu-scheduler.ts";
+
+describe("planning", () => {
+  const plan = (): Plan => ({ fields: [], leftOut: [] });
+  const [one, other] = [{ kind: "One" }, { kind: "Other" }] as Target[] as [Target, Target];
+  let planning: Planning;
+  let count: number;
+  beforeEach(() => {
+    planning = new Planning(new Turns(), "team");
+    count = 0;
+  });
+  const counted = <T>(work: () => T) => {
+    return () => {
+      count += 1;
+      return work();
+    };
+  };
+
+  it("is done once for an entry, however many objects ask at once or later", async () => {
+    const plans = await Promise.all(Array.from({ length: 40 }, () => planning.plan(one, counted(plan))));
+    plans.push(await planning.plan(one, counted(plan)));
+    assert.equal(count, 1);
+    assert.ok(plans.every((each) => each === plans[0]));
+    assert.notEqual(await planning.plan(other, counted(plan)), plans[0]);
+    assert.equal(count, 2);
+  });
+
+  it("fails once for an entry, with the same Problem for all objects", async () => {
+    const problem = new Problem("InvalidTemplate", "wrong");
+    const fail = counted((): never => {
+      throw problem;
+    });
+    for (let n = 0; n < 3; n++) {
+      await assert.rejects(planning.plan(one, fail), problem);
+      await assert.rejects(planning.check(one, fail), problem);
+    }
+    assert.equal(count, 2);
+  });
+
+  it("says once of a plan that it fits", async () => {
+    const made = plan();
+    for (let n = 0; n < 3; n++)
+      await planning.fit(
+        made,
+        counted(() => {}),
+      );
+    await planning.fit(
+      plan(),
+      counted(() => {}),
+    );
+    assert.equal(count, 2);
+  });
+
+  it("is done for each object where objects differ", async () => {
+    for (let n = 0; n < 3; n++) await planning.alone(counted(plan));
+    assert.equal(count, 3);
+  });
+
+  it("remembers no bug", async () => {
+    const fail = counted((): Plan => {
+      throw new TypeError("a bug");
+    });
+    await assert.rejects(planning.plan(one, fail), TypeError);
+    await planning.plan(one, counted(plan));
+    assert.equal(count, 2);
+  });
+});

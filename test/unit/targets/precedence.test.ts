@@ -1,0 +1,254 @@
+/** Precedence: which of several bindings that name a path of an object has it, and what the others do then. */
+import assert from "node:assert/strict";
+import { bindingKey, type SecretBinding, type TargetStatus } from "../../../src/api/binding.ts";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { holds } from "../../../src/apply/ownership.ts";
+import { BindingStore } from "../../../src/cache/binding-store.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import { yieldToOlder } from "../../../src/targets/precedence.ts";
+import type { Named } from "../../../src/targets/sync.ts";
+import { entry, OURS } from "../apply/managed.ts";
+import { bindingOf, harbor, runOf } from "../bindings.ts";
+import { FakeApi } from "../cache/api.ts";
+import { settled } from "../clock.ts";
+import { FakeCluster } from "../cluster.ts";
+import { HARBOR } from "../resources.ts";
+
+const STREAM = "- secretbindings *";
+const [EARLY, LATE] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
+const FIRST_MAY_PATCH = "first may patch harborclusters/harbor";
+const WE_MAY_PATCH = "harbor-s3 may patch harborclusters/harbor";
+const RELEASE = "harbor-s3 patch harborclusters/harbor";
+
+interface Says {
+  key?: string;
+  createdAt?: string;
+  paths?: string[];
+  /** What its status says of the target. */
+  record?: Partial<TargetStatus>;
+  onConflict?: "Fail" | "Force";
+}
+
+/** A binding that names paths of the HarborCluster registry/harbor, with an account of its own name. */
+function naming({ key = "registry/harbor-s3", createdAt = LATE, paths, record, onConflict }: Says = {}): SecretBinding {
+  const [namespace = "", name = ""] = key.split("/");
+  const fields = paths?.map((path) => ({ path, value: "x" }));
+  const target = { ...harbor(fields), namespace: "registry", ...(onConflict && { onConflict }) };
+  const { metadata, ...binding } = bindingOf({ serviceAccountName: name, targets: [target] });
+  return {
+    ...binding,
+    metadata: { ...metadata, namespace, name, uid: `uid-of-${key}`, creationTimestamp: createdAt },
+    ...(record && { status: { targets: [recordOf(record)] } }),
+  };
+}
+const first = (says: Says = {}) => naming({ key: "registry/first", createdAt: EARLY, ...says });
+
+const recordOf = (more: Partial<TargetStatus> = {}): TargetStatus => ({
+  apiVersion: "goharbor.io/v1beta1",
+  kind: "HarborCluster",
+  namespace: "registry",
+  name: "harbor",
+  reason: "Synced",
+  ...more,
+});
+
+describe("a binding whose target another binding names too", () => {
+  let api: FakeApi;
+  let store: BindingStore;
+  let changed: string[];
+  let cluster: FakeCluster;
+  let version = 10;
+  beforeEach(() => {
+    api = new FakeApi();
+    api.rights.add(STREAM);
+    changed = [];
+    const [gone, failed, restarted] = [() => {}, () => {}, () => {}];
+    store = new BindingStore(api.transport, { changed: (key) => changed.push(key), gone, failed, restarted });
+    cluster = new FakeCluster();
+    const managedFields = [entry(OURS, ["spec.key", "spec.other"])];
+    cluster.put(HARBOR, { spec: { key: "x", other: "y" } }, { managedFields });
+  });
+  afterEach(() => store.stop());
+
+  const asObject = (binding: SecretBinding) => binding as unknown as KubeObject;
+
+  async function created(...bindings: SecretBinding[]): Promise<void> {
+    for (const each of bindings) api.objects.set(`${bindingKey(each)}/secretbindings`, [asObject(each)]);
+    store.start();
+    await settled();
+  }
+
+  async function watched(type: "MODIFIED" | "DELETED", binding: SecretBinding): Promise<void> {
+    const metadata = { ...binding.metadata, resourceVersion: String(++version) };
+    api.streams.get(STREAM)?.send(type, asObject({ ...binding, metadata }));
+    await settled();
+  }
+
+  /** What becomes of the target of a binding. */
+  function yielding(binding: SecretBinding, ref: Named["ref"] = HARBOR) {
+    const { namespace = "", name } = binding.metadata;
+    const run = runOf(cluster.parts({ bindings: store }), binding, serviceAccountIdentity(namespace, name));
+    const [target] = binding.spec.targets;
+    assert.ok(target !== undefined);
+    return yieldToOlder(run, { target, ref, record: binding.status?.targets?.[0] ?? recordOf() });
+  }
+
+  async function problemOf(binding: SecretBinding): Promise<Problem | undefined> {
+    const yielded = await yielding(binding);
+    return yielded !== undefined && "problem" in yielded ? yielded.problem : undefined;
+  }
+
+  /** Which binding has what this one names, as its message says. */
+  async function winnerOver(binding: SecretBinding): Promise<string | undefined> {
+    return /for the SecretBinding ([^,]+),/.exec((await problemOf(binding))?.message ?? "")?.[1];
+  }
+
+  it("does not write a path that an older binding names, and says which binding has it", async () => {
+    const ours = naming();
+    await created(ours, first());
+    const problem = await problemOf(ours);
+    assert.deepEqual([problem?.reason, problem?.healing], ["Conflict", "event"]);
+    assert.match(problem?.message ?? "", /^spec\.key is for the SecretBinding registry\/first, which was there first/);
+    assert.equal(await yielding(first()), undefined);
+  });
+
+  it("has precedence by namespace and then by name, if both were created in the same second", async () => {
+    const bindings = ["registry/b", "registry/a", "registry-2/a"].map((key) => naming({ key }));
+    await created(...bindings);
+    const winners = await Promise.all(bindings.map(winnerOver));
+    assert.deepEqual(winners, ["registry/a", undefined, "registry/a"]);
+  });
+
+  it("has precedence over older bindings if it created the object", async () => {
+    const ours = naming({ record: { created: true, uid: "uid-harbor", paths: ["spec.key"] } });
+    await created(ours, first());
+    assert.equal(await winnerOver(ours), undefined);
+    assert.equal(await winnerOver(first()), "registry/harbor-s3");
+  });
+
+  it("does not yield an object that it may have created, until it knows which one that is", async () => {
+    const ours = naming({ record: { created: true } });
+    await created(ours, first());
+    assert.equal(await yielding(ours), undefined);
+  });
+
+  it("yields where one path is part of the other, and nowhere else", async () => {
+    const ours = naming({ paths: ["spec.key"] });
+    await created(ours, first({ paths: ["spec.keys"] }));
+    assert.equal(await winnerOver(ours), undefined);
+    for (const path of ["spec", "spec.key.id"]) {
+      await watched("MODIFIED", first({ paths: [path] }));
+      assert.equal(await winnerOver(ours), "registry/first", path);
+    }
+  });
+
+  it("reconciles again when the older binding is deleted, and has the path then", async () => {
+    const ours = naming();
+    await created(ours, first());
+    changed = [];
+    await watched("DELETED", first());
+    assert.deepEqual(changed, ["registry/harbor-s3"]);
+    assert.equal(await yielding(ours), undefined);
+  });
+
+  it("is blocked by an older binding that has not written the path only if its account may patch the object", async () => {
+    const ours = naming();
+    await created(ours, first());
+    cluster.refused.set(FIRST_MAY_PATCH, new ApiError("POST", 503, "ServiceUnavailable"));
+    assert.equal((await problemOf(ours))?.reason, "Unavailable");
+    cluster.refused.set(FIRST_MAY_PATCH, new ApiError("POST", 403, "Forbidden"));
+    assert.equal(await yielding(ours), undefined);
+    cluster.refused.clear();
+    cluster.denied.add(FIRST_MAY_PATCH);
+    assert.equal(await yielding(ours), undefined);
+  });
+
+  it("is blocked by an older binding that has written the path, whatever the account of that one may do", async () => {
+    const ours = naming();
+    await created(ours, first({ record: { uid: "uid-harbor", paths: ["spec.key"] } }));
+    assert.equal(await winnerOver(ours), "registry/first");
+    assert.ok(!cluster.requests.includes(FIRST_MAY_PATCH));
+  });
+
+  it("is blocked by an older binding in a closed namespace only where that one has written", async () => {
+    const ours = naming({ paths: ["spec.key", "spec.other"] });
+    const closed = { key: "inlay-system/first", paths: ["spec.key", "spec.other"] };
+    await created(ours, first(closed));
+    assert.equal(await yielding(ours), undefined);
+    await watched("MODIFIED", first({ ...closed, record: { uid: "uid-harbor", paths: ["spec.other"] } }));
+    assert.match((await problemOf(ours))?.message ?? "", /^spec\.other is for the SecretBinding inlay-system\/first/);
+  });
+
+  it("does not write the path with onConflict: Force either", async () => {
+    const ours = naming({ onConflict: "Force" });
+    await created(ours, first());
+    const problem = await problemOf(ours);
+    assert.deepEqual([problem?.reason, problem?.healing], ["Contended", "event"]);
+  });
+
+  it("does not tell an account without permission for the object which other binding names it", async () => {
+    const ours = naming();
+    await created(ours, first());
+    cluster.denied.add(WE_MAY_PATCH);
+    const problem = await problemOf(ours);
+    assert.equal(problem?.reason, "Forbidden");
+    assert.doesNotMatch(problem?.message ?? "", /first/);
+  });
+
+  it("yields nothing of a target that can't be resolved", async () => {
+    const ours = naming();
+    await created(ours, first());
+    assert.equal(await yielding(ours, new Problem("KindNotFound", "no such kind")), undefined);
+  });
+
+  describe("and that has written it", () => {
+    const held = { uid: "uid-harbor", paths: ["spec.key", "spec.other"] };
+    const isHeld = (path: string) => holds(cluster.find(HARBOR) as KubeObject, OURS, FieldPath.parse(path));
+
+    it("gives up the path that an older binding comes to name, leaves the value, and keeps the other paths", async () => {
+      const ours = naming({ record: held, paths: held.paths });
+      await created(ours, first({ paths: ["spec.key"] }));
+      const yielded = await yielding(ours);
+      assert.deepEqual(yielded?.record, recordOf({ uid: "uid-harbor", paths: ["spec.other"] }));
+      assert.deepEqual(cluster.find(HARBOR)?.["spec"], { key: "x", other: "y" });
+      assert.deepEqual(held.paths.map(isHeld), [false, true]);
+      assert.deepEqual(cluster.events, ["Retained"]);
+    });
+
+    it("does the same with paths that it was about to write", async () => {
+      const ours = naming({ record: { uid: "uid-harbor", acquiring: held.paths }, paths: held.paths });
+      await created(ours, first({ paths: ["spec.key"] }));
+      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", acquiring: ["spec.other"] }));
+      assert.deepEqual(held.paths.map(isHeld), [false, true]);
+    });
+
+    it("gives up a path that it names no longer only together with one that it names", async () => {
+      const ours = naming({ record: held, paths: ["spec.key"] });
+      await created(ours, first({ paths: ["spec.other"] }));
+      assert.equal(await yielding(ours), undefined);
+      await watched("MODIFIED", first({ paths: held.paths }));
+      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor" }));
+    });
+
+    it("gives up the paths of every older binding, and names the oldest", async () => {
+      const ours = naming({ record: held, paths: held.paths });
+      const second = naming({ key: "registry/alpha", createdAt: "2026-01-01T12:00:00Z", paths: ["spec.other"] });
+      await created(ours, second, first({ paths: ["spec.key"] }));
+      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor" }));
+      assert.deepEqual(held.paths.map(isHeld), [false, false]);
+      assert.equal(await winnerOver(ours), "registry/first");
+    });
+
+    it("keeps the path on record until it could give it up", async () => {
+      const ours = naming({ record: held, paths: held.paths });
+      await created(ours, first());
+      cluster.refused.set(RELEASE, new ApiError("PATCH", 503, "ServiceUnavailable"));
+      const yielded = await yielding(ours);
+      assert.deepEqual(yielded?.record, recordOf(held));
+      assert.equal((await problemOf(ours))?.reason, "Unavailable");
+    });
+  });
+});

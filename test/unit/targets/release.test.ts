@@ -1,0 +1,280 @@
+/** What a release does to the objects that a binding wrote, when the binding is deleted or no longer names them. */
+import assert from "node:assert/strict";
+import type { TargetStatus } from "../../../src/api/binding.ts";
+import { Installation } from "../../../src/api/installation.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { releaseDeleted, releaseModeOf, releasePaths, releaseUnnamed } from "../../../src/targets/release.ts";
+import { entry, liveObject, OURS } from "../apply/managed.ts";
+import { harbor } from "../bindings.ts";
+import { fakeClock } from "../clock.ts";
+import { ACCOUNT, bindingWith, OTHER, PATH, recordOf, removed, targetOf, VALUE, Written } from "../release.ts";
+import { HARBORS, ROLES } from "../resources.ts";
+
+const refused = (status: number, reason: string) => new ApiError("PATCH", status, reason);
+
+describe("a release", () => {
+  const clock = fakeClock();
+  let written: Written;
+  beforeEach(() => {
+    written = new Written();
+  });
+  afterEach(() => {
+    const said = JSON.stringify([written.events, written.logged]);
+    assert.ok(!said.includes(VALUE), said);
+  });
+
+  describe("of a deleted binding", () => {
+    const release = (records: TargetStatus[], binding = bindingWith(), since = Date.now()) =>
+      releaseDeleted(written.parts, binding, records, since);
+
+    it("removes values where onRelease is Remove, and only gives up ownership where it is Retain", async () => {
+      written.put("gone");
+      written.put("kept");
+      const binding = bindingWith([targetOf("gone", "Remove"), targetOf("kept", "Retain")]);
+      assert.deepEqual(await release([recordOf("gone"), recordOf("kept")], binding), []);
+      assert.deepEqual([written.valueOf("gone"), written.valueOf("kept")], [undefined, VALUE]);
+      for (const name of ["gone", "kept"]) assert.deepEqual(written.managersOf(name), ["kubectl"]);
+      assert.deepEqual(written.events.toSorted(), [
+        "Normal Removed: removed spec.s3.key of HarborCluster registry/gone",
+        "Normal Retained: left spec.s3.key of HarborCluster registry/kept as they are, and gave them up",
+      ]);
+      assert.deepEqual(written.cluster.users, [ACCOUNT]);
+    });
+
+    it("keeps a value that others own too, even if they took it after it was read", async () => {
+      const shared = [entry(OURS, [PATH]), entry("argocd", [PATH])];
+      written.put("shared", shared);
+      written.put("taken");
+      let isTaken = false;
+      written.cluster.intervene = ({ method, path }) => {
+        if (isTaken || method !== "PATCH" || !path.includes("/taken")) return undefined;
+        isTaken = true;
+        written.put("taken", shared, { resourceVersion: "8" });
+        return undefined;
+      };
+      assert.deepEqual(await release([removed("shared"), removed("taken")]), []);
+      for (const name of ["shared", "taken"])
+        assert.deepEqual([written.valueOf(name), written.managersOf(name)], [VALUE, ["argocd", "kubectl"]]);
+    });
+
+    it("does not touch an object that was made again under the same name", async () => {
+      written.put("again");
+      const records = [removed("again", { uid: "uid-0" }), removed("again", { uid: "uid-0", created: true })];
+      assert.deepEqual(await release(records), []);
+      assert.deepEqual([written.cluster.writes, written.valueOf("again"), written.events], [[], VALUE, []]);
+    });
+
+    it("deletes an object that the binding made, or only takes its marks off it", async () => {
+      for (const name of ["gone", "kept"]) written.putMade(name);
+      // Status has no uid until the object is made: the label is enough.
+      const { uid: _, ...noted } = removed("gone", { created: true });
+      const binding = bindingWith([targetOf("kept", "Retain")]);
+      assert.deepEqual(await release([noted, recordOf("kept", { created: true })], binding), []);
+      const { cluster } = written;
+      assert.deepEqual([cluster.get(HARBORS, "gone"), cluster.get(HARBORS, "kept")?.metadata.labels], [undefined, {}]);
+      assert.deepEqual([written.valueOf("kept"), written.managersOf("kept")], [VALUE, ["kubectl"]]);
+      assert.deepEqual(cluster.users, [ACCOUNT]);
+      assert.deepEqual(written.events.toSorted(), [
+        "Normal Removed: deleted HarborCluster registry/gone",
+        "Normal Retained: left HarborCluster registry/kept as it is, and gave it up",
+      ]);
+    });
+
+    it("keeps a value that is required, or whose place in a list may be another's, and says so", async () => {
+      written.put("required");
+      const list = liveObject({ spec: { list: [{ token: VALUE }] } }, [entry("kubectl", ["spec.list"])]);
+      written.cluster.put(HARBORS, { ...list, metadata: { ...list.metadata, name: "list" } });
+      let refusals = 1;
+      written.cluster.intervene = ({ method }) =>
+        method === "PATCH" && refusals-- > 0 ? refused(422, "Invalid") : undefined;
+      assert.deepEqual(await release([removed("required"), removed("list", { paths: ["spec.list[0].token"] })]), []);
+      assert.deepEqual([written.valueOf("required"), written.managersOf("required")], [VALUE, ["kubectl"]]);
+      const [ofList, ofRequired] = written.events.toSorted();
+      assert.match(
+        ofList ?? "",
+        /^Warning ReleaseBlocked: left spec\.list\[0\]\.token .*: others changed the list since/,
+      );
+      assert.match(
+        ofRequired ?? "",
+        /^Warning ReleaseBlocked: left spec\.s3\.key .*: the object is not valid without$/,
+      );
+    });
+
+    it("counts everything of a kind that is gone as released", async () => {
+      written.cluster.kinds = [];
+      assert.deepEqual(await release([removed("a"), removed("b", { created: true })]), []);
+      assert.deepEqual([written.cluster.writes, written.events], [[], []]);
+    });
+
+    it("discovers a kind again if the API server no longer knows it", async () => {
+      await written.parts.discovery.byKind("goharbor.io/v1beta1", "HarborCluster");
+      written.cluster.kinds = [];
+      const records = [removed("a")];
+      assert.deepEqual(await release(records), records);
+      await clock.pass(2_000);
+      assert.deepEqual(await release(records), []);
+    });
+
+    it("does not block others if it fails, and is abandoned with an event after a minute", async () => {
+      for (const name of ["closed", "open"]) written.put(name);
+      written.cluster.intervene = ({ method, path }) =>
+        method === "PATCH" && path.includes("/closed") ? refused(403, "Forbidden") : undefined;
+      const [closed, since] = [removed("closed"), Date.now()];
+      assert.deepEqual(await release([closed, removed("open")], bindingWith(), since), [closed]);
+      assert.equal(written.valueOf("open"), undefined);
+      await clock.pass(59_999);
+      assert.deepEqual(await release([closed], bindingWith(), since), [closed]);
+      assert.deepEqual([written.events.length, written.logged.length], [1, 1]);
+      await clock.pass(1);
+      assert.deepEqual(await release([closed], bindingWith(), since), []);
+      const why = "gave up after 60 s, values may be left: ServiceAccount registry/inlay may not patch ";
+      assert.ok(written.events[1]?.startsWith(`Warning ReleaseAbandoned: ${why}`), written.events[1]);
+      const [line] = written.logged.slice(1) as [[object, string]];
+      assert.deepEqual(line[0], { binding: "registry/harbor-s3", reason: "ReleaseAbandoned" });
+      assert.equal(written.valueOf("closed"), VALUE);
+    });
+
+    it("does not act as a deleted account, except elsewhere while the namespace of that is being deleted", async () => {
+      written.put("a");
+      written.put("a", undefined, { namespace: "team" });
+      written.cluster.intervene = ({ path }) =>
+        path.includes("/serviceaccounts/") ? refused(404, "NotFound") : undefined;
+      const records = [removed("a"), removed("a", { namespace: "team" })];
+      assert.deepEqual(await release(records), records);
+      assert.deepEqual(written.cluster.users, []);
+      written.endNamespace();
+      assert.deepEqual(await release(records), []);
+      assert.deepEqual([written.valueOf("a"), written.valueOf("a", "team")], [VALUE, undefined]);
+    });
+
+    it("acts as the account if it can't find out whether that exists", async () => {
+      written.put("a");
+      written.cluster.intervene = ({ path }) => (path.includes("/serviceaccounts/") ? refused(503, "Busy") : undefined);
+      assert.deepEqual(await release([removed("a")]), []);
+      assert.equal(written.valueOf("a"), undefined);
+    });
+
+    it("sends no request to a namespace that is being deleted or gone", async () => {
+      written.endNamespace();
+      written.cluster.intervene = ({ path }) => (path.includes("/harbor") ? refused(403, "Forbidden") : undefined);
+      assert.deepEqual(await release([removed("a"), removed("a", { namespace: "gone" })]), []);
+      assert.deepEqual([written.cluster.users, written.events], [[], []]);
+    });
+
+    it("reads no other Namespace if Inlay is installed for one", async () => {
+      written.parts.installation = new Installation({ ownNamespace: "inlay-system", scope: "registry" });
+      await release([removed("a"), removed("a", { namespace: "team" })]);
+      const asked = written.cluster.requests.filter((request) => /\/namespaces\/\w+$/.test(request));
+      assert.deepEqual(asked, ["controller GET /api/v1/namespaces/registry"]);
+    });
+
+    it("ignores kinds and paths in status that no binding can write", async () => {
+      const forged = ["metadata.ownerReferences", "status.phase"];
+      written.put("a", [entry(OURS, [...forged, PATH])], { ownerReferences: [{ uid: "owner" }] });
+      const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role" };
+      written.cluster.kinds = [HARBORS, ROLES];
+      written.putMade("b", ROLES);
+      await release([removed("a", { paths: forged, acquiring: [PATH] }), removed("b", { ...role, created: true })]);
+      assert.deepEqual(written.cluster.get(HARBORS, "a")?.metadata.ownerReferences, [{ uid: "owner" }]);
+      assert.deepEqual([written.valueOf("a"), written.cluster.writes], [undefined, ["PATCH a"]]);
+    });
+  });
+
+  describe("mode", () => {
+    const modeOf = (targets: object[], onRelease: "Remove" | "Retain", more: Partial<TargetStatus> = {}) =>
+      releaseModeOf(bindingWith(targets), recordOf("harbor", { onRelease, ...more }));
+    const selecting = (onRelease: "Remove" | "Retain") => ({
+      ...targetOf("harbor", onRelease),
+      name: undefined,
+      selector: {},
+    });
+    const [removing, retaining] = [targetOf("harbor", "Remove"), targetOf("harbor", "Retain")];
+
+    it("is that of the spec, even if the record has another", () => {
+      assert.equal(modeOf([targetOf("other", "Retain"), removing], "Retain"), "Remove");
+      assert.equal(modeOf([{ ...removing, namespace: "registry" }], "Retain"), "Remove");
+      assert.equal(modeOf([removing], "Retain", { apiVersion: "goharbor.io/v1" }), "Remove");
+      assert.equal(modeOf([selecting("Retain"), removing], "Retain"), "Remove");
+    });
+
+    it("is that of the selectors for the kind if they agree, else that of the record", () => {
+      assert.equal(modeOf([selecting("Remove"), selecting("Remove")], "Retain"), "Remove");
+      const inMany = { ...removing, namespaceSelector: {} };
+      for (const selector of [selecting("Remove"), inMany])
+        assert.equal(modeOf([selector, selecting("Retain")], "Retain"), "Retain");
+    });
+
+    it("is that of the record if the spec does not name the object, and Retain by default", () => {
+      for (const other of [{ name: "other" }, { kind: "Registry" }, { namespace: "team" }])
+        assert.equal(modeOf([{ ...retaining, ...other }], "Remove"), "Remove");
+      assert.equal(releaseModeOf(bindingWith(), recordOf("harbor")), "Retain");
+    });
+
+    it("is Remove by default for an object that the binding made", () => {
+      assert.equal(modeOf([harbor()], "Retain", { created: true }), "Remove");
+      assert.equal(modeOf([retaining], "Remove", { created: true }), "Retain");
+      assert.equal(modeOf([harbor()], "Remove"), "Retain");
+    });
+  });
+
+  describe("of objects that a binding no longer names", () => {
+    it("follows onRelease of each record, and does not touch an object that the binding still names", async () => {
+      const records = [removed("gone"), recordOf("kept"), removed("named")] as const;
+      for (const { name } of records) written.put(name);
+      const run = written.runOf(bindingWith([], [...records]));
+      const named = run.binding.status?.targets?.slice(2);
+      assert.deepEqual(await releaseUnnamed(run, new Set(named)), []);
+      assert.deepEqual(
+        records.map(({ name }) => written.valueOf(name)),
+        [undefined, VALUE, VALUE],
+      );
+      assert.deepEqual([written.managersOf("kept"), written.managersOf("named")], [["kubectl"], [OURS, "kubectl"]]);
+    });
+
+    it("reports what can't be released yet, but not in a namespace that is being deleted", async () => {
+      written.put("a");
+      written.cluster.intervene = ({ method }) => (method === "PATCH" ? refused(503, "Busy") : undefined);
+      const run = written.runOf(bindingWith([], [recordOf("a")]));
+      const [left] = await releaseUnnamed(run, new Set());
+      assert.deepEqual([left?.record, left?.problem?.reason], [recordOf("a"), "Unavailable"]);
+      written.endNamespace();
+      assert.deepEqual(await releaseUnnamed(run, new Set()), []);
+    });
+  });
+
+  describe("of some paths", () => {
+    const release = (record: TargetStatus, keep: string) =>
+      releasePaths(written.runOf(bindingWith()), record, "Remove", new Set([keep]));
+
+    it("keeps the others in the record and in managedFields", async () => {
+      written.put("a", [entry(OURS, [PATH, OTHER])]);
+      const { record, released } = await release(removed("a", { paths: [PATH, OTHER] }), OTHER);
+      assert.deepEqual([record, released], [removed("a", { paths: [OTHER] }), true]);
+      assert.equal(written.valueOf("a"), undefined);
+      assert.deepEqual(written.cluster.get(HARBORS, "a")?.metadata.managedFields?.[0], entry(OURS, [OTHER]));
+    });
+
+    it("does not delete an object that the binding made", async () => {
+      written.putMade("a");
+      await release(removed("a", { created: true }), PATH);
+      assert.deepEqual([written.valueOf("a"), written.managersOf("a")], [VALUE, ["kubectl"]]);
+    });
+
+    it("succeeds if the account lost its rights because the namespace is being deleted", async () => {
+      written.endNamespace();
+      for (const [status, reason, isDone] of [
+        [403, "Forbidden", true],
+        [503, "Busy", false],
+      ] as const) {
+        written.cluster.intervene = ({ path }) => (path.includes("/harbor") ? refused(status, reason) : undefined);
+        const { released, problem } = await release(removed("a"), OTHER);
+        assert.deepEqual([released, problem === undefined], [isDone, isDone]);
+      }
+    });
+
+    it("sends no request if there is nothing to release", async () => {
+      const { released } = await release(removed("a"), PATH);
+      assert.deepEqual([released, written.cluster.requests], [false, []]);
+    });
+  });
+});

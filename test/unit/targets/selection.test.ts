@@ -1,0 +1,50 @@
+/** What is to be watched for a target that selects. */
+import assert from "node:assert/strict";
+import type { Target } from "../../../src/api/binding.ts";
+import { selectionOf } from "../../../src/targets/selection.ts";
+import { WIDGETS } from "../resources.ts";
+
+const target = (chosen: object) =>
+  ({ apiVersion: "example.com/v1", kind: "Widget", fields: [], ...chosen }) as unknown as Target;
+const all = { matchLabels: { a: "b" } };
+
+describe("a selection", () => {
+  it("has label selectors as the API server takes them, the same for those who mean the same", () => {
+    const matchExpressions = [
+      { key: "tier", operator: "In", values: ["x", "y"] },
+      { key: "old", operator: "DoesNotExist" },
+      { key: "new", operator: "Exists" },
+      { key: "env", operator: "NotIn", values: [""] },
+    ];
+    const chosen = (selector: object) => selectionOf(target({ selector }), WIDGETS, "team").objects;
+    const labels = "!old,a=,env notin (),new,tier in (x,y)";
+    assert.deepEqual(chosen({ matchLabels: { a: "" }, matchExpressions }), { names: undefined, labels });
+    const reversed = matchExpressions.toReversed();
+    assert.deepEqual(chosen({ names: ["x*"], matchLabels: { a: "" }, matchExpressions: reversed }), {
+      names: ["x*"],
+      labels,
+    });
+  });
+
+  it("is in the binding's namespace, or the target's, or in those that are listed, once each", () => {
+    const where = (more: object) => selectionOf(target({ selector: all, ...more }), WIDGETS, "team").namespaces;
+    assert.deepEqual(where({}), ["team"]);
+    assert.deepEqual(where({ namespace: "other" }), ["other"]);
+    assert.deepEqual(where({ namespaceSelector: { names: ["a", "b", "a"] } }), ["a", "b"]);
+  });
+
+  it("looks at namespaces where labels or wildcards choose them", () => {
+    const where = (namespaceSelector: object) =>
+      selectionOf(target({ name: "x", namespaceSelector }), WIDGETS, "team").namespaces;
+    assert.deepEqual(where({ names: ["a", "b*"] }), { names: ["a", "b*"], labels: "" });
+    assert.deepEqual(where({ names: ["a"], matchLabels: { c: "d" } }), { names: ["a"], labels: "c=d" });
+    assert.deepEqual(where({ matchLabels: {} }), { names: undefined, labels: "" });
+  });
+
+  it("of a kind of the cluster is in no namespace", () => {
+    const cluster = { ...WIDGETS, namespaced: false };
+    assert.deepEqual(selectionOf(target({ selector: all }), cluster, "team").namespaces, [undefined]);
+    const nowhere = target({ selector: all, namespaceSelector: { names: ["a"] } });
+    assert.throws(() => selectionOf(nowhere, cluster, "team"), { reason: "InvalidBinding" });
+  });
+});

@@ -1,0 +1,122 @@
+/** What is kept of a Job while it is made anew, and what comes out of that. */
+import assert from "node:assert/strict";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import {
+  copied,
+  copyName,
+  copyOf,
+  isPassing,
+  madeAnew,
+  originalIn,
+  whyNoCopy,
+} from "../../../src/workloads/job-copy.ts";
+
+const byController = { "controller-uid": "1", "batch.kubernetes.io/job-name": "migrate", "job-name": "migrate" };
+
+const job = (spec: object = {}, more: object = {}): KubeObject => ({
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: {
+    name: "migrate",
+    namespace: "shop",
+    uid: "1",
+    resourceVersion: "7",
+    generation: 1,
+    labels: { app: "shop", ...byController },
+    annotations: { note: "kept" },
+    ownerReferences: [{ uid: "9" }],
+    ...more,
+  },
+  spec: {
+    selector: { matchLabels: { "batch.kubernetes.io/controller-uid": "1" } },
+    completions: 3,
+    parallelism: 2,
+    suspend: false,
+    template: {
+      metadata: { labels: { app: "shop", ...byController }, annotations: { sidecar: "no" } },
+      spec: { restartPolicy: "Never", containers: [{ name: "app", image: "app" }] },
+    },
+    ...spec,
+  },
+  status: { succeeded: 3 },
+});
+
+/** As the API server would have it. */
+const stored = (below: object, name = copyName("1")): KubeObject => {
+  const { metadata, ...rest } = below as { metadata: object };
+  return {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    ...rest,
+    metadata: { name, uid: "2", resourceVersion: "8", ...metadata },
+  };
+};
+
+describe("the copy of a Job", () => {
+  const copy = stored(copyOf(job()));
+
+  it("never runs, and is nobody's but ours", () => {
+    const spec = copy["spec"] as Record<string, unknown>;
+    assert.deepEqual([spec["suspend"], spec["parallelism"], spec["selector"]], [true, 0, undefined]);
+    assert.deepEqual(copy.metadata.labels, { "inlay.dev/copy": "true" });
+    assert.equal(copy.metadata.ownerReferences, undefined);
+    assert.equal(isPassing(copy), true);
+  });
+
+  it("has a name that follows from the Job's uid, and says which Job it is of", () => {
+    assert.match(copyName("1"), /^inlay-copy-[0-9a-f]{20}$/);
+    assert.notEqual(copyName("1"), copyName("2"));
+    assert.equal(originalIn(copy, "1")?.name, "migrate");
+    assert.equal(originalIn(copy, "2"), undefined);
+    assert.equal(originalIn(job(), "1"), undefined);
+    for (const text of ["", "{", "null", "7", "[]"])
+      assert.equal(originalIn(job({}, { annotations: { "inlay.dev/copy-of": text } }), "1"), undefined);
+  });
+
+  it("tells for whom it stands, and nothing else does, whatever it says", () => {
+    assert.deepEqual(copied(copy), { name: "migrate", uid: "1", annotations: { note: "kept" } });
+    assert.equal(copied(job()), undefined);
+    assert.equal(copied(stored(copyOf(job()), "migrate-2")), undefined);
+    assert.equal(copied(stored(copyOf(job()), copyName("2"))), undefined);
+    for (const text of ["", "{", "null", "7", "[]", '{"name":7,"uid":"1"}', '{"name":"migrate"}'])
+      assert.equal(copied(stored({ metadata: { annotations: { "inlay.dev/copy-of": text } } })), undefined);
+  });
+
+  it("becomes the Job again, with its stamp and without what the Job controller added", () => {
+    const original = originalIn(copy, "1") ?? assert.fail();
+    assert.deepEqual(madeAnew(copy, original, "inlay.dev/rollout", "1-abc"), {
+      metadata: { labels: { app: "shop" }, annotations: { note: "kept" }, ownerReferences: [{ uid: "9" }] },
+      spec: {
+        completions: 3,
+        parallelism: 2,
+        suspend: false,
+        template: {
+          metadata: { labels: { app: "shop" }, annotations: { sidecar: "no", "inlay.dev/rollout": "1-abc" } },
+          spec: { restartPolicy: "Never", containers: [{ name: "app", image: "app" }] },
+        },
+      },
+    });
+  });
+
+  it("keeps what was not there from being there", () => {
+    const { suspend: _, parallelism: __, ...spec } = job()["spec"] as Record<string, unknown>;
+    const bare = { ...job(), spec };
+    const held = stored(copyOf(bare));
+    const below = madeAnew(held, originalIn(held, "1") ?? assert.fail(), "a", "b");
+    assert.deepEqual(Object.keys(below["spec"] as object).sort(), ["completions", "template"]);
+  });
+
+  it("is not made of a Job that another controller runs, or that chooses its pods", () => {
+    assert.equal(whyNoCopy(job()), undefined);
+    assert.match(whyNoCopy(job({ manualSelector: true })) ?? "", /manualSelector/);
+    assert.match(whyNoCopy(job({ managedBy: "example.com/queue" })) ?? "", /managedBy/);
+  });
+});
+
+describe("a Job of a CronJob", () => {
+  it("is replaced by the next run", () => {
+    const ownerReferences = [{ uid: "9", kind: "CronJob", name: "nightly" }];
+    assert.equal(isPassing(job({}, { ownerReferences })), true);
+    assert.equal(isPassing(job()), false);
+  });
+});

@@ -1,0 +1,203 @@
+/** What pods are said to read, wherever their spec names it, and that order and repetition change nothing. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import {
+  type PodPlace,
+  type PodReference,
+  type PodSource,
+  podReferences,
+} from "../../../src/workloads/pod-references.ts";
+
+const containers = ["containers", "initContainers", "ephemeralContainers"];
+const inContainer = (container: object) => ({ containers: [{ name: "web", ...container }] });
+const inVolume = (volume: object) => ({ volumes: [{ name: "files", ...volume }] });
+const secret = (by: PodPlace, ...keys: string[]): PodReference[] => [
+  { kind: "Secret", name: "bucket", ...(keys.length > 0 && { keys }), by: [by] },
+];
+const configMap = (by: PodPlace, ...keys: string[]): PodReference[] => [
+  { kind: "ConfigMap", name: "bucket", ...(keys.length > 0 && { keys }), by: [by] },
+];
+
+describe("the references of a pod's spec", () => {
+  const cases: Record<string, [podSpec: object, references: PodReference[]]> = {
+    "the key of a variable": [
+      inContainer({ env: [{ name: "A", valueFrom: { secretKeyRef: { name: "bucket", key: "a" } } }] }),
+      secret("env", "a"),
+    ],
+    "the key of a variable, of a ConfigMap": [
+      inContainer({ env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "bucket", key: "a" } } }] }),
+      configMap("env", "a"),
+    ],
+    "what is optional too": [
+      inContainer({ env: [{ name: "A", valueFrom: { secretKeyRef: { name: "bucket", key: "a", optional: true } } }] }),
+      secret("env", "a"),
+    ],
+    "a variable that has a value of its own not": [inContainer({ env: [{ name: "A", value: "bucket" }] }), []],
+    "all keys as variables, with a prefix": [
+      inContainer({ envFrom: [{ prefix: "S3_", secretRef: { name: "bucket" } }] }),
+      secret("envFrom"),
+    ],
+    "all keys of a ConfigMap as variables": [
+      inContainer({ envFrom: [{ configMapRef: { name: "bucket" } }] }),
+      configMap("envFrom"),
+    ],
+    "all keys as files": [inVolume({ secret: { secretName: "bucket" } }), secret("volume")],
+    "all keys as files, where no items are listed": [
+      inVolume({ secret: { secretName: "bucket", items: [] } }),
+      secret("volume"),
+    ],
+    "some keys as files": [
+      inVolume({
+        secret: {
+          secretName: "bucket",
+          items: [
+            { key: "b", path: "x" },
+            { key: "a", path: "y" },
+          ],
+        },
+      }),
+      secret("volume", "a", "b"),
+    ],
+    "keys of a ConfigMap as files": [
+      inVolume({ configMap: { name: "bucket", items: [{ key: "a", path: "x" }] } }),
+      configMap("volume", "a"),
+    ],
+    "files projected into one folder": [
+      inVolume({
+        projected: {
+          sources: [
+            { secret: { name: "bucket", items: [{ key: "a", path: "x" }] } },
+            { configMap: { name: "bucket" } },
+            { serviceAccountToken: { path: "token" } },
+          ],
+        },
+      }),
+      [...configMap("projected"), ...secret("projected", "a")],
+    ],
+    "the class of a CSI volume, and the Secret by which it is mounted": [
+      inVolume({
+        csi: {
+          driver: "secrets-store.csi.k8s.io",
+          volumeAttributes: { secretProviderClass: "vault" },
+          nodePublishSecretRef: { name: "bucket" },
+        },
+      }),
+      [...secret("csi"), { kind: "SecretProviderClass", name: "vault", by: ["csi"] }],
+    ],
+    "the Secrets by which images are pulled": [
+      { imagePullSecrets: [{ name: "bucket" }, {}] },
+      secret("imagePullSecret"),
+    ],
+    "the Secret of an Azure file": [
+      inVolume({ azureFile: { secretName: "bucket", shareName: "x" } }),
+      secret("volume"),
+    ],
+  };
+  for (const [what, [podSpec, references]] of Object.entries(cases)) {
+    it(`have ${what}`, () => assert.deepEqual(podReferences(podSpec), references));
+  }
+
+  for (const type of ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"]) {
+    it(`have the Secret of a volume of the type ${type}`, () => {
+      assert.deepEqual(podReferences(inVolume({ [type]: { secretRef: { name: "bucket" } } })), secret("volume"));
+    });
+  }
+
+  for (const field of containers) {
+    it(`have what ${field} name`, () => {
+      const container = { name: "web", envFrom: [{ secretRef: { name: "bucket" } }] };
+      assert.deepEqual(podReferences({ [field]: [container] }), secret("envFrom"));
+    });
+  }
+
+  it("are one for each object, with the keys of all places together", () => {
+    const env = (key: string) => ({ name: key, valueFrom: { secretKeyRef: { name: "bucket", key } } });
+    const podSpec = {
+      initContainers: [{ name: "a", env: [env("b"), env("a")] }],
+      containers: [{ name: "b", env: [env("b")] }],
+      volumes: [{ name: "files", secret: { secretName: "bucket", items: [{ key: "c", path: "x" }] } }],
+    };
+    assert.deepEqual(podReferences(podSpec), [
+      { kind: "Secret", name: "bucket", keys: ["a", "b", "c"], by: ["env", "volume"] },
+    ]);
+    const whole = { ...podSpec, imagePullSecrets: [{ name: "bucket" }] };
+    assert.deepEqual(podReferences(whole), [
+      { kind: "Secret", name: "bucket", by: ["env", "imagePullSecret", "volume"] },
+    ]);
+  });
+
+  const name = fc.constantFrom("bucket", "other", "third");
+  const key = fc.constantFrom("a", "b", "c");
+  /** One place in a pod's spec, and what is read there. */
+  const place: fc.Arbitrary<{
+    field: string;
+    part: object;
+    kind: PodSource;
+    name: string;
+    key?: string;
+    by: PodPlace;
+  }> = fc.oneof(
+    fc.record({ name, key, field: fc.constantFrom(...containers) }).map((each) => ({
+      ...each,
+      part: { env: [{ valueFrom: { secretKeyRef: { name: each.name, key: each.key } } }] },
+      kind: "Secret" as const,
+      by: "env" as const,
+    })),
+    fc.record({ name, field: fc.constantFrom(...containers) }).map((each) => ({
+      ...each,
+      part: { envFrom: [{ configMapRef: { name: each.name } }] },
+      kind: "ConfigMap" as const,
+      by: "envFrom" as const,
+    })),
+    fc.record({ name, key }).map((each) => ({
+      ...each,
+      field: "volumes",
+      part: { projected: { sources: [{ configMap: { name: each.name, items: [{ key: each.key }] } }] } },
+      kind: "ConfigMap" as const,
+      by: "projected" as const,
+    })),
+    name.map((each) => ({
+      name: each,
+      field: "volumes",
+      part: { secret: { secretName: each } },
+      kind: "Secret" as const,
+      by: "volume" as const,
+    })),
+  );
+
+  it("are what all places name together, in whatever order those stand", () => {
+    fc.assert(
+      fc.property(fc.array(place, { maxLength: 12 }), (places) => {
+        const podSpec: Record<string, object[]> = {};
+        for (const { field, part } of places) podSpec[field] = [...(podSpec[field] ?? []), part];
+        const references = podReferences(podSpec);
+        const read = (kind: PodSource, of: string) => places.filter((each) => each.kind === kind && each.name === of);
+        assert.deepEqual(
+          references.map(({ kind, name: of }) => `${kind} ${of}`),
+          [...new Set(places.map(({ kind, name: of }) => `${kind} ${of}`))].toSorted(),
+        );
+        for (const { kind, name: of, keys, by } of references) {
+          const theirs = read(kind, of);
+          const isWhole = theirs.some((each) => each.key === undefined);
+          assert.deepEqual(keys, isWhole ? undefined : [...new Set(theirs.map((each) => each.key))].toSorted());
+          assert.deepEqual(by, [...new Set(theirs.map((each) => each.by))].toSorted());
+        }
+      }),
+    );
+  });
+
+  it("of a template that is anything at all are found without a failure, and none has an empty name", () => {
+    const field = fc.constantFrom("containers", "env", "valueFrom", "secretKeyRef", "name", "key", "volumes", "secret");
+    const anything = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: "small" },
+        fc.constantFrom("", "a", 1, null, true),
+        fc.dictionary(field, tie("value")),
+        fc.array(tie("value"), { maxLength: 3 }),
+      ),
+    })).value;
+    fc.assert(
+      fc.property(anything, (podSpec) => podReferences(podSpec).every(({ name: of }) => of !== "" && of.length > 0)),
+    );
+  });
+});

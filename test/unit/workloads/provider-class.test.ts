@@ -1,0 +1,35 @@
+/** Which Secrets the driver of a SecretProviderClass writes. */
+import assert from "node:assert/strict";
+import { syncedBy } from "../../../src/workloads/provider-class.ts";
+
+describe("a SecretProviderClass", () => {
+  it("names the Secrets that are written for it, with their keys", () => {
+    const data = [
+      { key: "token", objectName: "a" },
+      { key: "id", objectName: "b" },
+      { key: "id", objectName: "c" },
+    ];
+    const secretObjects = [
+      { secretName: "bucket", data },
+      { secretName: "all", data: [] },
+      { secretName: "odd", data: [{}] },
+    ];
+    assert.deepEqual(syncedBy({ provider: "vault", secretObjects }), [
+      { secret: "bucket", keys: ["id", "token"] },
+      { secret: "all", keys: undefined },
+      { secret: "odd", keys: undefined },
+    ]);
+  });
+
+  it("that is not as it should be names none", () => {
+    for (const spec of [
+      undefined,
+      null,
+      "x",
+      {},
+      { secretObjects: "x" },
+      { secretObjects: [null, {}, { secretName: "" }, { secretName: 7 }] },
+    ])
+      assert.deepEqual(syncedBy(spec), []);
+  });
+});

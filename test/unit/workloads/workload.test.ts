@@ -1,0 +1,108 @@
+/** What is kept of a workload, by where its pod template stands. */
+import assert from "node:assert/strict";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { WORKLOAD_KINDS, workloadOf } from "../../../src/workloads/workload.ts";
+
+const TEMPLATE = FieldPath.parse("spec.template");
+
+const template = {
+  metadata: { labels: { app: "web" }, annotations: { "example.com/note": "of no use" } },
+  spec: {
+    containers: [
+      { name: "web", readinessProbe: { httpGet: { port: 80 } }, envFrom: [{ secretRef: { name: "bucket" } }] },
+      { name: "proxy" },
+    ],
+    initContainers: [{ name: "init" }],
+  },
+};
+
+const deployment = (spec: object, more: object = {}): KubeObject => ({
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "web", namespace: "registry", uid: "1", resourceVersion: "7", generation: 1 },
+  spec,
+  status: { observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
+  ...more,
+});
+
+describe("a workload", () => {
+  it("is what rollouts have to know, and no more", () => {
+    const metadata = {
+      ...deployment({}).metadata,
+      ownerReferences: [{ uid: "owner", name: "harbor" }],
+      labels: { not: "its pods'" },
+    };
+    assert.deepEqual(workloadOf(deployment({ template, replicas: 1 }, { metadata }), TEMPLATE), {
+      references: [{ kind: "Secret", name: "bucket", by: ["envFrom"] }],
+      progress: { state: "Done", message: "rolled out" },
+      paused: false,
+      onDelete: false,
+      unprobed: ["proxy"],
+      stamps: [],
+      owners: ["owner"],
+      labels: { app: "web" },
+    });
+  });
+
+  it("has its pods described wherever the path says", () => {
+    const nested = { jobTemplate: { spec: { template } } };
+    const { references, labels } = workloadOf(deployment(nested), FieldPath.parse("spec.jobTemplate.spec.template"));
+    assert.deepEqual(references, [{ kind: "Secret", name: "bucket", by: ["envFrom"] }]);
+    assert.deepEqual(labels, { app: "web" });
+    const sets = { sets: [{ name: "a" }, { name: "b", template }] };
+    assert.equal(workloadOf(deployment(sets), FieldPath.parse("spec.sets[name=b].template")).references.length, 1);
+  });
+
+  it("that has no template there, or more than one, names nothing", () => {
+    const several = { sets: [template, template].map((each) => ({ name: "a", template: each })) };
+    const paths = ["spec.template", "spec.sets[name=a].template", "spec.replicas", "spec.sets[name=none].template"];
+    for (const path of paths) {
+      const { references, unprobed, labels } = workloadOf(
+        deployment({ replicas: 1, ...several }),
+        FieldPath.parse(path),
+      );
+      assert.deepEqual([references, unprobed, labels], [[], [], {}], path);
+    }
+  });
+
+  it("may be paused, and may leave its pods until they are deleted", () => {
+    const { paused, onDelete } = workloadOf(
+      deployment({ template, paused: true, updateStrategy: { type: "OnDelete" } }),
+      TEMPLATE,
+    );
+    assert.deepEqual([paused, onDelete], [true, true]);
+    assert.equal(workloadOf(deployment({ template, paused: "true" }), TEMPLATE).paused, false);
+  });
+
+  it("needs no readiness probe where its pods run to their end", () => {
+    const run = { apiVersion: "batch/v1", kind: "Job" };
+    assert.deepEqual(workloadOf(deployment({ template }, run), TEMPLATE).unprobed, []);
+  });
+
+  it("may have its template in another object", () => {
+    const of = (spec: object, kind = "Rollout") =>
+      workloadOf({ ...deployment(spec as never, { kind }), apiVersion: "argoproj.io/v1alpha1" }, TEMPLATE);
+    const referring = { workloadRef: { apiVersion: "apps/v1", kind: "Deployment", name: "core" } };
+    assert.equal(of(referring).templateElsewhere, true);
+    assert.equal(of({ template }).templateElsewhere, undefined);
+    assert.equal(of(referring, "Workflow").templateElsewhere, undefined);
+  });
+
+  it("without a pod template has no references, and what stands in the field that it restarts on", () => {
+    const path = FieldPath.parse("spec.restartAt");
+    const stamp = "12-3fa9c1-09ab34de12";
+    const { references, restart, stamps } = workloadOf(deployment({ restartAt: stamp }), undefined, path);
+    assert.deepEqual([references, restart, stamps], [[], stamp, [stamp]]);
+    const both = workloadOf(deployment({ template, restartAt: "2026-11-21T10:00:01Z" }), TEMPLATE, path);
+    assert.deepEqual([both.references.length, both.restart, both.stamps], [1, "2026-11-21T10:00:01Z", []]);
+    assert.equal(workloadOf(deployment({ restartAt: 7 }), undefined, path).restart, undefined);
+  });
+
+  it("of each kind that is known has a path of its own to the template", () => {
+    for (const [kind, { template: path }] of Object.entries(WORKLOAD_KINDS)) {
+      const spec = kind === "CronJob" ? { jobTemplate: { spec: { template } } } : { template };
+      assert.equal(workloadOf(deployment(spec, { kind }), FieldPath.parse(path)).references.length, 1, kind);
+    }
+  });
+});
