@@ -24,5 +24,5 @@ USER 1000
 # other memory back: 245 MB resident after some bursts of 500 changes. See docs/performance.md.
 ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
 # SIGUSR1 would open a debugger, which shows all that is in memory.
-ENTRYPOINT ["node", "--disable-sigusr1", "--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/cli/inlay.js"]
+ENTRYPOINT ["node", "--disable-sigusr1", "--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/main.js"]
 CMD ["--help"]

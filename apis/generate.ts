@@ -7,6 +7,9 @@ interface CustomResourceDefinition {
   spec: { names: { kind: string }; versions: { schema: { openAPIV3Schema: JSONSchema } }[] };
 }
 
+/** Where the generated type is not the one that the program works with: see src/api/binding.ts. */
+const TYPE_NAMES: Readonly<Record<string, string>> = { SecretBinding: "StoredBinding" };
+
 export const generated = [
   { crd: "apis/secretbindings.yaml", module: "src/api/secret-binding.ts" },
   { crd: "apis/secretgrants.yaml", module: "src/api/secret-grant.ts" },
@@ -20,13 +23,17 @@ export async function generate(crdFile: string): Promise<string> {
   const schema = asRead(version.schema.openAPIV3Schema);
   schema.required = ["apiVersion", "kind", "metadata", "spec"];
   if (schema.properties) schema.properties["metadata"] = { tsType: 'import("../apimachinery/objects.ts").ObjectMeta' };
-  return await compile(schema, crd.spec.names.kind, {
+  const module = await compile(schema, TYPE_NAMES[crd.spec.names.kind] ?? crd.spec.names.kind, {
     additionalProperties: false,
     ignoreMinAndMaxItems: true,
     bannerComment: `/** Generated from ${crdFile} by \`npm run generate\`. Do not edit. */`,
     style: { printWidth: 120 },
   });
+  return module.replaceAll(COMMENT_OF_ONE_LINE, "/** $1 */");
 }
+
+/** The compiler breaks every comment, also one that has a single line of text. */
+const COMMENT_OF_ONE_LINE = /\/\*\*\n *\* (.*)\n *\*\//g;
 
 /**
  * The schema of an object as the API server hands it out: what has a default is always there. And

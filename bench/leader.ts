@@ -1,5 +1,4 @@
 /** How long nobody leads when the leader of two replicas is stopped in the middle of its work, and when it is killed. */
-
 import { eventually } from "../test/controller/eventually.ts";
 import { atOnce } from "./cluster.ts";
 import { BuiltController } from "./processes.ts";

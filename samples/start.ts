@@ -113,7 +113,7 @@ async function startController(cluster: ControlPlane): Promise<void> {
   await cluster.run({
     name: "inlay",
     file: process.execPath,
-    args: [join(root, "src", "cli", "inlay.ts"), "controller", "--kubeconfig", kubeconfig],
+    args: [join(root, "src", "main.ts"), "controller", "--kubeconfig", kubeconfig],
     isReady: async () => (await readFile(log, "utf8")).includes("controller started"),
   });
 }

@@ -16,7 +16,7 @@ import { Kinds } from "./controller/kinds.ts";
 import { applyFile } from "./controller/manifests.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
-import { type Team, takeTeams } from "./controller/test-namespace.ts";
+import { type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
 import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
@@ -42,7 +42,7 @@ let result: FileResult;
 let onControlPlane = false;
 let began = 0;
 /** Namespaces that hooks made for all tests of the file. */
-const fileTeams: Team[] = [];
+const fileNamespaces: TestNamespace[] = [];
 /** When the last test ended: what comes before the next one is the time of its hooks. */
 let lastEnd = 0;
 let auditMark = 0;
@@ -82,7 +82,7 @@ export const mochaHooks: RootHookObject = {
 
   beforeEach() {
     // Those of hooks before it belong to the file.
-    fileTeams.push(...takeTeams());
+    fileNamespaces.push(...takeNamespaces());
     testMarks = ControllerProcess.marks();
   },
 
@@ -93,7 +93,7 @@ export const mochaHooks: RootHookObject = {
     const state = test.state ?? "pending";
     const kept = state === "failed" ? await keepLogs(testMarks) : [];
     result.tests.push({ title: test.fullTitle(), state, ms: now - lastEnd, logs: kept });
-    await Promise.all(takeTeams().map((team) => team.remove()));
+    await Promise.all(takeNamespaces().map((team) => team.remove()));
     lastEnd = performance.now();
   },
 
@@ -102,7 +102,7 @@ export const mochaHooks: RootHookObject = {
     if (hasFailedHook(this.test?.parent as Suite)) result.logs = await keepLogs(fileMarks);
     try {
       if (shared !== undefined && onControlPlane) {
-        await Promise.all([...fileTeams.splice(0), ...takeTeams()].map((team) => team.remove()));
+        await Promise.all([...fileNamespaces.splice(0), ...takeNamespaces()].map((team) => team.remove()));
         for (const text of ControllerProcess.since(fileMarks)) assertNoValue("the controller's log", text);
         await loggedUntilNow({ api: new Api(shared.controlPlane), namespace: "default" });
         await assertNoValueInAuditLog(auditLog(), auditMark);

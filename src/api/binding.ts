@@ -1,7 +1,6 @@
 /** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
 import { type JsonObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
-import type { MissingPolicy } from "../apimachinery/problem.ts";
-import type { SecretBinding as StoredBinding } from "./secret-binding.ts";
+import type { StoredBinding } from "./secret-binding.ts";
 
 export type { StoredBinding };
 export type StoredStatus = NonNullable<StoredBinding["status"]>;
@@ -21,20 +20,6 @@ export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "object
 
 export const FINALIZER = "inlay.dev/release";
 
-/** The name by which fields and templates call a source. */
-export function sourceName(source: Source): string {
-  return source.name ?? (source.secret ?? source.configMap ?? source.object).name;
-}
-
-/** The Secrets that a binding reads: where each stands, by the name of its source. */
-export function secretsOf({ metadata, spec }: SecretBinding): Map<string, string> {
-  return new Map(
-    spec.sources.flatMap((source) =>
-      source.secret ? [[sourceName(source), source.secret.namespace ?? (metadata.namespace as string)]] : [],
-    ),
-  );
-}
-
 /** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
 export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
@@ -43,12 +28,8 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
 export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
 
 /** Of the object that a record speaks of; the version of its kind may have changed since. */
-export function recordId({
-  apiVersion,
-  kind,
-  namespace,
-  name,
-}: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">): string {
+export function recordId(record: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">): string {
+  const { apiVersion, kind, namespace, name } = record;
   return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);
 }
 
@@ -67,9 +48,3 @@ export const onReleaseOf = (binding: SecretBinding, target: Target, isMade = tar
   target.onRelease ?? binding.spec.defaults.onRelease ?? (isMade ? "Remove" : "Retain");
 
 export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
-
-/** What becomes of the fields that need what is missing in the source of that name. */
-export function missingPolicyOf({ spec }: SecretBinding, name: string): MissingPolicy {
-  const source = spec.sources.find((each) => sourceName(each) === name);
-  return { onMissing: source?.onMissing ?? spec.defaults.onMissing, optional: source?.optional ?? false };
-}

@@ -48,7 +48,7 @@ export interface InstallationRules {
   /** The one namespace that it is for; without it, the whole cluster. */
   readonly scope?: string | undefined;
   /** Which of the closed namespaces are open after all. */
-  readonly openNamespaces?: readonly string[];
+  readonly allowSystemNamespaces?: readonly string[];
   readonly deny?: readonly WriteRule[];
   /** Without any, all is allowed that is not denied. */
   readonly allow?: readonly WriteRule[];
@@ -59,7 +59,7 @@ export interface InstallationRules {
 }
 
 /** Everything that one target writes. */
-export interface Writes {
+export interface TargetWrites {
   readonly paths: readonly FieldPath[];
   readonly manifest?: JsonObject;
 }
@@ -89,33 +89,24 @@ export class Installation {
   #rollouts: RolloutRules;
 
   /** Throws Error for an open namespace that is not closed anyway: it would be a mistake. */
-  constructor({
-    ownNamespace,
-    scope,
-    openNamespaces = [],
-    deny = [],
-    allow = [],
-    requireAcknowledgement = [],
-    rollouts = { suspend: false },
-    reloader,
-  }: InstallationRules) {
+  constructor(rules: InstallationRules) {
+    const { ownNamespace, scope, reloader, allowSystemNamespaces = [], deny = [], allow = [] } = rules;
     this.scope = scope;
     this.ownNamespace = ownNamespace;
     this.reloader = reloader;
     this.#isReloading = nameMatcher(reloader?.namespaces ?? []);
     // Who installs it for the namespace in which it runs means that one.
     const closed = new Set(scope === ownNamespace ? [KUBE_SYSTEM] : [KUBE_SYSTEM, ownNamespace]);
-    const mistaken = openNamespaces.find((each) => !closed.has(each));
+    const mistaken = allowSystemNamespaces.find((each) => !closed.has(each));
     if (mistaken !== undefined) {
-      throw new Error(
-        `openNamespaces: ${mistaken} is not closed; of ${[...closed].join(" and ")} it says which are open`,
-      );
+      const known = [...closed].join(" and ");
+      throw new Error(`allowSystemNamespaces: ${mistaken} is not closed; of ${known} it says which are open`);
     }
-    this.#closed = new Set([...closed].filter((each) => !openNamespaces.includes(each)));
+    this.#closed = new Set([...closed].filter((each) => !allowSystemNamespaces.includes(each)));
     this.#deny = deny.map((rule) => new Matcher(rule));
     this.#allow = allow.map((rule) => new Matcher(rule));
-    this.#requireAcknowledgement = requireAcknowledgement;
-    this.#rollouts = rollouts;
+    this.#requireAcknowledgement = rules.requireAcknowledgement ?? [];
+    this.#rollouts = rules.rollouts ?? { suspend: false };
   }
 
   /** The one part that may be another the next time: ask right before it matters. */
@@ -126,7 +117,7 @@ export class Installation {
   /** Takes other rules for rollouts, and tells whoever listens. */
   replaceRollouts(rollouts: RolloutRules): void {
     this.#rollouts = rollouts;
-    for (const tell of this.#listeners) tell();
+    for (const listener of this.#listeners) listener();
   }
 
   onRollouts(changed: () => void): void {
@@ -136,7 +127,7 @@ export class Installation {
   /** Why nothing is done for bindings that stand in a namespace, and nothing is read or written there. */
   closedNamespace(namespace: string | undefined): Problem | undefined {
     if (namespace === undefined || !this.#closed.has(namespace)) return undefined;
-    const why = `no binding acts, reads or writes in the namespace ${namespace} unless the installation opens it (openNamespaces)`;
+    const why = `no binding acts, reads or writes in the namespace ${namespace} unless the installation opens it (allowSystemNamespaces)`;
     return new Problem("ForbiddenNamespace", `${why}; ${ASK}`);
   }
 
@@ -147,16 +138,17 @@ export class Installation {
   }
 
   /** Why a target may not be written there. */
-  refusal(kind: Kind, where: Where, writes: Writes): Problem | undefined {
+  refusal(kind: Kind, where: Where, writes: TargetWrites): Problem | undefined {
     const closed = where === SOME_NAMESPACE ? undefined : this.closedNamespace(where);
     if (closed !== undefined) return closed;
     const what = describe(kind, where);
-    for (const [position, rule] of this.#deny.entries()) {
-      const denied = rule.isAt(kind, where, false) ? rule.touched(writes) : undefined;
+    for (const [position, matcher] of this.#deny.entries()) {
+      const denied = matcher.isAt(kind, where, false) ? matcher.touched(writes) : undefined;
       if (denied === undefined) continue;
-      const why = rule.message ?? ASK;
+      const why = matcher.rule.message ?? ASK;
       const which = denied === "all" ? what : `${denied} of ${what}`;
-      return new Problem(rule.reason, `the installation denies writing ${which} (targets.deny[${position}]); ${why}`);
+      const message = `the installation denies writing ${which} (targets.deny[${position}]); ${why}`;
+      return new Problem(matcher.reason, message);
     }
     if (this.#allow.length === 0) return undefined;
     const ofKind = this.#allow.filter((rule) => rule.isKind(kind));
@@ -184,15 +176,13 @@ export function whereOf({ group, kind }: Kind, namespace: string | undefined, na
 }
 
 class Matcher {
-  readonly message: string | undefined;
-  readonly #rule: WriteRule;
+  readonly rule: WriteRule;
   readonly #isGroup: (name: string) => boolean;
   readonly #isKind: (name: string) => boolean;
   readonly #isNamespace: (name: string) => boolean;
 
   constructor(rule: WriteRule) {
-    this.#rule = rule;
-    this.message = rule.message;
+    this.rule = rule;
     this.#isGroup = nameMatcher(rule.apiGroups);
     this.#isKind = nameMatcher(rule.kinds);
     this.#isNamespace = nameMatcher(rule.namespaces);
@@ -200,8 +190,8 @@ class Matcher {
 
   /** What it is about in the end. */
   get reason(): "ForbiddenPath" | "ForbiddenNamespace" | "ForbiddenKind" {
-    if (this.#rule.paths !== undefined) return "ForbiddenPath";
-    return this.#rule.namespaces === undefined ? "ForbiddenKind" : "ForbiddenNamespace";
+    if (this.rule.paths !== undefined) return "ForbiddenPath";
+    return this.rule.namespaces === undefined ? "ForbiddenKind" : "ForbiddenNamespace";
   }
 
   isKind({ group, kind }: Kind): boolean {
@@ -211,22 +201,18 @@ class Matcher {
   /** `some` is the answer where it is not known yet in which namespace. */
   isAt(kind: Kind, where: Where, some: boolean): boolean {
     if (!this.isKind(kind)) return false;
-    if (this.#rule.namespaces === undefined) return true;
+    if (this.rule.namespaces === undefined) return true;
     if (where === SOME_NAMESPACE) return some;
     return where !== undefined && this.#isNamespace(where);
   }
 
   /** What of the writes may change what the rule's paths name, be it around it; `all` for a rule without paths. */
-  touched({ paths, manifest }: Writes): FieldPath | "all" | undefined {
-    if (this.#rule.paths === undefined) return "all";
-    return this.#rule.paths.find(
+  touched({ paths, manifest }: TargetWrites): FieldPath | "all" | undefined {
+    if (this.rule.paths === undefined) return "all";
+    return this.rule.paths.find(
       (denied) =>
         paths.some((path) => mayOverlap(path, denied)) || (manifest !== undefined && standsIn(manifest, denied)),
     );
-  }
-
-  get paths(): readonly FieldPath[] | undefined {
-    return this.#rule.paths;
   }
 }
 
@@ -241,9 +227,9 @@ function standsIn(manifest: JsonObject, path: FieldPath): boolean {
 }
 
 /** What of the writes none of the rules has among its paths. */
-function firstOutside(rules: readonly Matcher[], { paths, manifest }: Writes): string | undefined {
+function firstOutside(rules: readonly Matcher[], { paths, manifest }: TargetWrites): string | undefined {
   const allowed: FieldPath[] = [];
-  for (const rule of rules) {
+  for (const { rule } of rules) {
     if (rule.paths === undefined) return undefined;
     allowed.push(...rule.paths);
   }

@@ -1,5 +1,4 @@
 /** The annotations of an object come in; those by which Stakater Reloader is told what restarts go out. No I/O. */
-
 import { isObject } from "../apimachinery/json.ts";
 import type { SecretBinding } from "./binding.ts";
 
@@ -7,16 +6,16 @@ import type { SecretBinding } from "./binding.ts";
 export const RELOADER_ACCOUNT = "inlay-reloader";
 
 /** The label of every binding that was made of annotations. */
-export const MADE_FOR = "inlay.dev/made-for";
+export const GENERATED_FOR = "inlay.dev/generated-for";
 export const RELOADER = "reloader";
 /** The annotation of one that was made for a Job: its uid. It can have no owner, which would take it along when the Job is made anew. */
-export const MADE_FOR_UID = "inlay.dev/made-for-uid";
+export const GENERATED_FOR_UID = "inlay.dev/generated-for-uid";
 
 export const isLabelled = (labels: Readonly<Record<string, string>> | undefined): boolean =>
-  labels?.[MADE_FOR] === RELOADER;
+  labels?.[GENERATED_FOR] === RELOADER;
 
 /** Whether a binding says that it was made of annotations. It need not be true. */
-export const claimsToBeMade = ({ metadata, spec }: Pick<SecretBinding, "metadata" | "spec">): boolean =>
+export const claimsToBeGenerated = ({ metadata, spec }: Pick<SecretBinding, "metadata" | "spec">): boolean =>
   isLabelled(metadata.labels) && spec.serviceAccountName === RELOADER_ACCOUNT;
 
 const DOMAIN = "reloader.stakater.com";
@@ -27,22 +26,22 @@ const NOTES = [`${DOMAIN}/last-reloaded-from`, `deployment.${DOMAIN}/paused-at`]
 export type Texts = Readonly<Record<string, string>>;
 
 /** What a workload says to Reloader. */
-export interface Told {
+export interface ReloaderAnnotations {
   readonly own: Texts;
   /** On its pod template. */
   readonly pods: Texts;
 }
 
 /** What a Secret or ConfigMap says: restart for me where somebody searches, or never restart for me. */
-export type Mark = "match" | "ignore";
+export type ReloaderMark = "match" | "ignore";
 
 /** Undefined for a workload that says nothing, as most do. */
-export function toldBy(own: unknown, pods: unknown): Told | undefined {
-  const told = { own: reloaderTexts(own), pods: reloaderTexts(pods) };
-  return Object.keys(told.own).length + Object.keys(told.pods).length === 0 ? undefined : told;
+export function reloaderAnnotations(own: unknown, pods: unknown): ReloaderAnnotations | undefined {
+  const found = { own: reloaderTexts(own), pods: reloaderTexts(pods) };
+  return Object.keys(found.own).length + Object.keys(found.pods).length === 0 ? undefined : found;
 }
 
-export function markOf(annotations: Texts | undefined): Mark | undefined {
+export function markOf(annotations: Texts | undefined): ReloaderMark | undefined {
   if (annotations?.[`${DOMAIN}/ignore`] === "true") return "ignore";
   return annotations?.[`${DOMAIN}/match`] === "true" ? "match" : undefined;
 }

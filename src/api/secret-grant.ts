@@ -1,15 +1,11 @@
 /** Generated from apis/secretgrants.yaml by `npm run generate`. Do not edit. */
 
-/**
- * A SecretGrant lets SecretBindings of other namespaces read Secrets and ConfigMaps of this one. It is the half of the consent that this namespace gives; the account of a binding needs its own right to read them too.
- */
+/** A SecretGrant lets SecretBindings of other namespaces read Secrets and ConfigMaps of this one. It is the half of the consent that this namespace gives; the account of a binding needs its own right to read them too. */
 export interface SecretGrant {
   apiVersion: string;
   kind: string;
   metadata: import("../apimachinery/objects.ts").ObjectMeta;
-  /**
-   * Who may read, and what. Each of from may read each of to.
-   */
+  /** Who may read, and what. Each of from may read each of to. */
   spec: {
     /**
      * Who may read. Any one of these is enough.
@@ -21,21 +17,15 @@ export interface SecretGrant {
      */
     from: (
       | {
-          /**
-           * The namespace in which the bindings stand.
-           */
+          /** The namespace in which the bindings stand. */
           namespace: string;
           namespaceSelector?: never;
-          /**
-           * Only bindings that act as the account of this name in their namespace. Any account unless given.
-           */
+          /** Only bindings that act as the account of this name in their namespace. Any account unless given. */
           serviceAccountName?: string;
         }
       | {
           namespace?: never;
-          /**
-           * The namespaces that match all that is given, as they are at the moment: whoever may label or name a namespace so is let in.
-           */
+          /** The namespaces that match all that is given, as they are at the moment: whoever may label or name a namespace so is let in. */
           namespaceSelector: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.
@@ -44,9 +34,7 @@ export interface SecretGrant {
              * @maxItems 16
              */
             names?: string[];
-            /**
-             * Each of these labels has this value.
-             */
+            /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;
             };
@@ -57,13 +45,9 @@ export interface SecretGrant {
              * @maxItems 16
              */
             matchExpressions?: {
-              /**
-               * The label that is asked about.
-               */
+              /** The label that is asked about. */
               key: string;
-              /**
-               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
-               */
+              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
                * What In and NotIn compare with.
@@ -73,9 +57,7 @@ export interface SecretGrant {
               values?: string[];
             }[];
           };
-          /**
-           * Only bindings that act as the account of this name in their namespace. Any account unless given.
-           */
+          /** Only bindings that act as the account of this name in their namespace. Any account unless given. */
           serviceAccountName?: string;
         }
     )[];
@@ -89,25 +71,17 @@ export interface SecretGrant {
      */
     to: (
       | {
-          /**
-           * Secret or ConfigMap.
-           */
+          /** Secret or ConfigMap. */
           kind: "Secret" | "ConfigMap";
-          /**
-           * Its name.
-           */
+          /** Its name. */
           name: string;
           selector?: never;
         }
       | {
-          /**
-           * Secret or ConfigMap.
-           */
+          /** Secret or ConfigMap. */
           kind: "Secret" | "ConfigMap";
           name?: never;
-          /**
-           * The objects that match all that is given, as they are at the moment: whoever may label or name one so opens it.
-           */
+          /** The objects that match all that is given, as they are at the moment: whoever may label or name one so opens it. */
           selector: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.
@@ -116,9 +90,7 @@ export interface SecretGrant {
              * @maxItems 16
              */
             names?: string[];
-            /**
-             * Each of these labels has this value.
-             */
+            /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;
             };
@@ -129,13 +101,9 @@ export interface SecretGrant {
              * @maxItems 16
              */
             matchExpressions?: {
-              /**
-               * The label that is asked about.
-               */
+              /** The label that is asked about. */
               key: string;
-              /**
-               * How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there.
-               */
+              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
                * What In and NotIn compare with.

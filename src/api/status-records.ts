@@ -5,7 +5,7 @@
 import type { SecretBinding, Status, StoredBinding, StoredRecord, StoredStatus, TargetStatus } from "./binding.ts";
 
 /** So many different messages are kept of selected objects; others say their reason alone. */
-const MOST_MESSAGES = 10;
+const MAX_MESSAGES = 10;
 
 export function storedStatus(status: Status): StoredStatus {
   const { targets, ...rest } = status;
@@ -28,15 +28,15 @@ export function compact(records: readonly TargetStatus[]): StoredRecord[] {
       stored.push(record);
       continue;
     }
-    const { selected: _, namespace, name, uid, message, ...state } = record;
-    if (message !== undefined && messages.size < MOST_MESSAGES) messages.add(message);
-    const told = message !== undefined && messages.has(message) ? { ...state, message } : state;
-    const key = JSON.stringify(Object.entries(told).sort(([a], [b]) => (a < b ? -1 : 1)));
+    const { selected: _, namespace: _w, name: _n, uid: _u, message, ...state } = record;
+    if (message !== undefined && messages.size < MAX_MESSAGES) messages.add(message);
+    const shown = message !== undefined && messages.has(message) ? { ...state, message } : state;
+    const key = JSON.stringify(Object.entries(shown).sort(([a], [b]) => (a < b ? -1 : 1)));
     const objects = groups.get(key) ?? [];
-    objects.push(textOf({ namespace, name, uid }));
+    objects.push(textOf(record));
     if (groups.has(key)) continue;
     groups.set(key, objects);
-    stored.push({ ...told, objects });
+    stored.push({ ...shown, objects });
   }
   return stored;
 }
@@ -49,11 +49,7 @@ export function expand(stored: readonly StoredRecord[]): TargetStatus[] {
   });
 }
 
-interface NamedObject {
-  namespace?: string | undefined;
-  name: string;
-  uid?: string | undefined;
-}
+type NamedObject = Pick<TargetStatus, "namespace" | "name" | "uid">;
 
 /** A name has no slash and no percent sign, and of few kinds a blank. */
 function textOf({ namespace, name, uid }: NamedObject): string {
@@ -61,7 +57,7 @@ function textOf({ namespace, name, uid }: NamedObject): string {
   return `${where}${name.replaceAll(" ", "%20")}${uid === undefined ? "" : ` ${uid}`}`;
 }
 
-function objectOf(text: string): { namespace?: string; name: string; uid?: string } {
+function objectOf(text: string): NamedObject {
   const [where = "", uid] = text.split(" ");
   const slash = where.indexOf("/");
   const namespace = slash < 0 ? undefined : where.slice(0, slash);

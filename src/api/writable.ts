@@ -1,6 +1,6 @@
 /** What no binding may write, whatever its account may do: a kind or a path comes in, a Problem goes out if it is refused. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 
 const refusedGroups = new Map([
   ["rbac.authorization.k8s.io", "it decides who may do what"],
@@ -40,18 +40,9 @@ export function assertWritablePath(path: FieldPath): void {
   }
 }
 
-export const isWritableKind = (group: string, kind: string) => passes(() => assertWritableKind(group, kind));
-export const isWritablePath = (path: FieldPath) => passes(() => assertWritablePath(path));
-
-function passes(assert: () => void): boolean {
-  try {
-    assert();
-    return true;
-  } catch (error) {
-    if (error instanceof Problem) return false;
-    throw error;
-  }
-}
+export const isWritableKind = (group: string, kind: string) =>
+  attemptSync(() => assertWritableKind(group, kind)) === undefined;
+export const isWritablePath = (path: FieldPath) => attemptSync(() => assertWritablePath(path)) === undefined;
 
 /** Throws Problem("ForbiddenPath") for fields that the API server takes and never shows again. */
 export function assertReadablePath(group: string, kind: string, path: FieldPath): void {

@@ -6,14 +6,14 @@ const PART = "(\\d+(?:\\.\\d*)?|\\.\\d+)(h|ms|m|s|us|µs|μs|ns)";
 const PARTS = new RegExp(PART, "g");
 const DURATION = new RegExp(`^(?:0|(?:${PART})+)$`);
 /** What Go can hold: about 292 years. */
-const MOST_MS = 2 ** 63 / 1e6;
+const MAX_MS = 2 ** 63 / 1e6;
 
 /** Throws Problem("InvalidBinding") for what is none; `field` says where it stands. */
 export function parseDuration(text: string, field = "a duration"): number {
   let ms = DURATION.test(text) ? 0 : Number.NaN;
   // Not looked for in any text: that would take the square of its length.
   if (ms === 0) for (const [, number, unit = ""] of text.matchAll(PARTS)) ms += Number(number) * (MS[unit] ?? 0);
-  if (ms <= MOST_MS) return Math.round(ms);
+  if (ms <= MAX_MS) return Math.round(ms);
   const what = `${JSON.stringify(text)} is no duration`;
   throw new Problem("InvalidBinding", `${field}: ${what}; write one like 45s, 10m or 1h30m`);
 }

@@ -12,10 +12,10 @@ import { Problem } from "./problem.ts";
 export type Segment =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "index"; readonly index: number }
-  | { readonly kind: "element"; readonly conditions: readonly Condition[] };
+  | { readonly kind: "element"; readonly conditions: readonly ElementCondition[] };
 
 /** A field of an element, and what it is, as text: `80` is the number too. */
-export interface Condition {
+export interface ElementCondition {
   readonly key: string;
   readonly value: string;
 }
@@ -128,7 +128,7 @@ export function step(from: unknown, segment: Segment): unknown {
 }
 
 /** The places of all elements of a list that the conditions hold for. */
-export function elementsOf(list: readonly unknown[], conditions: readonly Condition[]): number[] {
+export function elementsOf(list: readonly unknown[], conditions: readonly ElementCondition[]): number[] {
   const holds = (element: unknown) =>
     conditions.every(({ key, value }) => {
       const found = own(element, key);
@@ -139,20 +139,18 @@ export function elementsOf(list: readonly unknown[], conditions: readonly Condit
 
 /** Says of a path that ends in conditions that more than one element fits them. */
 export function notUnique(path: FieldPath, count: number): Problem {
-  return new Problem(
-    "ElementNotUnique",
-    `${path} fits ${count} elements of the list; name one, by more conditions as in [name=web,port=80] or by its place as in [0]`,
-  );
+  const message = `${path} fits ${count} elements of the list; name one, by more conditions as in [name=web,port=80] or by its place as in [0]`;
+  return new Problem("ElementNotUnique", message);
 }
 
 /** Conditions in the one order that they have in a path. */
-export function inOrder(conditions: readonly Condition[]): Condition[] {
+export function inOrder(conditions: readonly ElementCondition[]): ElementCondition[] {
   return conditions.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-const keysOf = (conditions: readonly Condition[]) => conditions.map(({ key }) => key);
+const keysOf = (conditions: readonly ElementCondition[]) => conditions.map(({ key }) => key);
 
-function conditionText({ key, value }: Condition): string {
+function conditionText({ key, value }: ElementCondition): string {
   const [left, right] = [isBare(key) ? key : JSON.stringify(key), isBareValue(value) ? value : JSON.stringify(value)];
   return `${left}=${right}`;
 }
@@ -209,8 +207,8 @@ class Parser {
   }
 
   /** One or more of key=value, in the order of their keys; undefined for anything else. */
-  #conditions(): Condition[] | undefined {
-    const conditions: Condition[] = [];
+  #conditions(): ElementCondition[] | undefined {
+    const conditions: ElementCondition[] = [];
     do {
       const key = this.#quoted() ?? this.#take(BARE);
       if (key === undefined || !this.#takes("=")) return undefined;

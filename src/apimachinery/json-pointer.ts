@@ -5,10 +5,8 @@ import { Problem } from "./problem.ts";
 /** Throws Problem("InvalidPath"). */
 export function parsePointer(text: string): readonly string[] {
   if (!/^(?:\/(?:[^~/]|~[01])*)*$/.test(text)) {
-    throw new Problem(
-      "InvalidPath",
-      `${JSON.stringify(text)} is no JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`,
-    );
+    const message = `${JSON.stringify(text)} is no JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`;
+    throw new Problem("InvalidPath", message);
   }
   return text
     .split("/")

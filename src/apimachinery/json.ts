@@ -14,9 +14,8 @@ const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
 /** Throws SyntaxError, and RangeError for text that nests too deeply. */
 export function parseJson(text: string): JsonValue {
-  return LONG_INTEGER.test(text)
-    ? JSON.parse(text, exact as (key: string, value: unknown) => unknown)
-    : JSON.parse(text);
+  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
+  return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
 }
 
 export function stringifyJson(value: unknown): string {

@@ -25,7 +25,7 @@ export interface ObjectMeta {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   finalizers?: string[];
-  ownerReferences?: { uid: string; kind?: string; name?: string }[];
+  ownerReferences?: { uid: string; kind?: string; name?: string; controller?: boolean }[];
   managedFields?: ManagedFieldsEntry[];
 }
 
@@ -92,12 +92,8 @@ export function describeObject(kind: string, namespace: string | undefined, name
 }
 
 /** The same for one object by whatever version. */
-export function objectId(
-  { group, kind }: Pick<Resource, "group" | "kind">,
-  namespace: string | undefined,
-  name: string,
-): string {
-  return [group, kind, namespace ?? "", name].join("|");
+export function objectId(of: Pick<Resource, "group" | "kind">, namespace: string | undefined, name: string): string {
+  return [of.group, of.kind, namespace ?? "", name].join("|");
 }
 
 export const idOf = ({ resource, namespace, name }: ObjectRef): string => objectId(resource, namespace, name);

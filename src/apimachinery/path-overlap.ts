@@ -1,6 +1,6 @@
 /** Two paths come in; whether writing the one can touch what stands at the other goes out. Pure. */
 import { FieldPath, type Segment } from "./field-path.ts";
-import { Problem } from "./problem.ts";
+import { attemptSync } from "./problem.ts";
 
 /** Whether one is the other, or contains it, or may: elements of a list are told apart only by what both paths say. */
 export function mayOverlap(a: FieldPath, b: FieldPath): boolean {
@@ -19,12 +19,5 @@ function mayBeSame(a: Segment, b: Segment): boolean {
 
 /** Those of the texts that are paths: what is none is written by nobody. */
 export function parsePaths(texts: Iterable<string>): FieldPath[] {
-  return [...texts].flatMap((text) => {
-    try {
-      return [FieldPath.parse(text)];
-    } catch (error) {
-      if (error instanceof Problem) return [];
-      throw error;
-    }
-  });
+  return [...texts].map((text) => attemptSync(() => FieldPath.parse(text))).filter((path) => path instanceof FieldPath);
 }

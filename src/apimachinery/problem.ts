@@ -1,68 +1,78 @@
 /**
  * Everything that can stand in the way of a binding, as one catalogue: what comes in is a cause, what goes out is a
- * reason in CamelCase, a message that says what to do, and whether time alone may heal it. A message never carries a
+ * reason in CamelCase, a message that says what to do, and when it is retried. A message never carries a
  * value of a Secret nor the API server's own words, which quote values.
  */
 
 /**
- * How a problem ends. `edit`: only by changing the binding. `event`: by a change that is watched, so nothing is
- * retried. By something that can't be watched, so it is tried again: `soon`, within seconds, where somebody is waiting for
- * it, such as for a right; `late`, within half a minute, for rules that seldom change.
+ * When a problem is retried. `Terminal`: only a change of the binding helps. `OnChange`: a change of something that is watched
+ * helps, so nothing is retried before that. The others wait for something that can't be watched: `Backoff` retries within
+ * seconds, where somebody waits for it, such as a permission; `Slow` retries every half a minute, for rules that seldom change.
  */
-export type Healing = "edit" | "event" | "soon" | "late";
+export type RetryPolicy = "Terminal" | "OnChange" | "Backoff" | "Slow";
 
-/** Every reason that a condition, an event or a log line may carry, and how it heals. */
-export const healingOf = {
-  InvalidBinding: "edit",
-  InvalidPath: "edit",
-  ForbiddenPath: "edit",
-  ForbiddenKind: "edit",
-  ForbiddenNamespace: "edit",
-  NotAcknowledged: "edit",
-  OutOfScope: "edit",
-  InvalidTemplate: "edit",
-  SourceNotFound: "event",
-  NotGranted: "event",
-  GrantWithdrawn: "event",
-  KeyNotFound: "event",
-  NotUtf8: "event",
-  InvalidValue: "event",
-  SourcesDiffer: "event",
-  ServiceAccountNotFound: "event",
-  TargetNotFound: "event",
-  ElementNotFound: "event",
-  ElementNotUnique: "event",
-  KindNotFound: "soon",
-  UnknownField: "late",
-  TypeMismatch: "late",
-  Conflict: "event",
-  Contended: "late",
-  Forbidden: "soon",
-  ImpersonationForbidden: "soon",
-  NoDigestKey: "soon",
-  Rejected: "late",
-  Immutable: "late",
-  ReleaseBlocked: "edit",
-  ReleaseAbandoned: "edit",
-  Unavailable: "soon",
-} as const satisfies Record<string, Healing>;
+/** Every reason that a condition, an event or a log line may carry, and when it is retried. */
+export const retryPolicies = {
+  InvalidBinding: "Terminal",
+  InvalidPath: "Terminal",
+  ForbiddenPath: "Terminal",
+  ForbiddenKind: "Terminal",
+  ForbiddenNamespace: "Terminal",
+  NotAcknowledged: "Terminal",
+  OutOfScope: "Terminal",
+  InvalidTemplate: "Terminal",
+  SourceNotFound: "OnChange",
+  NotGranted: "OnChange",
+  GrantWithdrawn: "OnChange",
+  KeyNotFound: "OnChange",
+  NotUtf8: "OnChange",
+  InvalidValue: "OnChange",
+  SourceAnnotationMismatch: "OnChange",
+  ServiceAccountNotFound: "OnChange",
+  TargetNotFound: "OnChange",
+  ElementNotFound: "OnChange",
+  ElementNotUnique: "OnChange",
+  KindNotFound: "Backoff",
+  UnknownField: "Slow",
+  TypeMismatch: "Slow",
+  Conflict: "OnChange",
+  Contended: "Slow",
+  Forbidden: "Backoff",
+  ImpersonationForbidden: "Backoff",
+  NoDigestKey: "Backoff",
+  Rejected: "Slow",
+  Immutable: "Slow",
+  ReleaseBlocked: "Terminal",
+  ReleaseAbandoned: "Terminal",
+  Unavailable: "Backoff",
+} as const satisfies Record<string, RetryPolicy>;
 
-export type Reason = keyof typeof healingOf;
+export type Reason = keyof typeof retryPolicies;
 
 /** A reason why something could not be done, safe to print anywhere. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly reason: Reason;
-  readonly healing: Healing;
-  constructor(reason: Reason, message: string, healing: Healing = healingOf[reason]) {
+  readonly retryPolicy: RetryPolicy;
+  constructor(reason: Reason, message: string, retryPolicy: RetryPolicy = retryPolicies[reason]) {
     super(message);
     this.reason = reason;
-    this.healing = healing;
+    this.retryPolicy = retryPolicy;
+  }
+}
+
+/** What the work returns, or the Problem that it throws. */
+export function attemptSync<T>(work: () => T): T | Problem {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
   }
 }
 
 /** What keeps an object from being made only if it was named: selected with others, it was not meant, and is left alone. */
-export class NotMeant extends Problem {}
+export class UnintendedTarget extends Problem {}
 
 /** What a source says is to become of the fields that need what is not there. */
 export interface MissingPolicy {

@@ -2,13 +2,13 @@
 
 const MAX_NAMES = 8;
 /** No name of a field is much longer; a key of a path may be. */
-const LONGEST = 64;
+const MAX_LENGTH = 64;
 
 /** The fields that there are, the likeliest first. */
-export function offer(parent: string, key: string, names: readonly string[]): string {
+export function suggestNames(parent: string, key: string, names: readonly string[]): string {
   if (names.length === 0) return `${parent} has no fields`;
-  const beginning = key.slice(0, LONGEST).toLowerCase();
-  const byDistance = names.map((name) => [distance(beginning, name.slice(0, LONGEST).toLowerCase()), name] as const);
+  const beginning = key.slice(0, MAX_LENGTH).toLowerCase();
+  const byDistance = names.map((name) => [distance(beginning, name.slice(0, MAX_LENGTH).toLowerCase()), name] as const);
   byDistance.sort(([p], [q]) => p - q);
   const [nearest] = byDistance;
   const listed = byDistance.slice(0, MAX_NAMES).map(([, name]) => name);

@@ -1,27 +1,23 @@
-/**
- * An object that a binding makes comes in as a whole; one request makes it, puts it right, deletes it, or gives it up.
- * What stands there under its name and was made by others is never written.
- */
-
+/** Creates, corrects, deletes or gives up an object that a binding makes. An object that others made is never written. */
 import type { TargetStatus } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { CREATED_BY } from "../api/manifest.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../apimachinery/objects.ts";
-import { NotMeant, Problem } from "../apimachinery/problem.ts";
+import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { refusal } from "../kube/access-error.ts";
 import { ApiError, isStatus } from "../kube/api-error.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
-import { type Access, findObject } from "../kube/get.ts";
+import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { immutableProblem } from "./immutable.ts";
-import { entriesOf, isMadeBy, isOf, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
-import { restrictedTo } from "./ownership.ts";
+import { fieldsOf, isMadeBy, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
+import { isEntryOf, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 
 /** Makes the object by a request that touches none that is there; `stale` if one is. Throws Problem. */
 export async function makeObject(
-  { client, identity, ref, verbs }: Access,
+  { client, identity, ref, verbs }: ObjectAccess<"make">,
   whole: Whole,
 ): Promise<KubeObject | "stale"> {
   try {
@@ -32,45 +28,51 @@ export async function makeObject(
   }
 }
 
-/**
- * Puts an object that the binding made right, as a whole: what is in it no more goes. Only in the version that was read;
- * `stale` when it changed in between. Throws Problem.
- */
+/** Corrects all of an object that the binding made, in the version that was read; `stale` if it changed. Throws Problem. */
 export async function correctObject(
-  { client, identity, ref, verbs }: Access,
+  { client, identity, ref, verbs }: ObjectAccess<"apply" | "jsonPatch">,
   whole: Whole,
   live: KubeObject,
 ): Promise<KubeObject | "stale"> {
   const { fieldManager } = whole.maker;
   try {
-    const asApplied = toApplied(live, fieldManager);
-    const { uid, resourceVersion } = (
-      asApplied.length > 0
-        ? await client.jsonPatch(identity, ref, [onlyTo(live), ...asApplied], CONTROLLER_MANAGER)
-        : live
-    ).metadata;
-    const leaves = { ...whole.object, metadata: { ...(whole.object["metadata"] as JsonObject), resourceVersion } };
-    return await client.apply(identity, ref, uid, leaves, { fieldManager, force: true });
+    return await applyTo(live, { client, identity, ref }, whole.object, { fieldManager, force: true });
   } catch (error) {
     if (isStatus(error, 409) || isStatus(error, 404)) return "stale";
     throw immutableProblem(error, pathsIn(whole.object)) ?? refusal(error, { identity, ref, verbs }, "patch");
   }
 }
 
-export type Ending = "deleted" | "retained" | "gone";
+/** Applies fields to the version that was read. Should the apply be refused, what is ours is so still. */
+export async function applyTo(
+  live: KubeObject,
+  { client, identity, ref }: Pick<ObjectAccess<"apply" | "jsonPatch">, "client" | "identity" | "ref">,
+  fields: JsonObject,
+  options: { fieldManager: string; force: boolean },
+  keep?: readonly FieldPath[],
+): Promise<KubeObject> {
+  const operations = toApplied(live, options.fieldManager, keep);
+  const patch = [onlyTo(live), ...operations];
+  const current = operations.length > 0 ? await client.jsonPatch(identity, ref, patch, CONTROLLER_MANAGER) : live;
+  const { uid, resourceVersion } = current.metadata;
+  const metadata = { ...(fields["metadata"] as JsonObject | undefined), resourceVersion };
+  return client.apply(identity, ref, uid, { ...fields, metadata }, options);
+}
+
+type Ending = "deleted" | "retained" | "gone";
 
 const TRIES = 5;
 
 /** Deletes what the binding made, or takes its marks off it. An object of others is left alone. Throws Problem. */
 export async function releaseObject(
-  access: Access,
+  access: ObjectAccess<"get" | "delete" | "jsonPatch">,
   maker: Maker,
   record: TargetStatus,
   mode: "Retain" | "Remove",
 ): Promise<Ending> {
   const { client, identity, ref, verbs } = access;
   for (let tries = 0; tries < TRIES; tries++) {
-    const live = await findObject(access);
+    const live = await getIfExists(access);
     if (live === undefined || !isMadeBy(maker.uid, live, record)) return "gone";
     if (mode === "Remove" && live.metadata.deletionTimestamp !== undefined) return "gone";
     try {
@@ -85,7 +87,7 @@ export async function releaseObject(
       if (isStatus(error, 404) || isStatus(error, 409)) continue;
       // A patch of what is gone meanwhile is answered with 422 before versions are compared.
       const isStale = async () =>
-        (await findObject(access))?.metadata.resourceVersion !== live.metadata.resourceVersion;
+        (await getIfExists(access))?.metadata.resourceVersion !== live.metadata.resourceVersion;
       if (isStatus(error, 422) && (await isStale())) continue;
       throw refusal(error, { identity, ref, verbs }, mode === "Remove" ? "delete" : "patch");
     }
@@ -99,22 +101,28 @@ export async function releaseObject(
  */
 export function toApplied(live: KubeObject, manager: string, keep?: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
-  const own = [...entries.keys()].filter((index) => isOf(manager, entries[index] as object));
-  const [first, ...more] = own;
+  const isOurs = (entry: ManagedFieldsEntry) => isEntryOf(entry, manager);
+  const [first, ...more] = entries.filter(isOurs);
   if (first === undefined) return [];
-  const all = merged(entriesOf(manager, entries));
+  const all = merged([first, ...more].map(fieldsOf));
   const left = keep === undefined ? all : restrictedTo(all, keep);
-  const path = (index: number) => `/metadata/managedFields/${index}`;
-  const remove = (index: number): JsonPatchOperation => ({ op: "remove", path: path(index) });
-  // From the last, so that each is still where it was.
-  if (left === undefined) return own.reverse().map(remove);
-  const { operation, fieldsV1 } = entries[first] as ManagedFieldsEntry;
-  if (more.length === 0 && operation === "Apply" && sameJson(left, fieldsV1)) return [];
+  const removed = removals("/metadata/managedFields", entries, isOurs);
+  if (left === undefined) return removed;
+  if (more.length === 0 && first.operation === "Apply" && sameJson(left, first.fieldsV1)) return [];
+  const path = `/metadata/managedFields/${entries.indexOf(first)}`;
   return [
-    { op: "replace", path: `${path(first)}/operation`, value: "Apply" },
-    { op: "replace", path: `${path(first)}/fieldsV1`, value: left },
-    ...more.reverse().map(remove),
+    { op: "replace", path: `${path}/operation`, value: "Apply" },
+    { op: "replace", path: `${path}/fieldsV1`, value: left },
+    ...removed.slice(0, -1),
   ];
+}
+
+/** Removes elements of a list, from the last, so that each is still where it was. */
+function removals<T>(path: string, list: readonly T[], isGone: (element: T) => boolean): JsonPatchOperation[] {
+  const operations = list.map((element, index): JsonPatchOperation[] =>
+    isGone(element) ? [{ op: "remove", path: `${path}/${index}` }] : [],
+  );
+  return operations.reverse().flat();
 }
 
 /**
@@ -123,21 +131,12 @@ export function toApplied(live: KubeObject, manager: string, keep?: readonly Fie
  */
 export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Maker): JsonPatchOperation[] {
   const { labels = {}, ownerReferences = [], managedFields = [] } = metadata;
-  const remove = (path: string): JsonPatchOperation => ({ op: "remove", path });
-  const places = (list: readonly object[], isOurs: (index: number) => boolean, path: string) =>
-    [...list.keys()]
-      .filter(isOurs)
-      .reverse()
-      .map((index) => remove(`${path}/${index}`));
-  const names = places(
-    managedFields,
-    (index) => isOf(fieldManager, managedFields[index] as object),
-    "/metadata/managedFields",
-  );
+  const label = `/metadata/labels/${CREATED_BY.replaceAll("/", "~1")}`;
+  const names = removals("/metadata/managedFields", managedFields, (entry) => isEntryOf(entry, fieldManager));
   const isAll = names.length > 0 && names.length === managedFields.length;
   return [
-    ...(labels[CREATED_BY] === uid ? [remove(`/metadata/labels/${CREATED_BY.replaceAll("/", "~1")}`)] : []),
-    ...places(ownerReferences, (index) => ownerReferences[index]?.uid === uid, "/metadata/ownerReferences"),
+    ...(labels[CREATED_BY] === uid ? [{ op: "remove", path: label } as const] : []),
+    ...removals("/metadata/ownerReferences", ownerReferences, (owner) => owner.uid === uid),
     ...(isAll ? [{ op: "replace", path: "/metadata/managedFields", value: [{}] } as const] : names),
   ];
 }
@@ -148,10 +147,10 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (error.status === 404 && error.subject.resource === "namespaces") return noNamespace(ref);
   if (!error.namespaceEnds) return undefined;
   const message = `namespace ${ref.namespace} is being deleted; nothing can be made in it`;
-  return new NotMeant("TargetNotFound", message, "late");
+  return new UnintendedTarget("TargetNotFound", message, "Slow");
 }
 
 export function noNamespace({ resource, namespace, name }: ObjectRef): Problem {
   const message = `there is no namespace ${namespace}; ${resource.kind} ${name} is made in it once there is`;
-  return new Problem("TargetNotFound", message, "soon");
+  return new Problem("TargetNotFound", message, "Backoff");
 }

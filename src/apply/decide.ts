@@ -1,17 +1,14 @@
-/**
- * What should stand in a target, what stands there, and the record of what is ours come in; whether to write, and how,
- * goes out. Pure.
- */
+/** Decides whether to write to a target, and how, from the plan, the target and the record of what is ours. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import type { TargetShape } from "../model/target-shape.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
-import { conditionsOf, locate, type Place } from "./locate.ts";
+import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
 import { heldPart, holds, otherAppliers, otherHolders, strays } from "./ownership.ts";
 
@@ -25,7 +22,7 @@ export interface Desired {
 /** A value and where it stands, or is to stand. */
 export interface Located {
   path: FieldPath;
-  place: Place;
+  place: FieldLocation;
   value: SecretValue<JsonValue>;
 }
 
@@ -40,15 +37,9 @@ export interface Decision {
   acquires: string[];
   /** Objects, lists and elements that will come to be on the way to those paths. */
   parents: string[];
-  /**
-   * Fields of ours that are not written now, their value being missing, say, and which are to stay: an apply that left them out would remove them, so
-   * it says again what stands there.
-   */
+  /** Fields of ours that are not written now and stay: an apply repeats what is there, since it removes what it leaves out. */
   carried: Located[];
-  /**
-   * All that the binding names, as managedFields have it. What else an apply of our name once wrote, by a binding whose
-   * record went with it, would be taken out by the next: so it is given up before.
-   */
+  /** All that the binding names, as managedFields have it. What else our name holds is given up before an apply would remove it. */
   keeps: FieldPath[];
   /** Managers who hold a path of ours that differs now. */
   takenBy: string[];
@@ -101,6 +92,11 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
   );
   if (contested.length > 0 && desired.onConflict === "Fail") throw conflict(contested);
+  const alsoApplied = ({ place: { within, held } }: Located) =>
+    (within ? otherAppliers(live, manager, held) : []).map(
+      (other) =>
+        `${held} is one value to the API server, and ${other} applies it: take it out of there, or it will conflict`,
+    );
   const isOwned = wanted.every(({ place }) => holds(live, manager, place.held));
   return {
     write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
@@ -108,10 +104,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     fields: wanted.map(put),
     force: desired.onConflict === "Force" || acquired.length < wanted.length,
     acquires: acquired.map(({ path }) => String(path)),
-    parents: missingParents(
-      acquired.map(({ path }) => path),
-      live,
-    ),
+    parents: missingParents(acquired, live),
     carried: waiting.flatMap(({ path, place }) => {
       if (way === "patch") return [];
       const value = heldPart(live, manager, place.held);
@@ -120,9 +113,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     keeps,
     takenBy: [...new Set(differing.flatMap(holdersOf))],
     differing: differing.map(({ path }) => String(path)),
-    warnings: [
-      ...new Set(acquired.flatMap(({ place }) => (place.within ? alsoApplied(live, manager, place.held) : []))),
-    ],
+    warnings: [...new Set(acquired.flatMap(alsoApplied))],
   };
 }
 
@@ -131,8 +122,7 @@ export function locateField({ path, value, append = false }: PlannedField, shape
   const place = locate(path, shape, live);
   if (place.missing !== undefined && !append) throw place.missing;
   if (place.untold !== undefined) throw place.untold;
-  const last = path.segments.at(-1);
-  const conditions = last ? conditionsOf(last) : [];
+  const conditions = conditionsOf(path.segments.at(-1));
   if (conditions.length === 0) return { path, place, value };
   // An element as a whole is still the one that the path names.
   const list = path.upTo(path.segments.length - 1);
@@ -162,7 +152,7 @@ export function stands(
   { path, value }: Pick<PlannedField, "path" | "value">,
   live: KubeObject,
   manager: string,
-  place?: Place,
+  place?: FieldLocation,
 ): boolean {
   if (place?.missing) return false;
   const wanted = value.reveal();
@@ -170,25 +160,16 @@ export function stands(
   return typeof wanted === "object" && !place?.within && sameJson(heldPart(live, manager, place?.held ?? path), wanted);
 }
 
-function alsoApplied(live: KubeObject, manager: string, list: FieldPath): string[] {
-  return otherAppliers(live, manager, list).map(
-    (other) =>
-      `${list} is one value to the API server, and ${other} applies it: take it out of there, or it will conflict`,
-  );
-}
-
 /** Says who holds which field, and how to let the binding have it. */
 export function conflict(contested: readonly { path: string; manager: string }[]): Problem {
   const who = contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ");
-  return new Problem(
-    "Conflict",
-    `${who}; nothing was written. Take the field out of what that manager applies, or set onConflict: Force on the target to take it over`,
-  );
+  const message = `${who}; nothing was written. Take the field out of what that manager applies, or set onConflict: Force on the target to take it over`;
+  return new Problem("Conflict", message);
 }
 
-function missingParents(paths: readonly FieldPath[], live: KubeObject): string[] {
+function missingParents(fields: readonly Located[], live: KubeObject): string[] {
   const missing = new Set<string>();
-  for (const path of paths) {
+  for (const { path } of fields) {
     for (let parent = path.parent; parent !== undefined && parent.get(live) === undefined; parent = parent.parent) {
       missing.add(String(parent));
     }

@@ -1,8 +1,5 @@
-/**
- * Elements of sets and map lists, and the names that they have in fieldsV1, come in; which belongs to which goes out, by an
- * index that is made once for an object: to compare each with each takes minutes where there are thousands.
- */
-import { type Condition, inOrder } from "../apimachinery/field-path.ts";
+/** Matches elements of lists with their names in fieldsV1, by an index: to compare each with each takes minutes for thousands. */
+import { type ElementCondition, inOrder } from "../apimachinery/field-path.ts";
 import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
@@ -21,28 +18,32 @@ export function textOf(value: JsonValue | undefined): string {
 }
 
 const fieldsText = (object: JsonObject, keys: readonly string[]) => keys.map((key) => textOf(object[key])).join();
-const conditionsText = (conditions: readonly Condition[]) =>
+const conditionsText = (conditions: readonly ElementCondition[]) =>
   stringifyJson(conditions.map(({ key, value }) => [key, value]));
+
+/** Names that tell the same keys, with indexes by some of those. */
+interface Group {
+  keys: readonly string[];
+  told: (readonly [name: string, keys: JsonObject])[];
+  indexes: Map<string, Map<string, string[]>>;
+}
 
 /** The names of elements in one node of fieldsV1, or in several. */
 class Names {
-  readonly #told: readonly (readonly [name: string, Told])[];
   readonly #values = new Map<string, string[]>();
-  /** By some of the keys that they tell, in the order of their names. */
-  readonly #byKeys = new Map<string, Map<string, string[]>>();
-  readonly #keyLists = new Map<string, readonly string[]>();
+  readonly #groups = new Map<string, Group>();
   #byConditions: Map<string, string> | undefined;
 
   constructor(names: Iterable<string>) {
-    this.#told = [...names].flatMap((name) => {
+    for (const name of names) {
       const told = toldBy(name);
-      return told === undefined ? [] : [[name, told] as const];
-    });
-    for (const [name, told] of this.#told) {
+      if (told === undefined) continue;
       if ("value" in told) add(this.#values, textOf(told.value), name);
       else {
         const keys = Object.keys(told.keys).sort();
-        this.#keyLists.set(keys.join("\n"), keys);
+        const group: Group = this.#groups.get(keys.join("\n")) ?? { keys, told: [], indexes: new Map() };
+        this.#groups.set(keys.join("\n"), group);
+        group.told.push([name, told.keys]);
       }
     }
   }
@@ -51,51 +52,41 @@ class Names {
   of(element: JsonValue): readonly string[] {
     const own = this.#values.get(textOf(element)) ?? [];
     if (!isObject(element)) return own;
-    return [...own, ...[...this.#keyLists.values()].flatMap((keys) => this.#having(element, keys, keys))];
+    const groups = [...this.#groups.values()].filter(({ keys }) => keys.every((key) => Object.hasOwn(element, key)));
+    return [...own, ...groups.flatMap((group) => having(group, element, group.keys))];
   }
 
   /** The first name that may mean an element, some of whose keys may have been left to their defaults. */
   first(element: JsonValue): string | undefined {
     const [own] = this.#values.get(textOf(element)) ?? [];
     if (own !== undefined || !isObject(element)) return own;
-    for (const keys of this.#keyLists.values()) {
-      const [name] = this.#having(
-        element,
-        keys,
-        keys.filter((key) => Object.hasOwn(element, key)),
-      );
+    for (const group of this.#groups.values()) {
+      const written = group.keys.filter((key) => Object.hasOwn(element, key));
+      const [name] = having(group, element, written);
       if (name !== undefined) return name;
     }
     return undefined;
   }
 
   /** The name of the element of which all of that holds, and no more is told. */
-  by(conditions: readonly Condition[]): string | undefined {
-    this.#byConditions ??= new Map(
-      this.#told.flatMap(([name, told]) => ("keys" in told ? [[conditionsText(conditionsIn(told.keys)), name]] : [])),
-    );
+  by(conditions: readonly ElementCondition[]): string | undefined {
+    const told = () => [...this.#groups.values()].flatMap((group) => group.told);
+    this.#byConditions ??= new Map(told().map(([name, keys]) => [conditionsText(conditionsIn(keys)), name]));
     return this.#byConditions.get(conditionsText(conditions));
   }
+}
 
-  /** Of the names that tell these keys, those that have some of them as the element has. */
-  #having(element: JsonObject, keys: readonly string[], some: readonly string[]): readonly string[] {
-    if (some.length === keys.length && !keys.every((key) => Object.hasOwn(element, key))) return [];
-    const id = `${keys.join("\n")}\n\n${some.join("\n")}`;
-    const known = this.#byKeys.get(id) ?? new Map<string, string[]>();
-    if (!this.#byKeys.has(id)) {
-      this.#byKeys.set(id, known);
-      for (const [name, told] of this.#told) {
-        const isSame = "keys" in told && Object.keys(told.keys).sort().join("\n") === keys.join("\n");
-        if (isSame) add(known, fieldsText(told.keys, some), name);
-      }
-    }
-    return known.get(fieldsText(element, some)) ?? [];
-  }
+/** The names in a group that have some of its keys as the element has. */
+function having({ told, indexes }: Group, element: JsonObject, some: readonly string[]): readonly string[] {
+  const id = some.join("\n");
+  const index = indexes.get(id) ?? new Map<string, string[]>();
+  if (!indexes.has(id)) for (const [name, keys] of told) add(index, fieldsText(keys, some), name);
+  indexes.set(id, index);
+  return index.get(fieldsText(element, some)) ?? [];
 }
 
 const names = new WeakMap<JsonObject, Names>();
 
-/** The names of elements in a node of fieldsV1. */
 export function namesIn(fields: JsonObject): Names {
   const known = names.get(fields) ?? new Names(Object.keys(fields));
   names.set(fields, known);
@@ -145,8 +136,8 @@ function toldBy(name: string): Told | undefined {
   return name.startsWith("k:") ? { keys: parseJson(name.slice(2)) as JsonObject } : undefined;
 }
 
-export function conditionsIn(keys: JsonObject): Condition[] {
-  return inOrder(Object.entries(keys).map(([key, value]): Condition => ({ key, value: String(value) })));
+export function conditionsIn(keys: JsonObject): ElementCondition[] {
+  return inOrder(Object.entries(keys).map(([key, value]): ElementCondition => ({ key, value: String(value) })));
 }
 
 function add(index: Map<string, string[]>, text: string, name: string): void {

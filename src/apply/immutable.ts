@@ -1,5 +1,4 @@
-/** A refused write and the paths that it was for come in; if they can't be changed any more, the Problem that says so goes out. */
-
+/** Explains a refused write to fields that can't be changed any more. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
@@ -14,10 +13,8 @@ export function immutableProblem(error: unknown, paths: readonly FieldPath[]): P
     return refused.some((theirs) => isPrefix(theirs, ours) || isPrefix(ours, theirs));
   });
   const named = (meant.length > 0 ? meant : paths).join(", ");
-  return new Problem(
-    "Immutable",
-    `${named} can't be changed on an object that is there, by the rules of its kind; delete the object so that it is made anew with the value, or set mode: Once on the target so that what was written stays`,
-  );
+  const message = `${named} can't be changed on an object that is there, by the rules of its kind; delete the object so that it is made anew with the value, or set mode: Once on the target so that what was written stays`;
+  return new Problem("Immutable", message);
 }
 
 /** `spec.ports[0].name` leads through the fields spec and ports. */

@@ -1,7 +1,6 @@
 /**
- * What should stand in a target comes in, and how this binding left it; what to write goes out without a look at it, as
- * for a rotation. Pure but for a key of this process. Only fields that stand alone can be told so: not what goes into
- * lists, what merges with what others hold, or what waits.
+ * Decides without a read what to write to a target that is as this binding last applied it, as for a rotation. Pure but for a
+ * key of this process. It is only for fields that stand alone: not in lists, not merged with what others hold, not waiting.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
@@ -9,8 +8,8 @@ import { stringifyJson } from "../apimachinery/json.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Version } from "../apimachinery/objects.ts";
 import { type Decision, type Desired, locateField } from "./decide.ts";
 
-/** A target as this binding left it, and nobody has changed it since. */
-export interface Left {
+/** A target that is still as this binding last applied it. */
+export interface LastApplied {
   /** The version that it has now: what changed since then is nothing that the binding looks at. */
   version: Version;
   values: string;
@@ -28,15 +27,20 @@ export function digestOf({ plan: { fields, leftOut, kept } }: Desired): string |
 }
 
 /** Undefined if the target has to be read: the binding holds other fields of it than it should. */
-export function decideUnread(desired: Desired, record: TargetStatus, left: Left): Decision | undefined {
+export function decideByLastApplied(
+  desired: Desired,
+  record: TargetStatus,
+  lastApplied: LastApplied,
+): Decision | undefined {
   const values = digestOf(desired);
   const { fields } = desired.plan;
   const paths = new Set(fields.map(({ path }) => String(path)));
-  const isHeld = record.uid === left.version.uid && record.acquiring === undefined && isSame(paths, record.paths ?? []);
+  const isHeld =
+    record.uid === lastApplied.version.uid && record.pendingPaths === undefined && isSame(paths, record.paths ?? []);
   if (values === undefined || !isHeld) return undefined;
   const located = fields.map((field) => locateField(field, desired.shape, undefined));
   return {
-    write: values !== left.values,
+    write: values !== lastApplied.values,
     way: "apply",
     fields: located,
     // They are ours by record.
@@ -51,8 +55,8 @@ export function decideUnread(desired: Desired, record: TargetStatus, left: Left)
   };
 }
 
-/** What is known of the target without a look: enough to write to it, if it is still of that version. */
-export function unread({ resource, namespace, name }: ObjectRef, { version }: Left): KubeObject {
+/** The target without a read: enough to write to it, if it still has that version. */
+export function lastAppliedObject({ resource, namespace, name }: ObjectRef, { version }: LastApplied): KubeObject {
   const { uid, resourceVersion, generation } = version;
   return {
     apiVersion: apiVersionOf(resource),

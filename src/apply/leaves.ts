@@ -1,13 +1,9 @@
-/**
- * A path and a value that stands, or is to stand, there come in; what server-side apply tells apart in it goes out: the
- * leaves of an object, and the elements of sets and map lists. Others may hold what is beside them.
- */
-import { type FieldPath, inOrder } from "../apimachinery/field-path.ts";
+/** Splits a value into what server-side apply tells apart: leaves of objects, and elements of sets and map lists. */
+import { type FieldPath, inOrder, isNameable, step } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import type { TargetShape } from "../model/target-shape.ts";
-import type { Place } from "./locate.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
+import type { FieldLocation } from "./locate.ts";
 import { nodesAt, otherHolders, placeOf } from "./ownership.ts";
 
 /**
@@ -18,9 +14,11 @@ export function leafPaths(path: FieldPath, value: JsonValue, shape: TargetShape)
   if (typeof value !== "object" || value === null) return [path];
   if (Array.isArray(value)) return elementLeaves(path, value, shape);
   if (shape.isAtomic(path)) return [path];
-  const below = Object.entries(value).map(([key, child]) => ({ path: childOf(path, key), child }));
-  if (below.length === 0) return [path];
-  return below.flatMap((each) => (each.path === undefined ? [path] : leafPaths(each.path, each.child, shape)));
+  const entries = Object.entries(value);
+  if (entries.length === 0) return [path];
+  return entries.flatMap(([key, child]) =>
+    isNameable(key) ? leafPaths(path.with({ kind: "key", key }), child, shape) : [path],
+  );
 }
 
 function elementLeaves(list: FieldPath, elements: readonly JsonValue[], shape: TargetShape): FieldPath[] {
@@ -35,7 +33,6 @@ function elementLeaves(list: FieldPath, elements: readonly JsonValue[], shape: T
   });
 }
 
-/** Who but `manager` holds something of that value. */
 export function otherHoldersOf(
   live: KubeObject,
   manager: string,
@@ -55,10 +52,9 @@ export interface Part {
 }
 
 /** What we hold at a place: all of it, or its parts where others hold something there too. */
-export function ownParts(live: KubeObject, manager: string, { held, at }: Pick<Place, "held" | "at">): Part[] {
+export function ownParts(live: KubeObject, manager: string, { held, at }: Pick<FieldLocation, "held" | "at">): Part[] {
   const { own, others } = nodesAt(live, manager, held);
-  if (otherHolders(live, manager, held).length === 0) return [{ at, isShared: false }];
-  return others.length === 0 ? [{ at, isShared: true }] : split(own, others, at.get(live) as JsonValue, at);
+  return split(own, others, at.get(live) as JsonValue, at);
 }
 
 /** `keys` are the fields that tell an element of a map list: they are everybody's who holds the element. */
@@ -78,21 +74,9 @@ function split(
   return names(own).flatMap((name) => {
     const place = placeOf(name, value);
     if (place === undefined) return [];
-    const child = (value as JsonObject)[
-      place.segment.kind === "key" ? place.segment.key : place.segment.index
-    ] as JsonValue;
-    const next = place.segment.kind === "key" ? childOf(at, place.segment.key) : at.with(place.segment);
-    if (next === undefined) return [{ at, isShared: true }];
-    return split(below(own, name), below(others, name), child, next, place.keys);
+    const { segment, keys } = place;
+    if (segment.kind === "key" && !isNameable(segment.key)) return [{ at, isShared: true }];
+    const child = step(value, segment) as JsonValue;
+    return split(below(own, name), below(others, name), child, at.with(segment), keys);
   });
-}
-
-/** Undefined for a key that no path may name. */
-function childOf(path: FieldPath, key: string): FieldPath | undefined {
-  try {
-    return path.with({ kind: "key", key });
-  } catch (error) {
-    if (error instanceof Problem) return undefined;
-    throw error;
-  }
 }

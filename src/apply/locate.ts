@@ -1,9 +1,6 @@
-/**
- * A path of a binding comes in, with the object as it stands and what its schema says of lists; where that is in the
- * object, and what managedFields call it, goes out. Pure.
- */
+/** Locates a binding's path in an object, and tells what managedFields call it. Pure. */
 import {
-  type Condition,
+  type ElementCondition,
   elementsOf,
   FieldPath,
   inOrder,
@@ -12,14 +9,11 @@ import {
   step,
 } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import type { TargetShape } from "../model/target-shape.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
 
-export interface Place {
-  /**
-   * The path as managedFields have it: elements of map lists by their keys, each with `keys`. It ends at a list whose
-   * elements nobody can hold one by one.
-   */
+export interface FieldLocation {
+  /** The path as managedFields have it: elements of map lists by `keys`. It ends at a list whose elements nobody can hold. */
   readonly held: FieldPath;
   /** What tells each element of a map list on the way, in order. */
   readonly keys: readonly JsonObject[];
@@ -33,10 +27,8 @@ export interface Place {
   readonly untold: Problem | undefined;
 }
 
-/**
- * Throws Problem: ElementNotUnique, and TypeMismatch where the path and the object differ about what is a list.
- */
-export function locate(path: FieldPath, shape: TargetShape, live: unknown): Place {
+/** Throws Problem: ElementNotUnique, and TypeMismatch where the path and the object differ about what is a list. */
+export function locate(path: FieldPath, shape: TargetShape, live: unknown): FieldLocation {
   let node: unknown = live;
   let within = false;
   let missing: Problem | undefined;
@@ -82,21 +74,14 @@ function newElement(
 ): JsonObject | Problem {
   const conditions = conditionsOf(segment);
   const more = conditions.filter(({ key }) => !keys.includes(key));
-  try {
-    const element = shape.elementOf(list, conditions);
-    return more.length === 0 ? element : tooMuch(list.with(segment), keys, more);
-  } catch (error) {
-    if (error instanceof Problem) return error;
-    throw error;
-  }
+  const element = attemptSync(() => shape.elementOf(list, conditions));
+  return more.length === 0 || element instanceof Problem ? element : tooMuch(list.with(segment), keys, more);
 }
 
-function tooMuch(element: FieldPath, keys: readonly string[], more: readonly Condition[]): Problem {
+function tooMuch(element: FieldPath, keys: readonly string[], more: readonly ElementCondition[]): Problem {
   const names = more.map(({ key }) => key).join(" and ");
-  return new Problem(
-    "InvalidPath",
-    `${element} is not there, and can't be appended: an element of this list is told by ${keys.join(" and ")} alone; leave ${names} out of the path, or add the element to the target`,
-  );
+  const message = `${element} is not there, and can't be appended: an element of this list is told by ${keys.join(" and ")} alone; leave ${names} out of the path, or add the element to the target`;
+  return new Problem("InvalidPath", message);
 }
 
 /** The place of the element that a segment names. Throws Problem("ElementNotUnique"). */
@@ -107,7 +92,7 @@ export function placeIn(list: readonly unknown[], segment: Segment, path: FieldP
   return found[0];
 }
 
-export const conditionsOf = (segment: Segment) => (segment.kind === "element" ? segment.conditions : []);
+export const conditionsOf = (segment: Segment | undefined) => (segment?.kind === "element" ? segment.conditions : []);
 
 /** The keys of an element make it the one that it is: a list whose keys change is changed as a whole. */
 function isKey(rest: readonly Segment[], keys: readonly string[]): boolean {
@@ -122,17 +107,13 @@ const words = (value: unknown) =>
 function assertFits(node: unknown, segment: Segment, here: FieldPath, path: FieldPath): void {
   if (node === undefined || node === null) return;
   if (segment.kind === "key" && Array.isArray(node)) {
-    throw new Problem(
-      "TypeMismatch",
-      `${path}: ${here} is a list in the target; name the element, as in ${here}[name=...]`,
-    );
+    const message = `${path}: ${here} is a list in the target; name the element, as in ${here}[name=...]`;
+    throw new Problem("TypeMismatch", message);
   }
   if (segment.kind === "key" ? typeof node === "object" : Array.isArray(node)) return;
   const wanted = segment.kind === "key" ? "an object" : "a list";
-  throw new Problem(
-    "TypeMismatch",
-    `${path}: ${here} is ${words(node)} in the target, and the path goes into it as ${wanted}`,
-  );
+  const message = `${path}: ${here} is ${words(node)} in the target, and the path goes into it as ${wanted}`;
+  throw new Problem("TypeMismatch", message);
 }
 
 function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: readonly unknown[]): Problem {

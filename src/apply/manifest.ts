@@ -1,22 +1,18 @@
-/**
- * A manifest and the values of fields come in; the object that they make goes out, and whether the one that stands there
- * is it still. Pure.
- */
+/** Composes the object that a binding makes, and decides whether the one that exists still is it. Pure. */
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
 import { CREATED_BY } from "../api/manifest.ts";
-import { FieldPath, isNameable, type Segment } from "../apimachinery/field-path.ts";
+import { FieldPath, isNameable, type Segment, step } from "../apimachinery/field-path.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import type { TargetShape } from "../model/target-shape.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
 import { stands } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
-import { otherHolders } from "./ownership.ts";
+import { isEntryOf, isLeaf, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
-/** The binding that an object is made by. */
 export interface Maker {
   uid: string;
   fieldManager: string;
@@ -34,10 +30,7 @@ export interface Whole {
   maker: Maker;
 }
 
-/**
- * Throws Problem("InvalidBinding") where a field goes through a place that the manifest has as a text or number, or an element
- * of a list that it does not have.
- */
+/** Throws Problem("InvalidBinding") where the manifest has no place for a field: a text on the way, or no such element. */
 export function composeWhole(
   manifest: JsonObject,
   fields: readonly PlannedField[],
@@ -86,12 +79,14 @@ export function decideWhole(
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.maker;
   const entries = live.metadata.managedFields ?? [];
-  const [ours, others] = [entriesOf(fieldManager, entries), entries.filter((entry) => !isOf(fieldManager, entry))];
-  const trees = others.map(({ fieldsV1 }) => fieldsV1 ?? {});
-  const lost = ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours), trees, [])];
+  // By whatever operation: what was posted stands there as an update.
+  const ours = entries.filter((entry) => isEntryOf(entry, fieldManager));
+  const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
+  const lost =
+    ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
   const changed = whole.fields.filter((field) => !stands(field, live, fieldManager)).map(({ path }) => path);
-  const isOther = record.uid !== live.metadata.uid || record.manifest !== whole.digest;
-  const takers = others.filter(({ fieldsV1 = {} }) => lost.some((keys) => keys.length > 0 && at(fieldsV1, keys)));
+  const isOther = record.uid !== live.metadata.uid || record.manifestDigest !== whole.digest;
+  const takers = others.filter((entry) => lost.some((keys) => keys.length > 0 && at(fieldsOf(entry), keys)));
   return {
     write: isOther || lost.length > 0 || changed.length > 0,
     takenBy: [
@@ -103,23 +98,13 @@ export function decideWhole(
   };
 }
 
-/** Everything under a manager's name, by whatever operation: what was posted stands there as an update. */
-export function entriesOf(manager: string, entries: readonly ManagedFieldsEntry[]): JsonObject[] {
-  return entries.filter((entry) => isOf(manager, entry)).map(({ fieldsV1 }) => fieldsV1 ?? {});
-}
-
-export function isOf(manager: string, entry: ManagedFieldsEntry): boolean {
-  return entry.manager === manager && !entry.subresource;
-}
+export const fieldsOf = ({ fieldsV1 = {} }: ManagedFieldsEntry): JsonObject => fieldsV1;
 
 /** What is in any of some sets of fields. */
 export function merged(trees: readonly JsonObject[]): JsonObject {
   const all: JsonObject = {};
-  for (const tree of trees) {
-    for (const [key, below] of Object.entries(tree)) {
-      all[key] = merged([...(isObject(all[key]) ? [all[key]] : []), below as JsonObject]);
-    }
-  }
+  for (const [key, below] of trees.flatMap((tree) => Object.entries(tree)))
+    all[key] = merged([...(isObject(all[key]) ? [all[key]] : []), below as JsonObject]);
   return all;
 }
 
@@ -143,7 +128,7 @@ function* lostIn(
     if (!covers(live, wanted)) yield keys;
   } else if (Array.isArray(wanted)) {
     for (const element of wanted) {
-      const key = namesIn(ours).first(element) ?? elementKeyOf(others, element);
+      const key = elementKeyOf([ours, ...others], element);
       // One of its keys that is not written out has the default.
       const found =
         Array.isArray(live) && key !== undefined ? live[placeOfName(live, key, { defaults: true })] : undefined;
@@ -154,13 +139,13 @@ function* lostIn(
   } else {
     for (const [name, child] of Object.entries(wanted)) {
       const key = `f:${name}`;
-      const found = isObject(live) && Object.hasOwn(live, name) ? live[name] : undefined;
-      yield* lostIn(child, found, ours[key] as JsonObject | undefined, below(key), [...keys, key]);
+      yield* lostIn(child, step(live, { kind: "key", key: name }), ours[key] as JsonObject | undefined, below(key), [
+        ...keys,
+        key,
+      ]);
     }
   }
 }
-
-const isLeaf = (tree: JsonObject) => Object.keys(tree).every((key) => key === ".");
 
 function elementKeyOf(trees: readonly JsonObject[], element: JsonValue): string | undefined {
   for (const tree of trees) {
@@ -178,9 +163,7 @@ function covers(live: unknown, wanted: JsonValue): boolean {
     return live.length === wanted.length && wanted.every((element, index) => covers(live[index], element));
   }
   if (typeof wanted !== "object") return live !== undefined;
-  return Object.entries(wanted).every(([name, child]) =>
-    covers(isObject(live) && Object.hasOwn(live, name) ? live[name] : undefined, child),
-  );
+  return Object.entries(wanted).every(([key, child]) => covers(step(live, { kind: "key", key }), child));
 }
 
 function at(tree: JsonObject, keys: readonly string[]): boolean {
@@ -190,10 +173,8 @@ function at(tree: JsonObject, keys: readonly string[]): boolean {
 }
 
 function filled(manifest: JsonObject, fields: readonly PlannedField[], shape: TargetShape): JsonObject {
-  try {
-    return withValues(manifest, fields, shape);
-  } catch (error) {
-    if (!(error instanceof Problem) || error.reason === "InvalidValue") throw error;
-    throw new Problem("InvalidBinding", `what is made has no place for a value in its manifest: ${error.message}`);
-  }
+  const object = attemptSync(() => withValues(manifest, fields, shape));
+  if (!(object instanceof Problem)) return object;
+  if (object.reason === "InvalidValue") throw object;
+  throw new Problem("InvalidBinding", `what is made has no place for a value in its manifest: ${object.message}`);
 }

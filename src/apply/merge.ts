@@ -1,119 +1,104 @@
-/**
- * A value and its place in an object come in; what is to stand there goes out: the value, and all that others hold beside
- * it. It is what server-side apply makes of them, for a write that is none. Pure.
- */
+/** Merges a value with what others hold beside it, as server-side apply would, for a write by JSON Patch. Pure. */
 import { type FieldPath, isNameable } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
-import type { TargetShape } from "../model/target-shape.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
 import { namesIn, textOf } from "./elements.ts";
-import type { Place } from "./locate.ts";
+import type { FieldLocation } from "./locate.ts";
 import { nodesAt } from "./ownership.ts";
 
 /** What is not wanted and ours alone goes; what is nobody's stays. */
 export function mergedAt(
-  { held, within, missing }: Place,
+  { held, within, missing }: FieldLocation,
   wanted: JsonValue,
   live: KubeObject,
   manager: string,
   shape: TargetShape,
 ): JsonValue {
   if (within || missing) return wanted;
-  const stands = held.get(live) as JsonValue | undefined;
-  return new Merge(shape).at(held, stands, wanted, nodesAt(live, manager, held)) ?? wanted;
+  const value = held.get(live) as JsonValue | undefined;
+  return merge(shape, held, value, wanted, nodesAt(live, manager, held)) ?? wanted;
 }
 
 /** What stands under one place in managedFields, in our entries and in those of all others. */
-interface Holders {
-  own: readonly JsonObject[];
-  others: readonly JsonObject[];
+type Holders = ReturnType<typeof nodesAt>;
+
+/** Undefined for nothing. Where nothing is wanted, what is not ours alone stays. */
+function merge(
+  shape: TargetShape,
+  path: FieldPath,
+  live: JsonValue | undefined,
+  wanted: JsonValue | undefined,
+  holders: Holders,
+): JsonValue | undefined {
+  if (live === undefined) return wanted;
+  const isList = Array.isArray(live) && (wanted === undefined || Array.isArray(wanted));
+  if (isList && shape.listAt(path).kind !== "atomic") return mergeList(shape, path, live, wanted, holders);
+  const isObjects = isObject(live) && (wanted === undefined || isObject(wanted));
+  if (isObjects && !shape.isAtomic(path)) return mergeObject(shape, path, live, wanted, holders);
+  return wanted === undefined && !isOursAlone(holders) ? live : wanted;
 }
 
-class Merge {
-  readonly #shape: TargetShape;
+/** `keys` are the fields that tell an element: they go with it, and alone they are nothing. */
+function mergeObject(
+  shape: TargetShape,
+  path: FieldPath,
+  live: JsonObject,
+  wanted: JsonObject | undefined,
+  holders: Holders,
+  keys: readonly string[] = [],
+): JsonObject | undefined {
+  const names = new Set([...Object.keys(live), ...Object.keys(wanted ?? {})]);
+  const entries = [...names].flatMap((name): [string, JsonValue][] => {
+    const [stands, want] = [own(live, name), own(wanted, name)];
+    const below = under(holders, () => [`f:${name}`]);
+    const isKept = keys.includes(name) || !isNameable(name);
+    const child = isKept
+      ? want === undefined
+        ? stands
+        : want
+      : merge(shape, path.with({ kind: "key", key: name }), stands, want, below);
+    return child === undefined ? [] : [[name, child]];
+  });
+  const isEmpty = entries.every(([name]) => keys.includes(name));
+  return wanted === undefined && isEmpty && isOursAlone(holders) ? undefined : Object.fromEntries(entries);
+}
 
-  constructor(shape: TargetShape) {
-    this.#shape = shape;
-  }
+/** Elements stay in the order in which they stand; new ones come last. */
+function mergeList(
+  shape: TargetShape,
+  path: FieldPath,
+  live: readonly JsonValue[],
+  wanted: readonly JsonValue[] | undefined,
+  holders: Holders,
+): JsonValue[] | undefined {
+  const type = shape.listAt(path);
+  const keys = type.kind === "map" ? type.keys : [];
+  const idOf = (element: JsonValue) =>
+    type.kind === "map" ? keys.map((key) => textOf(keyOf(shape, path, element, key))).join() : textOf(element);
+  const wants = new Map((wanted ?? []).map((each) => [idOf(each), each] as const).reverse());
+  const kept = live.flatMap((element, index): JsonValue[] => {
+    const want = wants.get(idOf(element));
+    const holding = under(holders, (node) => namesIn(node).of(element));
+    const here = path.with({ kind: "index", index });
+    const isMergeable = isObject(element) && (want === undefined || isObject(want)) && type.kind === "map";
+    const left = isMergeable
+      ? mergeObject(shape, here, element, want, holding, keys)
+      : want === undefined && !isOursAlone(holding)
+        ? element
+        : want;
+    return left === undefined ? [] : [left];
+  });
+  const standing = new Set(live.map(idOf));
+  const added = (wanted ?? []).filter((want) => !standing.has(idOf(want)));
+  const all = [...kept, ...added];
+  return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
+}
 
-  /** Undefined for nothing. Where nothing is wanted, what is not ours alone stays. */
-  at(
-    path: FieldPath,
-    live: JsonValue | undefined,
-    wanted: JsonValue | undefined,
-    holders: Holders,
-  ): JsonValue | undefined {
-    if (live === undefined) return wanted;
-    const isList = Array.isArray(live) && (wanted === undefined || Array.isArray(wanted));
-    if (isList && this.#shape.listAt(path).kind !== "atomic") return this.#list(path, live, wanted, holders);
-    const isObjects = isObject(live) && (wanted === undefined || isObject(wanted));
-    if (isObjects && !this.#shape.isAtomic(path)) return this.#object(path, live, wanted, holders);
-    return wanted === undefined && !isOursAlone(holders) ? live : wanted;
-  }
-
-  /** `keys` are the fields that tell an element: they go with it, and alone they are nothing. */
-  #object(
-    path: FieldPath,
-    live: JsonObject,
-    wanted: JsonObject | undefined,
-    holders: Holders,
-    keys: readonly string[] = [],
-  ): JsonObject | undefined {
-    const names = new Set([...Object.keys(live), ...Object.keys(wanted ?? {})]);
-    const entries = [...names].flatMap((name): [string, JsonValue][] => {
-      const [stands, want] = [own(live, name), own(wanted, name)];
-      const isKept = keys.includes(name) || !isNameable(name);
-      const child = isKept
-        ? want === undefined
-          ? stands
-          : want
-        : this.at(
-            path.with({ kind: "key", key: name }),
-            stands,
-            want,
-            under(holders, () => [`f:${name}`]),
-          );
-      return child === undefined ? [] : [[name, child]];
-    });
-    const isEmpty = entries.every(([name]) => keys.includes(name));
-    return wanted === undefined && isEmpty && isOursAlone(holders) ? undefined : Object.fromEntries(entries);
-  }
-
-  /** Elements stay in the order in which they stand; new ones come last. */
-  #list(
-    path: FieldPath,
-    live: readonly JsonValue[],
-    wanted: readonly JsonValue[] | undefined,
-    holders: Holders,
-  ): JsonValue[] | undefined {
-    const type = this.#shape.listAt(path);
-    const keys = type.kind === "map" ? type.keys : [];
-    const idOf = (element: JsonValue) =>
-      type.kind === "map" ? keys.map((key) => textOf(this.#key(path, element, key))).join() : textOf(element);
-    const wants = new Map((wanted ?? []).map((each) => [idOf(each), each] as const).reverse());
-    const kept = live.flatMap((element, index): JsonValue[] => {
-      const want = wants.get(idOf(element));
-      const holding = under(holders, (node) => namesIn(node).of(element));
-      const here = path.with({ kind: "index", index });
-      const isMergeable = isObject(element) && (want === undefined || isObject(want)) && type.kind === "map";
-      const left = isMergeable
-        ? this.#object(here, element, want, holding, keys)
-        : want === undefined && !isOursAlone(holding)
-          ? element
-          : want;
-      return left === undefined ? [] : [left];
-    });
-    const standing = new Set(live.map(idOf));
-    const added = (wanted ?? []).filter((want) => !standing.has(idOf(want)));
-    const all = [...kept, ...added];
-    return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
-  }
-
-  /** A key that is not written out has its default. */
-  #key(list: FieldPath, element: JsonValue, key: string): JsonValue | undefined {
-    const told = isObject(element) ? own(element, key) : undefined;
-    return told ?? this.#shape.defaultAt(list.with({ kind: "index", index: 0 }).with({ kind: "key", key }));
-  }
+/** A key that is not written out has its default. */
+function keyOf(shape: TargetShape, list: FieldPath, element: JsonValue, key: string): JsonValue | undefined {
+  const told = isObject(element) ? own(element, key) : undefined;
+  return told ?? shape.defaultAt(list.with({ kind: "index", index: 0 }, { kind: "key", key }));
 }
 
 const isOursAlone = ({ own, others }: Holders) => own.length > 0 && others.length === 0;

@@ -1,8 +1,7 @@
 /**
- * managedFields come in; who holds a path, and the same entries reduced to some paths, go out. The form of fieldsV1 is that
- * of structured-merge-diff: `f:<name>` for a field, `k:<keys>` for an element of a map list, `v:<value>` for one of a set,
- * `.` for the object or element itself, `{}` for a leaf. Paths come as managedFields have them: through elements of map
- * lists by their keys, and into no other list.
+ * Tells from managedFields who holds a path, and restricts entries to some paths. The form of fieldsV1 is that of
+ * structured-merge-diff: `f:<name>` for a field, `k:<keys>` for an element of a map list, `v:<value>` for one of a set, `.` for
+ * the object or element itself, `{}` for a leaf. Paths go through elements of map lists by their keys, and into no other list.
  */
 import { type FieldPath, type Segment, sameSegment } from "../apimachinery/field-path.ts";
 import { isObject, parseJson, sameJson } from "../apimachinery/json.ts";
@@ -10,27 +9,19 @@ import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../a
 import { conditionsIn, namesAmong, namesIn, placeOfName } from "./elements.ts";
 
 /** What a manager wrote on the object itself, by server-side apply or in any other way. */
-export function isEntryOf(
-  { manager, operation, subresource }: ManagedFieldsEntry,
-  name: string,
-  by?: ManagedFieldsEntry["operation"],
-): boolean {
-  return manager === name && !subresource && (by === undefined || operation === by);
+export function isEntryOf({ manager, subresource }: ManagedFieldsEntry, name: string): boolean {
+  return manager === name && !subresource;
 }
 
-/** Whether `manager` holds the path. */
 export function holds(live: KubeObject, manager: string, path: FieldPath): boolean {
-  return entriesOf(live, manager).some(({ fieldsV1 }) => fieldsAt(fieldsV1 ?? {}, path) !== undefined);
+  return nodesAt(live, manager, path).own.length > 0;
 }
 
 /** Of what stands at the path, the part that `manager` holds; undefined if that is nothing. */
 export function heldPart(live: KubeObject, manager: string, path: FieldPath): JsonValue | undefined {
   const value = path.get(live) as JsonValue | undefined;
-  const held = entriesOf(live, manager).flatMap(({ fieldsV1 }): JsonObject[] => {
-    const fields = fieldsAt(fieldsV1 ?? {}, path);
-    return fields === undefined ? [] : [fields];
-  });
-  return value === undefined || held.length === 0 ? undefined : partOf(value, held);
+  const { own } = nodesAt(live, manager, path);
+  return value === undefined || own.length === 0 ? undefined : partOf(value, own);
 }
 
 /** Without what others hold in an object, or in a list whose elements are told apart; any other list is taken whole. */
@@ -76,12 +67,8 @@ function otherEntries(live: KubeObject, manager: string, path: FieldPath): Manag
 }
 
 /** What stands under a path in the entries of `manager`, and in those of all others. */
-export function nodesAt(
-  live: KubeObject,
-  manager: string,
-  path: FieldPath,
-): { own: JsonObject[]; others: JsonObject[] } {
-  const nodes = { own: [] as JsonObject[], others: [] as JsonObject[] };
+export function nodesAt(live: KubeObject, manager: string, path: FieldPath) {
+  const nodes: { own: JsonObject[]; others: JsonObject[] } = { own: [], others: [] };
   for (const entry of live.metadata.managedFields ?? []) {
     const node = fieldsAt(entry.fieldsV1 ?? {}, path);
     if (node !== undefined) nodes[isEntryOf(entry, manager) ? "own" : "others"].push(node);
@@ -106,17 +93,20 @@ export function placeOf(
 
 /** An entry's fieldsV1 with nothing left but the paths and what is below them, or undefined when that is nothing. */
 export function restrictedTo(fields: JsonObject, paths: readonly FieldPath[]): JsonObject | undefined {
-  return restrict(
-    fields,
-    paths.map(({ segments }) => segments),
-  );
+  const segments = paths.map((path) => path.segments);
+  return restrict(fields, segments);
 }
 
 /** Whether something stands under `manager`'s name, by server-side apply, beside the paths. */
 export function strays(live: KubeObject, manager: string, paths: readonly FieldPath[]): boolean {
-  const applied = entriesOf(live, manager).filter(({ operation }) => operation === "Apply");
+  const applied = (live.metadata.managedFields ?? []).filter(
+    (entry) => isEntryOf(entry, manager) && entry.operation === "Apply",
+  );
   return applied.some(({ fieldsV1 = {} }) => !sameJson(restrictedTo(fieldsV1, paths) ?? {}, fieldsV1));
 }
+
+/** Whether a node of fieldsV1 is a value, or an object or list with nothing of its own in it. */
+export const isLeaf = (node: JsonObject) => Object.keys(node).every((key) => key === ".");
 
 function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): JsonObject | undefined {
   const left: JsonObject = {};
@@ -124,8 +114,7 @@ function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): J
     const segment = segmentOf(name);
     const below = paths.flatMap(([first, ...rest]) => (segment && first && sameSegment(first, segment) ? [rest] : []));
     if (below.length === 0) continue;
-    const isLeaf = Object.keys(child).every((key) => key === ".");
-    const kept = isLeaf || below.some((rest) => rest.length === 0) ? child : restrict(child, below);
+    const kept = isLeaf(child) || below.some((rest) => rest.length === 0) ? child : restrict(child, below);
     if (kept !== undefined)
       left[name] = segment?.kind === "element" ? { ...kept, ...identityOf(child, segment) } : kept;
   }
@@ -151,11 +140,8 @@ function childOf(fields: JsonObject, segment: Segment): JsonObject | undefined {
 }
 
 /** What a name in fieldsV1 leads to; undefined for `.`, and for elements that are told by no key. */
-function segmentOf(name: string): Segment | undefined {
+export function segmentOf(name: string): Segment | undefined {
   if (name.startsWith("f:")) return { kind: "key", key: name.slice(2) };
   if (!name.startsWith("k:")) return undefined;
   return { kind: "element", conditions: conditionsIn(parseJson(name.slice(2)) as JsonObject) };
 }
-
-const entriesOf = (live: KubeObject, manager: string) =>
-  (live.metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));

@@ -1,14 +1,10 @@
-/**
- * Values and their places in an object come in; one JSON Patch that puts all of them there, or nothing, goes out. It is for
- * paths into lists that server-side apply takes as a whole: it leaves every other element as it is. Pure.
- */
-
+/** Plans a JSON Patch for paths into lists that server-side apply takes as a whole: every other element stays as it is. Pure. */
 import { FieldPath, type Segment, step } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
-import type { TargetShape } from "../model/target-shape.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
 import { type Located, locateField } from "./decide.ts";
 import { conditionsOf, placeIn } from "./locate.ts";
 

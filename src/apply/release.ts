@@ -1,21 +1,19 @@
 /**
- * The record of what is ours in one target comes in, with the paths to give up; one JSON Patch goes to the API server,
- * which takes the values out again or only our name off them. Never by an empty apply: that turns parents that others
- * own into null, or fails.
+ * Releases paths of a target by a JSON Patch, which removes the values or only our name from them. Never by an empty apply: that
+ * turns parents that others own into null, or fails.
  */
-
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { FieldPath, isNameable } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
 import { isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
-import type { TargetShape } from "../model/target-shape.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
 import { ownParts } from "./leaves.ts";
-import { byPlace, conditionsOf, locate, type Place } from "./locate.ts";
+import { byPlace, conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { holds, isEntryOf, otherHolders, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 
@@ -48,7 +46,12 @@ const TRIES = 5;
 const nothing = (): Released => ({ removed: [], retained: [], blocked: [], shifted: [] });
 
 /** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
-export async function release(client: Client, identity: Identity, ref: ObjectRef, request: Release): Promise<Released> {
+export async function release(
+  client: Pick<Client, "get" | "jsonPatch">,
+  identity: Identity,
+  ref: ObjectRef,
+  request: Release,
+): Promise<Released> {
   let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
@@ -74,7 +77,7 @@ interface ReleasePlan {
 
 /** Reads and patches once; `stale` when the object changed in between. */
 async function tryRelease(
-  client: Client,
+  client: Pick<Client, "get" | "jsonPatch">,
   identity: Identity,
   ref: ObjectRef,
   request: Release,
@@ -140,10 +143,7 @@ interface Part {
   fate: keyof Released;
 }
 
-/**
- * What an object can't be without stays, and is blocked from then on, unless that object came with it and goes too: so it is
- * known only when all is planned.
- */
+/** A required field stays and is blocked, unless the object around it goes too: that is known once all is planned. */
 function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Release) {
   for (;;) {
     const removed = parts.filter(({ fate }) => fate === "removed");
@@ -157,13 +157,10 @@ function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Releas
 }
 
 /** `untold` where several elements fit now; undefined where the object has become another than the path was made for. */
-function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Place | "untold" | undefined {
-  try {
-    return locate(path, shape, live);
-  } catch (error) {
-    if (error instanceof Problem) return error.reason === "ElementNotUnique" ? "untold" : undefined;
-    throw error;
-  }
+function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): FieldLocation | "untold" | undefined {
+  const place = attemptSync(() => locate(path, shape, live));
+  if (!(place instanceof Problem)) return place;
+  return place.reason === "ElementNotUnique" ? "untold" : undefined;
 }
 
 /** What becomes of a value that stands there, or of its parts; nothing if it is not ours any more. */
@@ -171,7 +168,7 @@ function fatesOf(
   live: KubeObject,
   { mode, fieldManager }: Release,
   path: FieldPath,
-  place: Place,
+  place: FieldLocation,
 ): (readonly [keyof Released, FieldPath])[] {
   const isHeld = holds(live, fieldManager, place.held);
   // Within a list that is one value, the record alone says what is ours.
@@ -230,11 +227,10 @@ function remove(
 }
 
 /** Nothing is in it but defaults, and in an element what names it. */
-function isEmpty(value: unknown, path: FieldPath, { keys, at }: Place, shape: TargetShape): boolean {
+function isEmpty(value: unknown, path: FieldPath, { keys, at }: FieldLocation, shape: TargetShape): boolean {
   if (value === null || typeof value !== "object") return false;
   if (Array.isArray(value)) return value.length === 0;
-  const last = path.segments.at(-1);
-  const conditions = last ? conditionsOf(last).map(({ key }) => key) : [];
+  const conditions = conditionsOf(path.segments.at(-1)).map(({ key }) => key);
   const names = [...conditions, ...(conditions.length > 0 ? Object.keys(keys.at(-1) ?? {}) : [])];
   return Object.entries(value).every(
     ([key, child]) =>

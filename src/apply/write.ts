@@ -1,30 +1,31 @@
-/** A decision comes in; one server-side apply or JSON Patch goes to the API server, and the version that it made comes out. */
-
-import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
+/** Reads a target, and writes a decision to it by one server-side apply or JSON Patch. */
 import { isObject, sameJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
-import { isStatus } from "../kube/api-error.ts";
+import { type FieldManagerConflict, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
-import { findObject } from "../kube/get.ts";
+import { getIfExists } from "../kube/get.ts";
 import type { Identity } from "../kube/identity.ts";
-import { toApplied } from "./create.ts";
+import { applyTo } from "./create.ts";
 import { conflict, type Decision, type Desired, type Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";
 import { byPlace } from "./locate.ts";
-import { onlyTo, planPatch } from "./patch.ts";
+import { planPatch } from "./patch.ts";
 
 /** The target as a binding's account sees it, as it is or at least as new as the version that was seen. Throws Problem. */
 export async function readTarget(
-  client: Client,
+  client: Pick<Client, "get">,
   identity: Identity,
   ref: ObjectRef,
   seen?: string,
 ): Promise<KubeObject> {
-  const live = await findObject({ client, identity, ref, verbs: WRITE_VERBS }, seen);
-  if (live === undefined) throw targetNotFound(ref);
-  return live;
+  const live = await getIfExists({ client, identity, ref, verbs: WRITE_VERBS }, seen);
+  if (live !== undefined) return live;
+  const { resource, namespace, name } = ref;
+  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
+  const message = `there is no ${resource.kind} ${name}${where}; the binding waits for it and never creates it`;
+  throw new Problem("TargetNotFound", message);
 }
 
 /**
@@ -32,7 +33,7 @@ export async function readTarget(
  * late, from a process that was paused, is not taken. `stale` when the object changed in between. Throws Problem.
  */
 export async function writeTarget(
-  client: Client,
+  client: Pick<Client, "get" | "apply" | "jsonPatch">,
   identity: Identity,
   ref: ObjectRef,
   desired: Desired,
@@ -43,13 +44,8 @@ export async function writeTarget(
   try {
     return await write(client, identity, ref, desired, decision, live);
   } catch (error) {
-    if (isStatus(error, 409) && error.conflicts.length > 0) {
-      throw conflict(
-        error.conflicts.flatMap(({ manager, path }) =>
-          contested(decision.fields, path).map((ours) => ({ manager, path: ours })),
-        ),
-      );
-    }
+    if (isStatus(error, 409) && error.conflicts.length > 0)
+      throw conflict(error.conflicts.flatMap((each) => contested(decision.fields, each)));
     if (isStatus(error, 409)) return "stale";
     const paths = decision.fields.map(({ path }) => path);
     throw immutableProblem(error, paths) ?? refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
@@ -59,15 +55,10 @@ export async function writeTarget(
 async function applyFields(
   ...[client, identity, ref, { fieldManager }, decision, live]: Parameters<typeof writeTarget>
 ) {
-  // Should the apply be refused, what is ours is so still.
-  const given = toApplied(live, fieldManager, decision.keeps);
-  const { uid, resourceVersion } = (
-    given.length > 0 ? await client.jsonPatch(identity, ref, [onlyTo(live), ...given], CONTROLLER_MANAGER) : live
-  ).metadata;
   const leaves = leavesOf([...decision.fields, ...decision.carried]);
-  leaves["metadata"] = { ...(leaves["metadata"] as JsonObject), resourceVersion };
+  const options = { fieldManager, force: decision.force };
   try {
-    return await client.apply(identity, ref, uid, leaves, { fieldManager, force: decision.force });
+    return await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);
   } catch (error) {
     // So it is answered when an object was made anew under the name, too.
     if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
@@ -91,14 +82,14 @@ async function patchFields(...[client, identity, ref, desired, { fields }, live]
 }
 
 /** Our own paths that a conflict is about. The server's spelling of it is not passed on: it can hold values of lists. */
-function contested(fields: readonly Located[], theirs: string): string[] {
+function contested(fields: readonly Located[], { manager, path: theirs }: FieldManagerConflict) {
   const meant = fields.filter(({ place }) => {
     const ours = spelled(place);
     return (
       ours === theirs || [".", "["].some((next) => ours.startsWith(theirs + next) || theirs.startsWith(ours + next))
     );
   });
-  return (meant.length > 0 ? meant : fields).map(({ path }) => String(path));
+  return (meant.length > 0 ? meant : fields).map(({ path }) => ({ path: String(path), manager }));
 }
 
 /** A path as the API server writes it in a conflict: `.spec.list[name="web",port=80].value`. */
@@ -108,14 +99,6 @@ function spelled({ held, keys }: Located["place"]): string {
     return `[${sorted.map(([key, value]) => `${key}=${stringifyJson(value)}`).join(",")}]`;
   });
   return held.segments.map((segment) => (segment.kind === "key" ? `.${segment.key}` : elements.shift())).join("");
-}
-
-function targetNotFound({ resource, namespace, name }: ObjectRef): Problem {
-  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
-  return new Problem(
-    "TargetNotFound",
-    `there is no ${resource.kind} ${name}${where}; the binding waits for it and never creates it`,
-  );
 }
 
 /** The smallest object that holds the fields, elements of lists by their keys. Nothing is inherited, so no key means anything by itself. */

@@ -1,128 +1,91 @@
-/** The SecretBindings of the cluster, or of a namespace, come in by one watch; what each says now goes out, writes of our own included. */
-
+/** The SecretBindings, with what each claims of which object: what its spec names there, and what it holds by its status. */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
-import type { ObjectRef, Resource } from "../apimachinery/objects.ts";
-import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
-import type { ApiError } from "../kube/api-error.ts";
-import { CONTROLLER } from "../kube/identity.ts";
-import { ListWatch } from "../kube/list-watch.ts";
-import type { Transport } from "../kube/transport.ts";
-import { type Claim, Claims, type Named } from "./field-claims.ts";
-import { Reflector, type RestartReason, type StreamState } from "./reflector.ts";
+import type { ObjectRef } from "../apimachinery/objects.ts";
+import { type FieldClaim, FieldClaims, type ResolvedTarget } from "./field-claims.ts";
+import type { StreamState } from "./reflector.ts";
+import type { ResourceStore } from "./resource-store.ts";
 
-interface Kept {
-  resourceVersion: string;
-  binding: StoredBinding;
-}
-
-export interface BindingStoreEvents {
+export interface BindingListener {
   /**
-   * A binding is new or changed, or another one whose objects are its own too; as a resync, called for every binding when
-   * the stream is in step.
+   * A binding is new or changed, or another one that claims the same objects; with `resync` for every binding when the watch
+   * is in sync.
    */
   changed(key: string, cause: "change" | "resync"): void;
-  /** A binding is gone, also if another of its name is there; this is how it last was. */
+  /** A binding is gone, also if another one of its name exists; `binding` is how it was last. */
   gone(key: string, binding: SecretBinding): void;
-  /** SecretBindings can't be listed: no CRD, or no right. It is tried again. */
-  failed(error: ApiError): void;
-  restarted(resource: Resource, reason: RestartReason): void;
 }
 
-export class BindingStore {
-  readonly #reflector: Reflector<Kept>;
-  readonly #events: BindingStoreEvents;
-  readonly #claims = new Claims();
-  /** What the server answered to writes of ours that the watch has not brought yet. */
-  readonly #written = new Map<string, StoredBinding>();
+type Bindings = Pick<ResourceStore<StoredBinding>, keyof ResourceStore<StoredBinding>>;
 
-  /** Of all namespaces, unless one is given. */
-  constructor(transport: Transport, events: BindingStoreEvents, namespace?: string) {
-    this.#events = events;
-    const where = namespace === undefined ? {} : { namespace };
-    const source = new ListWatch(transport, CONTROLLER, { resource: SECRET_BINDINGS, form: "whole", ...where });
-    this.#reflector = new Reflector<Kept>(source, {
-      keep: (object) => ({
-        resourceVersion: object.metadata.resourceVersion,
-        binding: withoutManagers(object as unknown as StoredBinding),
-      }),
-      changed: (key, after, before) => {
-        if (after === undefined) this.#written.delete(key);
-        const isAnother = before?.binding.metadata.uid !== after?.binding.metadata.uid;
-        if (before !== undefined && isAnother) events.gone(key, asRecorded(before.binding));
-        if (after !== undefined) events.changed(key, "change");
-        if (before !== undefined && isAnother) this.#tell(this.#claims.remove(key));
-        if (after !== undefined) this.#tell(this.#claims.put(after.binding));
+export class BindingStore {
+  readonly #store: Bindings;
+  readonly #claims = new FieldClaims();
+  readonly #listeners: BindingListener[] = [];
+
+  constructor(store: Bindings) {
+    this.#store = store;
+    store.listen({
+      gone: (key, binding) => {
+        for (const each of this.#listeners) each.gone(key, asRecorded(binding));
+        this.#changed(this.#claims.remove(key));
       },
-      stateChanged: (state) => {
-        if (state.phase === "failed") events.failed(state.error);
-        if (state.phase !== "synced") return;
-        for (const { binding } of this.#reflector.values()) this.#claims.put(binding);
-        for (const { binding } of this.#reflector.values()) events.changed(bindingKey(binding), "resync");
+      changed: (key, binding) => {
+        this.#changed([key]);
+        this.#changed(this.#claims.put(binding));
       },
-      restarted: (reason) => events.restarted(SECRET_BINDINGS, reason),
+      synced: () => {
+        for (const each of store.all) this.#claims.put(each);
+        this.#changed(store.all.map(bindingKey), "resync");
+      },
     });
   }
 
+  /** Listeners are called in the order in which they were added. */
+  listen(listener: BindingListener): void {
+    this.#listeners.push(listener);
+  }
+
   get(key: string): SecretBinding | undefined {
-    const watched = this.#reflector.get(key)?.binding;
-    const written = this.#written.get(key);
-    if (watched === undefined) return undefined;
-    if (written !== undefined && isNewer(written, watched)) return asRecorded(written);
-    this.#written.delete(key);
-    return asRecorded(watched);
+    const stored = this.#store.get(key);
+    return stored && asRecorded(stored);
   }
 
-  /** Every binding as the watch has brought it. */
+  /** Every binding as the watch has shown it. */
   get all(): StoredBinding[] {
-    return [...this.#reflector.values()].map(({ binding }) => binding);
+    return this.#store.all;
   }
 
-  /**
-   * Takes the answer to a write of ours for the binding's state until the watch has caught up. The last write to a deleted
-   * binding may be answered after the watch said that it is gone.
-   */
+  /** Takes the answer to a write of ours for the binding's state until the watch has caught up. Returns the binding. */
   wrote(binding: StoredBinding): SecretBinding {
-    const key = bindingKey(binding);
-    if (this.#reflector.get(key) !== undefined) this.#written.set(key, withoutManagers(binding));
+    this.#store.wrote(binding);
     return asRecorded(binding);
   }
 
-  /** What older bindings name, and hold, of an object where a binding has something to write. */
-  olderClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): Claim[] {
+  /** What older bindings claim of an object where a binding has something to write. */
+  olderClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): FieldClaim[] {
     const createdAt = metadata.creationTimestamp ?? "";
     return this.#claims.older({ key: bindingKey({ metadata }), createdAt }, ref, paths);
   }
 
-  /** Takes the objects that the targets of a binding are, for those who share one. */
-  resolved(key: string, named: readonly Named[]): void {
-    this.#tell(this.#claims.resolved(key, named));
+  /** Takes the objects that the targets of a binding are, for those that share one. */
+  resolved(key: string, targets: readonly ResolvedTarget[]): void {
+    this.#changed(this.#claims.resolved(key, targets));
   }
 
   get state(): StreamState {
-    return this.#reflector.stateOf(SECRET_BINDINGS);
+    return this.#store.state;
   }
 
   start(): void {
-    this.#reflector.start();
+    this.#store.start();
   }
 
   stop(): Promise<void> {
-    return this.#reflector.stop();
+    return this.#store.stop();
   }
 
-  #tell(concerned: ReadonlySet<string>): void {
-    for (const key of concerned) this.#events.changed(key, "change");
+  #changed(keys: Iterable<string>, cause: "change" | "resync" = "change"): void {
+    for (const key of keys) for (const each of this.#listeners) each.changed(key, cause);
   }
-}
-
-/** Half of a binding says who set its fields. A status that is written without that leaves it as it is. */
-function withoutManagers(binding: StoredBinding): StoredBinding {
-  const { managedFields: _, ...metadata } = binding.metadata;
-  return { ...binding, metadata };
-}
-
-/** Of one object, resourceVersions grow; of an object made anew under the same name they do too. */
-function isNewer(a: StoredBinding, b: StoredBinding): boolean {
-  return BigInt(a.metadata.resourceVersion) > BigInt(b.metadata.resourceVersion);
 }

@@ -3,24 +3,24 @@
  * its own key, as one of its collection, and as one whose pods read something.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type Mark, markOf } from "../api/reloader.ts";
+import { markOf, type ReloaderMark } from "../api/reloader.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { apiVersionOf, type KubeObject, type Version } from "../apimachinery/objects.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
-import { consumersKey, type Dependency, isCollection, resourceOf } from "./subscription.ts";
+import { consumersKey, isCollection, resourceOf, type Subscription } from "./subscription.ts";
 
 /** What is kept of an object beyond its version, where that is asked for: what its spec says, or what rollouts have to know. */
-export interface Seen extends Version {
+export interface CachedObject extends Version {
   spec?: unknown;
   workload?: Workload;
   /** What a Secret or ConfigMap says to Reloader. */
-  mark?: Mark;
+  mark?: ReloaderMark;
 }
 
-export type Keep = (object: KubeObject) => Seen;
+export type Projection = (object: KubeObject) => CachedObject;
 
 /** Throws Problem("InvalidPath") for a path in a workload that is none. */
-export function keepFor(dependency: Dependency): Keep {
+export function projectionFor(dependency: Subscription): Projection {
   if (dependency.workload !== undefined) {
     const { template, restart } = dependency.workload;
     const [pods, field] = [template, restart].map((path) => (path === undefined ? undefined : FieldPath.parse(path)));
@@ -33,19 +33,22 @@ export function keepFor(dependency: Dependency): Keep {
 }
 
 /** Enough to tell whether it changed. */
-function versionOf({ metadata }: KubeObject): Seen {
+function versionOf({ metadata }: KubeObject): CachedObject {
   const { uid, resourceVersion, generation, annotations } = metadata;
   const mark = annotations && markOf(annotations);
   return { uid, resourceVersion, generation, ...(mark && { mark }) };
 }
 
-const wholeOf = (object: KubeObject): Seen => ({ ...versionOf(object), spec: object["spec"] });
+const wholeOf = (object: KubeObject): CachedObject => ({ ...versionOf(object), spec: object["spec"] });
 
 /**
  * What a change says. Of a workload much is written while its pods change that says nothing new of them; and that it restarts
  * and how far it is, its progress, nobody waits for as for a value.
  */
-export function newsOf(after: Seen | undefined, before: Seen | undefined): "none" | "progress" | "change" {
+export function classifyChange(
+  after: CachedObject | undefined,
+  before: CachedObject | undefined,
+): "none" | "progress" | "change" {
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return "change";
   if (!isDeepStrictEqual(besidesProgress(after.workload), besidesProgress(before.workload))) return "change";
   const isSame = after.generation === before.generation;
@@ -56,19 +59,19 @@ const progressOf = ({ progress, stamps, restart, replacing }: Workload) => [prog
 const besidesProgress = ({ progress: _, stamps: __, restart: ___, replacing: ____, ...rest }: Workload) => rest;
 
 /** Whether a change says something to those who choose by Reloader's annotations, whatever else it says. */
-export function isChoice(after: Seen | undefined, before: Seen | undefined): boolean {
+export function isChoice(after: CachedObject | undefined, before: CachedObject | undefined): boolean {
   if (after === undefined || before === undefined || after.uid !== before.uid) return true;
   return after.mark !== before.mark || !isDeepStrictEqual(saidBy(after), saidBy(before));
 }
 
-const saidBy = ({ workload }: Seen) =>
-  workload && [workload.told, workload.references, workload.isPassing, workload.copied];
+const saidBy = ({ workload }: CachedObject) =>
+  workload && [workload.reloaderAnnotations, workload.references, workload.isPassing, workload.copied];
 
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
 
 /** The collections that an object is in: that of its place, and those of the consumers of what its pods read. */
-export function collectionsOf(key: string, seen: Seen): string[] {
+export function collectionsOf(key: string, seen: CachedObject): string[] {
   const place = key.slice(0, -nameIn(key).length);
   return [place, ...(seen.workload?.references ?? []).map((reference) => consumersKey(place, reference))];
 }

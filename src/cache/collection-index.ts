@@ -1,17 +1,16 @@
 /** The changes of a store come in, the keys of the objects of each collection go out. It is made when it is first asked for. */
-
-import { collectionsOf, type Seen } from "./cached-object.ts";
+import { type CachedObject, collectionsOf } from "./cached-object.ts";
 import type { Reflector } from "./reflector.ts";
 
-type Store = Pick<Reflector<Seen>, "get" | "keys" | "revision">;
+type Store = Pick<Reflector<CachedObject>, "get" | "keys" | "revision">;
 
-export class MemberIndex {
+export class CollectionIndex {
   readonly #keys = new Map<string, Set<string>>();
   /** That of the store as it is indexed. */
   #revision = -1;
 
   /** Takes a change that the store has just taken. One that it missed has all of it made anew when it is asked for. */
-  changed({ revision }: Store, key: string, after: Seen | undefined, before: Seen | undefined): void {
+  changed({ revision }: Store, key: string, after: CachedObject | undefined, before: CachedObject | undefined): void {
     if (this.#revision !== revision - 1) return;
     this.#revision = revision;
     if (before !== undefined) this.#remove(key, before);
@@ -30,7 +29,7 @@ export class MemberIndex {
     return this.#keys.get(collection) ?? [];
   }
 
-  #add(key: string, seen: Seen): void {
+  #add(key: string, seen: CachedObject): void {
     for (const collection of collectionsOf(key, seen)) {
       const known = this.#keys.get(collection);
       if (known === undefined) this.#keys.set(collection, new Set([key]));
@@ -38,7 +37,7 @@ export class MemberIndex {
     }
   }
 
-  #remove(key: string, seen: Seen): void {
+  #remove(key: string, seen: CachedObject): void {
     for (const collection of collectionsOf(key, seen)) {
       const known = this.#keys.get(collection);
       known?.delete(key);

@@ -10,7 +10,7 @@ import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { PathIndex } from "./path-index.ts";
 
 /** What a binding names, or holds, of one object. */
-export interface Claim {
+export interface FieldClaim {
   /** The binding's. */
   key: string;
   account: string;
@@ -25,7 +25,7 @@ export interface Claim {
 }
 
 /** An object that a binding was found to be about, and the paths that it names there. */
-export interface Named {
+export interface ResolvedTarget {
   ref: ObjectRef;
   paths: readonly string[];
 }
@@ -36,17 +36,24 @@ const REFUSED = ["Forbidden", "ImpersonationForbidden", "ServiceAccountNotFound"
 /** With more bindings than these at an object, those at a path are found by an index. */
 const FEW = 16;
 
-export class Claims {
+export class FieldClaims {
   readonly #byObject = new Map<string, ObjectClaims>();
   readonly #bindings = new Map<string, { binding: StoredBinding; objects: readonly string[] }>();
   /** What was resolved last. */
-  readonly #resolved = new Map<string, { uid: string; generation: number | undefined; named: readonly Named[] }>();
+  readonly #resolved = new Map<
+    string,
+    { uid: string; generation: number | undefined; named: readonly ResolvedTarget[] }
+  >();
 
   /**
    * Claims of others on an object that touch one of the paths, or what the binding itself claims there; of those who were
    * there before it, the oldest first. Who made the object is the oldest there.
    */
-  older({ key, createdAt }: Pick<Claim, "key" | "createdAt">, ref: ObjectRef, paths: Iterable<string>): Claim[] {
+  older(
+    { key, createdAt }: Pick<FieldClaim, "key" | "createdAt">,
+    ref: ObjectRef,
+    paths: Iterable<string>,
+  ): FieldClaim[] {
     const there = this.#byObject.get(idOf(ref));
     if (there === undefined) return [];
     const own = there.get(key);
@@ -65,7 +72,7 @@ export class Claims {
   }
 
   /** Takes the objects that the targets of a binding are. Returns the younger bindings whom that concerns. */
-  resolved(key: string, named: readonly Named[]): Set<string> {
+  resolved(key: string, named: readonly ResolvedTarget[]): Set<string> {
     const binding = this.#bindings.get(key)?.binding;
     if (binding === undefined) return new Set();
     const { uid, generation } = binding.metadata;
@@ -79,7 +86,7 @@ export class Claims {
   }
 
   #index(key: string, binding: StoredBinding | undefined): Set<string> {
-    const after = binding === undefined ? new Map<string, Claim[]>() : this.#claimsOf(key, binding);
+    const after = binding === undefined ? new Map<string, FieldClaim[]>() : this.#claimsOf(key, binding);
     const before = this.#bindings.get(key)?.objects ?? [];
     if (binding === undefined) this.#bindings.delete(key);
     else this.#bindings.set(key, { binding, objects: [...after.keys()] });
@@ -99,9 +106,9 @@ export class Claims {
     return concerned;
   }
 
-  #claimsOf(key: string, binding: StoredBinding): Map<string, Claim[]> {
+  #claimsOf(key: string, binding: StoredBinding): Map<string, FieldClaim[]> {
     const { metadata, spec, status } = binding;
-    const claims = new Map<string, Claim[]>();
+    const claims = new Map<string, FieldClaim[]>();
     const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
     const refused = new Set<string>();
     const made = new Set<string>();
@@ -112,7 +119,7 @@ export class Claims {
     for (const record of expand(status?.targets ?? [])) {
       if (REFUSED.includes(record.reason)) refused.add(recordId(record));
       if (record.created && record.uid !== undefined) made.add(recordId(record));
-      add(recordId(record), heldPaths(record), true);
+      add(recordId(record), claimedPaths(record), true);
     }
     // Who writes nothing keeps what is his, and no more.
     if (spec.suspend || metadata.deletionTimestamp !== undefined) return claims;
@@ -131,24 +138,24 @@ export class Claims {
   }
 }
 
-function heldPaths({ reason, paths = [], acquiring = [] }: TargetStatus): string[] {
-  return REFUSED.includes(reason) ? paths : [...paths, ...acquiring];
+function claimedPaths({ reason, paths = [], pendingPaths = [] }: TargetStatus): string[] {
+  return REFUSED.includes(reason) ? paths : [...paths, ...pendingPaths];
 }
 
 /** What bindings claim on one object. */
 class ObjectClaims {
-  readonly #byKey = new Map<string, readonly Claim[]>();
+  readonly #byKey = new Map<string, readonly FieldClaim[]>();
   #index: PathIndex | undefined;
 
   get size(): number {
     return this.#byKey.size;
   }
 
-  get(key: string): readonly Claim[] {
+  get(key: string): readonly FieldClaim[] {
     return this.#byKey.get(key) ?? [];
   }
 
-  set(key: string, claims: readonly Claim[]): void {
+  set(key: string, claims: readonly FieldClaim[]): void {
     for (const path of pathsIn(this.get(key))) this.#index?.delete(path, key);
     if (claims.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, claims);
@@ -158,7 +165,7 @@ class ObjectClaims {
   }
 
   /** Claims of others that touch one of the paths. */
-  others(key: string, paths: Iterable<string>): Claim[] {
+  others(key: string, paths: Iterable<string>): FieldClaim[] {
     if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
     const asked = parsePaths(new Set(paths));
     const index = this.#index;
@@ -176,8 +183,8 @@ class ObjectClaims {
   }
 }
 
-const pathsIn = (claims: readonly Claim[]) => parsePaths(new Set(claims.flatMap(({ paths }) => paths)));
+const pathsIn = (claims: readonly FieldClaim[]) => parsePaths(new Set(claims.flatMap(({ paths }) => paths)));
 
 /** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
-const ageOf = ({ key, createdAt, made }: Pick<Claim, "key" | "createdAt" | "made">) =>
+const ageOf = ({ key, createdAt, made }: Pick<FieldClaim, "key" | "createdAt" | "made">) =>
   `${made ? "" : createdAt} ${key.replace("/", " ")}`;

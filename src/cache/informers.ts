@@ -3,59 +3,58 @@
  * changed. RBAC has no verb for metadata alone, so a watch is a read: a stream belongs to the identity that may have
  * it, and is shared by the whole cluster only for kinds that the platform opened to the controller.
  */
-
 import { type Effort, type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
-import { ListWatch, type Scope } from "../kube/list-watch.ts";
-import type { Transport } from "../kube/transport.ts";
-import { collectionsOf, isChoice, type Keep, keepFor, nameIn, newsOf, type Seen } from "./cached-object.ts";
-import { MemberIndex } from "./collection-index.ts";
-import { Reflector, type ReflectorState, type RestartReason, type StreamState } from "./reflector.ts";
+import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import {
-  type Collection,
-  type Dependency,
-  dependencyKey,
-  type Interest,
+  type CachedObject,
+  classifyChange,
+  collectionsOf,
+  isChoice,
+  nameIn,
+  type Projection,
+  projectionFor,
+} from "./cached-object.ts";
+import { CollectionIndex } from "./collection-index.ts";
+import { Reflector, type RestartReason, type StreamState } from "./reflector.ts";
+import {
+  type CollectionSubscription,
   isCollection,
   isTelling,
+  type ObjectSubscription,
   resourceKey,
+  type Subscription,
   subjectKey,
+  subscriptionKey,
   workloadKey,
 } from "./subscription.ts";
-import { groupKey, type Rung, Rungs, rungBelow, scopeOf } from "./watch-scope.ts";
+import { groupKey, listWatchScope, narrowerScope, type WatchScope, WatchScopes } from "./watch-scope.ts";
+import type { ChangeHandler, ListedObject, Watcher } from "./watcher.ts";
 
-/** What goes out: `cause` tells a change from the news that a stream is in step, or is not, and from what can wait a little. */
-export interface StreamsEvents {
-  changed(dependent: string, cause: "change" | "resync"): void;
-  restarted(resource: Resource, reason: RestartReason): void;
-}
+/** Called whenever a watch ended and is started again. */
+export type RestartHandler = (resource: Resource, reason: RestartReason) => void;
 
-/** An object of a collection. */
-export interface Member {
-  namespace?: string;
-  name: string;
-  version: Seen;
-}
-
-interface Stream {
+interface Informer {
   resource: Resource;
-  rung: Rung;
+  watchScope: WatchScope;
   wasRefused: boolean;
-  reflector: Reflector<Seen>;
-  /** Subject -> who depends on it. A binding may do so twice, as itself and through its account. */
-  subscriptions: Map<string, Set<Subscription>>;
-  index: MemberIndex;
+  reflector: Reflector<CachedObject>;
+  /** By subject. A binding may subscribe twice, as itself and through its account. */
+  subscribers: Map<string, Set<Subscriber>>;
+  index: CollectionIndex;
 }
 
-interface Subscription {
+interface Subscriber {
+  /** The key that depends on it, told apart from the keys of other controllers. */
   dependent: string;
-  dependency: Dependency;
+  notify(cause: "change" | "resync"): void;
+  dependency: Subscription;
   /** Whether a name is of a collection. */
   isNamed: NameMatcher;
-  keep: Keep;
+  keep: Projection;
   /** Undefined while it is being found out which stream may carry it. */
   streamKey: string | undefined;
 }
@@ -64,130 +63,136 @@ interface Subscription {
 const JUST_NOW_MS = 1_000;
 const A_WHILE_MS = 60_000;
 
-export class Streams {
-  readonly #transport: Transport;
-  readonly #events: StreamsEvents;
-  readonly #streams = new Map<string, Stream>();
-  readonly #subscriptions = new Map<string, Map<string, Subscription>>();
-  readonly #rungs: Rungs;
+export class Informers {
+  readonly #transport: WatchTransport;
+  readonly #restarted: RestartHandler;
+  readonly #streams = new Map<string, Informer>();
+  readonly #subscriptions = new Map<string, Map<string, Subscriber>>();
+  readonly #scopes: WatchScopes;
+  #watchers = 0;
 
   /** Of the whole cluster, unless all that is watched is in one namespace. */
-  constructor(transport: Transport, client: Client, events: StreamsEvents, isNamespaced = false) {
+  constructor(transport: WatchTransport, client: Pick<Client, "may">, restarted: RestartHandler, isNamespaced = false) {
     this.#transport = transport;
-    this.#rungs = new Rungs(client, isNamespaced);
-    this.#events = events;
+    this.#scopes = new WatchScopes(client, isNamespaced);
+    this.#restarted = restarted;
   }
 
-  /** How each stream is. */
+  /** How each watch is. */
   get states(): StreamState[] {
     return [...this.#streams.values()].map(({ reflector, resource }) => reflector.stateOf(resource));
   }
 
-  /** Replaces what `dependent` depends on. It is called back when each is first known, and at every change after. */
-  observe(dependent: string, dependencies: readonly Dependency[]): void {
-    const before = this.#subscriptions.get(dependent) ?? new Map<string, Subscription>();
-    const after = new Map<string, Subscription>();
-    for (const dependency of dependencies) {
-      const key = dependencyKey(dependency);
+  /** For one controller, whose keys are its own. */
+  watcher(changed: ChangeHandler): Watcher {
+    const number = this.#watchers++;
+    const idOf = (key: string) => `${number}|${key}`;
+    return {
+      subscribe: (key, subscriptions) => this.#replace(idOf(key), subscriptions, (cause) => changed(key, cause)),
+      get: (key, subscription) => this.#get(idOf(key), subscription),
+      list: (key, collection, effort) => this.#list(idOf(key), collection, effort),
+    };
+  }
+
+  #replace(dependent: string, subscriptions: readonly Subscription[], notify: Subscriber["notify"]): void {
+    const before = this.#subscriptions.get(dependent) ?? new Map<string, Subscriber>();
+    const after = new Map<string, Subscriber>();
+    for (const dependency of subscriptions) {
+      const key = subscriptionKey(dependency);
       const known = before.get(key) ?? after.get(key);
-      after.set(key, known ?? subscriptionOf(dependent, dependency));
+      after.set(key, known ?? subscriberOf(dependent, dependency, notify));
     }
     this.#subscriptions.set(dependent, after);
-    for (const [key, subscription] of after) {
+    for (const [key, subscriber] of after) {
       if (before.has(key)) continue;
-      // Whoever begins to look for what there is must have the right to do so now.
-      if (isTelling(subscription.dependency)) this.#rungs.reconsider(subscription.dependency, A_WHILE_MS);
-      void this.#subscribe(subscription);
+      // A new subscriber that would see which objects exist must have that permission now.
+      if (isTelling(subscriber.dependency)) this.#scopes.reconsider(subscriber.dependency, A_WHILE_MS);
+      void this.#subscribe(subscriber);
     }
-    for (const [key, subscription] of before) if (!after.has(key)) this.#unsubscribe(subscription);
+    for (const [key, subscriber] of before) if (!after.has(key)) this.#unsubscribe(subscriber);
     if (after.size === 0) this.#subscriptions.delete(dependent);
   }
 
-  /** Whether the stream that carries an interest of `dependent` is in step, and with it what the object's version is. */
-  look(dependent: string, interest: Interest): ReflectorState & { version?: Seen } {
-    const stream = this.#streamOf(this.#subscriptions.get(dependent)?.get(dependencyKey(interest)));
+  #get(dependent: string, subscription: ObjectSubscription): ReturnType<Watcher["get"]> {
+    const stream = this.#streamOf(this.#subscriptions.get(dependent)?.get(subscriptionKey(subscription)));
     if (stream === undefined) return { phase: "pending" };
-    const version = stream.reflector.get(subjectKey(interest));
+    const version = stream.reflector.get(subjectKey(subscription));
     return { ...stream.reflector.state, ...(version && { version }) };
   }
 
-  /**
-   * Whether the stream that carries a collection of `dependent` is in step, and with it which objects are in it; not all of
-   * them once the effort is spent.
-   */
-  members(dependent: string, collection: Collection, effort?: Effort): ReflectorState & { members: Member[] } {
-    const subscription = this.#subscriptions.get(dependent)?.get(dependencyKey(collection));
-    const stream = this.#streamOf(subscription);
-    if (subscription === undefined || stream === undefined) return { phase: "pending", members: [] };
+  #list(dependent: string, collection: CollectionSubscription, effort?: Effort): ReturnType<Watcher["list"]> {
+    const subscriber = this.#subscriptions.get(dependent)?.get(subscriptionKey(collection));
+    const stream = this.#streamOf(subscriber);
+    if (subscriber === undefined || stream === undefined) return { phase: "pending", members: [] };
     const { namespace } = collection;
-    const members: Member[] = [];
+    const members: ListedObject[] = [];
     for (const key of stream.index.keysOf(subjectKey(collection), stream.reflector)) {
       const name = nameIn(key);
       const version = stream.reflector.get(key);
       if (effort !== undefined && effort.left < 0) break;
-      if (version === undefined || !subscription.isNamed(name, effort)) continue;
+      if (version === undefined || !subscriber.isNamed(name, effort)) continue;
       members.push({ ...(namespace !== undefined && { namespace }), name, version });
     }
     return { ...stream.reflector.state, members };
   }
 
   async stop(): Promise<void> {
-    this.#rungs.stop();
+    this.#scopes.stop();
     this.#subscriptions.clear();
     await Promise.all([...this.#streams.values()].map((stream) => stream.reflector.stop()));
     this.#streams.clear();
   }
 
-  #streamOf(subscription: Subscription | undefined): Stream | undefined {
+  #streamOf(subscription: Subscriber | undefined): Informer | undefined {
     return subscription?.streamKey === undefined ? undefined : this.#streams.get(subscription.streamKey);
   }
 
-  async #subscribe(subscription: Subscription): Promise<void> {
-    const { dependent, dependency, keep } = subscription;
-    const rung = await this.#rungs.of(dependency);
-    if (this.#subscriptions.get(dependent)?.get(dependencyKey(dependency)) !== subscription) return;
-    const identity = rung.startsWith("shared") ? CONTROLLER : dependency.identity;
-    const scope = scopeOf(rung, dependency);
+  async #subscribe(subscriber: Subscriber): Promise<void> {
+    const { dependent, dependency, keep } = subscriber;
+    const watchScope = await this.#scopes.of(dependency);
+    if (this.#subscriptions.get(dependent)?.get(subscriptionKey(dependency)) !== subscriber) return;
+    const identity = watchScope.startsWith("shared") ? CONTROLLER : dependency.identity;
+    const scope = listWatchScope(watchScope, dependency);
     const { namespace = "", name = "", labels = "" } = scope;
     const place = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form];
     const streamKey = [...place, workloadKey(dependency)].join("|");
-    if (subscription.streamKey === streamKey) return;
-    this.#unsubscribe(subscription);
-    subscription.streamKey = streamKey;
-    const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, rung, keep);
+    if (subscriber.streamKey === streamKey) return;
+    this.#unsubscribe(subscriber);
+    subscriber.streamKey = streamKey;
+    const stream = this.#streams.get(streamKey) ?? this.#open(streamKey, identity, scope, watchScope, keep);
     const subject = subjectKey(dependency);
-    const subscriptions = stream.subscriptions.get(subject) ?? new Set();
-    stream.subscriptions.set(subject, subscriptions.add(subscription));
-    if (stream.reflector.state.phase !== "pending") this.#events.changed(dependent, "resync");
+    const subscribers = stream.subscribers.get(subject) ?? new Set();
+    stream.subscribers.set(subject, subscribers.add(subscriber));
+    if (stream.reflector.state.phase !== "pending") subscriber.notify("resync");
   }
 
-  #unsubscribe(subscription: Subscription): void {
-    const { streamKey, dependency } = subscription;
-    const stream = this.#streamOf(subscription);
-    subscription.streamKey = undefined;
+  #unsubscribe(subscriber: Subscriber): void {
+    const { streamKey, dependency } = subscriber;
+    const stream = this.#streamOf(subscriber);
+    subscriber.streamKey = undefined;
     if (streamKey === undefined || stream === undefined) return;
     const subject = subjectKey(dependency);
-    stream.subscriptions.get(subject)?.delete(subscription);
-    if (stream.subscriptions.get(subject)?.size === 0) stream.subscriptions.delete(subject);
-    if (stream.subscriptions.size > 0) return;
+    stream.subscribers.get(subject)?.delete(subscriber);
+    if (stream.subscribers.get(subject)?.size === 0) stream.subscribers.delete(subject);
+    if (stream.subscribers.size > 0) return;
     this.#streams.delete(streamKey);
-    this.#rungs.forget(dependency);
+    this.#scopes.forget(dependency);
     void stream.reflector.stop();
   }
 
-  #open(streamKey: string, identity: Identity, scope: Scope, rung: Rung, keep: Keep): Stream {
+  #open(streamKey: string, identity: Identity, scope: Scope, watchScope: WatchScope, keep: Projection): Informer {
     const { resource } = scope;
-    const stream: Stream = {
+    const stream: Informer = {
       resource,
-      rung,
+      watchScope,
       wasRefused: false,
-      subscriptions: new Map(),
-      index: new MemberIndex(),
-      reflector: new Reflector<Seen>(new ListWatch(this.#transport, identity, scope), {
+      subscribers: new Map(),
+      index: new CollectionIndex(),
+      reflector: new Reflector<CachedObject>(new ListWatch(this.#transport, identity, scope), {
         keep,
         changed: (key, after, before) => {
           stream.index.changed(stream.reflector, key, after, before);
-          const news = newsOf(after, before);
+          const news = classifyChange(after, before);
           if (news !== "none") this.#changed(stream, key, after, before, news);
         },
         stateChanged: (state) => {
@@ -200,10 +205,10 @@ export class Streams {
             // Many streams recover at about the same time: the first review serves all that recovered before it.
             setTimeout(() => this.#askAgain(stream, JUST_NOW_MS), JUST_NOW_MS).unref();
           }
-          for (const { dependent } of subscriptionsOf(stream)) this.#events.changed(dependent, "resync");
+          notifyAll(subscribersOf(stream), "resync");
         },
         restarted: (reason) => {
-          this.#events.restarted(resource, reason);
+          this.#restarted(resource, reason);
           if (reason === "ended") this.#askAgain(stream, A_WHILE_MS);
         },
       }),
@@ -215,32 +220,30 @@ export class Streams {
 
   /** Who is concerned by what an object was, or by what it is, is told once. */
   #changed(
-    stream: Stream,
+    stream: Informer,
     key: string,
-    after: Seen | undefined,
-    before: Seen | undefined,
+    after: CachedObject | undefined,
+    before: CachedObject | undefined,
     news: "progress" | "change",
   ): void {
     const name = nameIn(key);
-    const states = [after, before].filter((seen) => seen !== undefined);
-    const subjects = new Set([key, ...states.flatMap((seen) => collectionsOf(key, seen))]);
-    const concerned = new Set<string>();
-    for (const subject of subjects)
-      for (const { dependent, dependency, isNamed } of stream.subscriptions.get(subject) ?? []) {
-        const isTold = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
-        if (isTold && isNamed(name)) concerned.add(dependent);
-      }
-    const cause = news === "progress" ? "resync" : "change";
-    for (const dependent of concerned) this.#events.changed(dependent, cause);
+    const collections = [after, before].flatMap((seen) => (seen === undefined ? [] : collectionsOf(key, seen)));
+    const concerned = [...new Set([key, ...collections])]
+      .flatMap((subject) => [...(stream.subscribers.get(subject) ?? [])])
+      .filter(({ dependency, isNamed }) => {
+        const isRelevant = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
+        return isRelevant && isNamed(name);
+      });
+    notifyAll(concerned, news === "progress" ? "resync" : "change");
   }
 
-  /** A right that a review promised, or that was there, is not: what is on this stream goes one rung down if it can. */
-  #narrow(stream: Stream): void {
-    for (const subscription of subscriptionsOf(stream)) {
-      if (rungBelow(stream.rung, subscription.dependency) === undefined) continue;
-      this.#unsubscribe(subscription);
-      this.#rungs.refused(subscription.dependency, stream.rung);
-      void this.#subscribe(subscription);
+  /** A right that a review promised, or that was there, is not: what is on this stream moves to the next narrower scope if there is one. */
+  #narrow(stream: Informer): void {
+    for (const subscriber of subscribersOf(stream)) {
+      if (narrowerScope(stream.watchScope, subscriber.dependency) === undefined) continue;
+      this.#unsubscribe(subscriber);
+      this.#scopes.refused(subscriber.dependency, stream.watchScope);
+      void this.#subscribe(subscriber);
     }
   }
 
@@ -248,31 +251,37 @@ export class Streams {
    * Rights may have come or gone since they were asked for, if that is so long ago. A stream that could be wider gives way to
    * that; and nobody goes on to see through the controller's own what there is who may not list it any more.
    */
-  #askAgain(stream: Stream, sinceMs: number): void {
-    const { rung } = stream;
+  #askAgain(stream: Informer, sinceMs: number): void {
+    const { watchScope } = stream;
     const groups = new Set<string>();
-    for (const { dependency } of subscriptionsOf(stream)) {
-      const isConcerned = rung === "name" || (rung === "namespace" && dependency.wide) || isLent(rung, dependency);
-      if (isConcerned && this.#rungs.reconsider(dependency, sinceMs)) groups.add(groupKey(dependency));
+    for (const { dependency } of subscribersOf(stream)) {
+      const isConcerned =
+        watchScope === "name" || (watchScope === "namespace" && dependency.wide) || isLent(watchScope, dependency);
+      if (isConcerned && this.#scopes.reconsider(dependency, sinceMs)) groups.add(groupKey(dependency));
     }
     if (groups.size === 0) return;
     // The answer is for all of the group: those on other streams may never have been refused, and would not ask by themselves.
-    for (const subscriptions of this.#subscriptions.values())
-      for (const subscription of subscriptions.values())
-        if (groups.has(groupKey(subscription.dependency))) void this.#subscribe(subscription);
+    for (const subscribers of this.#subscriptions.values())
+      for (const subscriber of subscribers.values())
+        if (groups.has(groupKey(subscriber.dependency))) void this.#subscribe(subscriber);
   }
 }
 
-function subscriptionOf(dependent: string, dependency: Dependency): Subscription {
+function subscriberOf(dependent: string, dependency: Subscription, notify: Subscriber["notify"]): Subscriber {
   const isNamed = nameMatcher(isCollection(dependency) ? dependency.names : undefined);
-  return { dependent, dependency, isNamed, keep: keepFor(dependency), streamKey: undefined };
+  return { dependent, notify, dependency, isNamed, keep: projectionFor(dependency), streamKey: undefined };
 }
 
 /** Whether the controller's own stream shows somebody else what there is. It is not refused when his right to know that ends. */
-function isLent(rung: Rung, dependency: Dependency): boolean {
-  return rung.startsWith("shared") && isTelling(dependency) && dependency.identity !== CONTROLLER;
+function isLent(watchScope: WatchScope, dependency: Subscription): boolean {
+  return watchScope.startsWith("shared") && isTelling(dependency) && dependency.identity !== CONTROLLER;
 }
 
-function subscriptionsOf({ subscriptions }: Stream): Subscription[] {
-  return [...subscriptions.values()].flatMap((each) => [...each]);
+function subscribersOf({ subscribers }: Informer): Subscriber[] {
+  return [...subscribers.values()].flatMap((each) => [...each]);
+}
+
+/** Each key once, however many of its subscriptions are concerned. */
+function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync"): void {
+  for (const { notify } of new Map(subscribers.map((each) => [each.dependent, each])).values()) notify(cause);
 }

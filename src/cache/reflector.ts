@@ -54,7 +54,7 @@ export function objectKey(namespace: string | undefined, name: string): string {
 }
 
 export class Reflector<T extends { resourceVersion: string }> {
-  readonly #source: ListWatch;
+  readonly #source: Pick<ListWatch, "list" | "watch">;
   readonly #events: ReflectorEvents<T>;
   /** Ends the list, the watch or the pause that is under way. One for all: there may be thousands of streams. */
   #end = new AbortController();
@@ -69,7 +69,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   #hasOpened = false;
   #done: Promise<void> = Promise.resolve();
 
-  constructor(source: ListWatch, events: ReflectorEvents<T>) {
+  constructor(source: Pick<ListWatch, "list" | "watch">, events: ReflectorEvents<T>) {
     this.#source = source;
     this.#events = events;
   }
@@ -233,8 +233,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   #setState(state: ReflectorState): void {
     const before = this.#state;
     this.#state = state;
-    const isNews = state.phase !== before.phase || statusOf(state) !== statusOf(before);
-    if (isNews) this.#events.stateChanged(state);
+    if (state.phase !== before.phase || statusOf(state) !== statusOf(before)) this.#events.stateChanged(state);
   }
 }
 

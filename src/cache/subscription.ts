@@ -1,34 +1,25 @@
 /** What a binding depends on, one object or all that match, and the keys under which streams share that. */
-
 import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
-import type { Identity } from "../kube/identity.ts";
+import type { WatchIdentity } from "../kube/identity.ts";
 import type { PodReference } from "../workloads/pod-references.ts";
 import type { WorkloadPaths } from "../workloads/workload.ts";
 import { objectKey } from "./reflector.ts";
 
 /** An object that a binding depends on, and as whom it is read. */
-export interface Interest {
-  identity: Identity;
+export interface ObjectSubscription extends WatchIdentity {
   ref: ObjectRef;
-  /** It is one of many namespaces: they share a stream of the whole cluster, where the identity may have one. */
-  wide?: boolean;
   /** It is a workload. What rollouts have to know of it is kept too, and told to those who may list the kind. */
   workload?: WorkloadPaths;
 }
 
-/** As whom something is watched, and how wide. */
-export type As = Pick<Interest, "identity" | "wide">;
-
 /** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
-export interface Collection {
-  identity: Identity;
+export interface CollectionSubscription extends WatchIdentity {
   resource: Resource;
   namespace: string | undefined;
   /** As the API server takes it; empty for all. */
   labels: string;
   /** Globs; undefined for all. */
   names: readonly string[] | undefined;
-  wide?: boolean;
   /** What their spec says is kept too. Only for kinds whose spec is no secret. */
   whole?: true;
   /** They are workloads. What rollouts have to know of each is kept too. */
@@ -42,25 +33,25 @@ export interface Collection {
 /** What pods of the same namespace read, by whichever keys. */
 export type Consumed = Pick<PodReference, "kind" | "name">;
 
-export type Dependency = Interest | Collection;
+export type Subscription = ObjectSubscription | CollectionSubscription;
 
-export const isCollection = (dependency: Dependency): dependency is Collection => "labels" in dependency;
+export const isCollection = (dependency: Subscription): dependency is CollectionSubscription => "labels" in dependency;
 
 /** Whether it shows what there is, or what is in it: that is nobody's to know who may not list the kind himself. */
-export const isTelling = (dependency: Dependency): boolean =>
+export const isTelling = (dependency: Subscription): boolean =>
   isCollection(dependency) || dependency.workload !== undefined;
 
-export const resourceOf = (dependency: Dependency): Resource =>
+export const resourceOf = (dependency: Subscription): Resource =>
   isCollection(dependency) ? dependency.resource : dependency.ref.resource;
 
-export const namespaceOf = (dependency: Dependency): string | undefined =>
+export const namespaceOf = (dependency: Subscription): string | undefined =>
   isCollection(dependency) ? dependency.namespace : dependency.ref.namespace;
 
 export const resourceKey = (resource: Pick<Resource, "group" | "version" | "plural">) =>
   `${apiVersionOf(resource)}/${resource.plural}`;
 
 /** Under which a stream tells of changes: an object's key, or for a collection what the keys of its objects begin with. */
-export function subjectKey(dependency: Dependency): string {
+export function subjectKey(dependency: Subscription): string {
   if (!isCollection(dependency)) return objectKey(dependency.ref.namespace, dependency.ref.name);
   const place = dependency.namespace === undefined ? "" : `${dependency.namespace}/`;
   return dependency.consumersOf === undefined ? place : consumersKey(place, dependency.consumersOf);
@@ -70,10 +61,10 @@ export function subjectKey(dependency: Dependency): string {
 export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
 /** What is kept of a workload goes by where things stand in it. */
-export const workloadKey = ({ workload: { template = "", restart = "" } = {} }: Dependency): string =>
+export const workloadKey = ({ workload: { template = "", restart = "" } = {} }: Subscription): string =>
   [template, restart].join("|");
 
-export const dependencyKey = (dependency: Dependency): string =>
+export const subscriptionKey = (dependency: Subscription): string =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),

@@ -5,13 +5,13 @@ import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
-import { type Dependency, isCollection, isTelling, namespaceOf, resourceKey, resourceOf } from "./subscription.ts";
+import { isCollection, isTelling, namespaceOf, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
 
 /**
  * From the widest to the narrowest stream that can carry a dependency: the controller's own, then those of its identity.
  * A collection ends at `namespace`.
  */
-export type Rung = "shared" | "sharedName" | "cluster" | "namespace" | "name";
+export type WatchScope = "shared" | "sharedName" | "cluster" | "namespace" | "name";
 
 /** What the manifests let the controller watch for its own ends: nobody opened these kinds for others. */
 const OWN = ["inlay.dev/v1alpha1/secretbindings", "inlay.dev/v1alpha1/secretgrants", "v1/namespaces"];
@@ -22,39 +22,39 @@ const REVIEW_AGAIN_MS = 1_000;
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
 
-export class Rungs {
-  readonly #client: Client;
+export class WatchScopes {
+  readonly #client: Pick<Client, "may">;
   readonly #isNamespaced: boolean;
   /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
-  readonly #rungs = new Map<string, { rung: Promise<Rung>; since: number }>();
+  readonly #scopes = new Map<string, { scope: Promise<WatchScope>; since: number }>();
   /** Whether somebody may watch a kind, or one name of it, everywhere. */
   readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
   #stopped = false;
 
   /** An installation for one namespace has no stream of more, whoever could have one. */
-  constructor(client: Client, isNamespaced: boolean) {
+  constructor(client: Pick<Client, "may">, isNamespaced: boolean) {
     this.#client = client;
     this.#isNamespaced = isNamespaced;
   }
 
-  of(dependency: Dependency): Promise<Rung> {
-    return this.#rungs.get(groupKey(dependency))?.rung ?? this.#note(dependency, this.#ask(dependency));
+  of(dependency: Subscription): Promise<WatchScope> {
+    return this.#scopes.get(groupKey(dependency))?.scope ?? this.#note(dependency, this.#ask(dependency));
   }
 
   /** Takes note that a stream was refused: the next narrower one is right. */
-  refused(dependency: Dependency, rung: Rung): void {
-    const next = rungBelow(rung, dependency);
+  refused(dependency: Subscription, scope: WatchScope): void {
+    const next = narrowerScope(scope, dependency);
     if (next !== undefined) void this.#note(dependency, Promise.resolve(next));
   }
 
   /** Asks again for it the next time. */
-  forget(dependency: Dependency): void {
-    this.#rungs.delete(groupKey(dependency));
+  forget(dependency: Subscription): void {
+    this.#scopes.delete(groupKey(dependency));
   }
 
   /** The same, unless it was found out less than so long ago, as for another stream of the group. Returns whether it will be. */
-  reconsider(dependency: Dependency, sinceMs: number): boolean {
-    const known = this.#rungs.get(groupKey(dependency));
+  reconsider(dependency: Subscription, sinceMs: number): boolean {
+    const known = this.#scopes.get(groupKey(dependency));
     const isOld = known !== undefined && known.since <= Date.now() - sinceMs;
     if (isOld) this.forget(dependency);
     return isOld;
@@ -64,13 +64,13 @@ export class Rungs {
     this.#stopped = true;
   }
 
-  #note(dependency: Dependency, rung: Promise<Rung>): Promise<Rung> {
-    this.#rungs.set(groupKey(dependency), { rung, since: Date.now() });
-    return rung;
+  #note(dependency: Subscription, scope: Promise<WatchScope>): Promise<WatchScope> {
+    this.#scopes.set(groupKey(dependency), { scope, since: Date.now() });
+    return scope;
   }
 
   /** Asks until there is an answer: a failed review is no reason to open a stream for every name. */
-  async #ask(dependency: Dependency): Promise<Rung> {
+  async #ask(dependency: Subscription): Promise<WatchScope> {
     for (;;) {
       try {
         return await this.#review(dependency);
@@ -82,7 +82,7 @@ export class Rungs {
     }
   }
 
-  async #review(dependency: Dependency): Promise<Rung> {
+  async #review(dependency: Subscription): Promise<WatchScope> {
     const { identity } = dependency;
     const [resource, namespace] = [resourceOf(dependency), namespaceOf(dependency)];
     const name = isCollection(dependency) ? undefined : dependency.ref.name;
@@ -92,7 +92,7 @@ export class Rungs {
     return "name";
   }
 
-  async #beyondNamespace(dependency: Dependency, resource: Resource, name?: string): Promise<Rung | undefined> {
+  async #beyondNamespace(dependency: Subscription, resource: Resource, name?: string): Promise<WatchScope | undefined> {
     const { identity, wide } = dependency;
     if (identity === CONTROLLER)
       return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
@@ -122,31 +122,31 @@ export class Rungs {
   }
 }
 
-/** What a stream on that rung is asked for. */
-export function scopeOf(rung: Rung, dependency: Dependency): Scope {
+/** What a stream on that scope is asked for. */
+export function listWatchScope(scope: WatchScope, dependency: Subscription): Scope {
   const namespace = namespaceOf(dependency);
   return {
     resource: resourceOf(dependency),
     form: isWhole(dependency) ? "whole" : "metadata",
-    ...((rung === "namespace" || rung === "name") && namespace !== undefined && { namespace }),
-    ...(!isCollection(dependency) && (rung === "sharedName" || rung === "name") && { name: dependency.ref.name }),
+    ...((scope === "namespace" || scope === "name") && namespace !== undefined && { namespace }),
+    ...(!isCollection(dependency) && (scope === "sharedName" || scope === "name") && { name: dependency.ref.name }),
     ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),
   };
 }
 
 /** Whether more than metadata is looked at, of which there may be much. Little of it is kept. */
-const isWhole = (dependency: Dependency) =>
+const isWhole = (dependency: Subscription) =>
   dependency.workload !== undefined || (isCollection(dependency) && dependency.whole);
 
 /** The next narrower stream that can carry it; undefined if there is none. */
-export function rungBelow(rung: Rung, dependency: Dependency): Rung | undefined {
-  if (rung === "shared") return dependency.wide ? "cluster" : "namespace";
-  if (rung === "cluster") return "namespace";
-  return rung === "name" || isCollection(dependency) ? undefined : "name";
+export function narrowerScope(scope: WatchScope, dependency: Subscription): WatchScope | undefined {
+  if (scope === "shared") return dependency.wide ? "cluster" : "namespace";
+  if (scope === "cluster") return "namespace";
+  return scope === "name" || isCollection(dependency) ? undefined : "name";
 }
 
 /** What shares one answer: all names of a kind in a namespace, for one identity. Who looks into objects may be told less. */
-export const groupKey = (dependency: Dependency) =>
+export const groupKey = (dependency: Subscription) =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),

@@ -15,11 +15,12 @@ export const withClusterFlags = (command: Command): Command =>
     .option("-n, --namespace <namespace>", "where it is; the kubeconfig's own without it", namespaceName)
     .addOption(new Option("-o, --output <format>", "for programs instead of people").choices(["json"]));
 
-/** Looks, and ends every connection afterwards. */
-export async function withCluster<T>(
-  { kubeconfig, namespace }: ClusterFlags,
+/** Looks, ends every connection, and prints what was seen: as one document of JSON, or as lines for people. */
+export async function show<T>(
+  { kubeconfig, namespace, output }: ClusterFlags,
   look: (tools: Tools, namespace: string) => Promise<T>,
-): Promise<T> {
+  asText: (seen: T) => string[],
+): Promise<void> {
   const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }] = await Promise.all([
     import("../kube/credentials.ts"),
     import("../kube/transport.ts"),
@@ -29,22 +30,10 @@ export async function withCluster<T>(
   const credentials = await loadCredentials(kubeconfig);
   const transport = new Transport(credentials);
   try {
-    const tools = {
-      reader: new Reader(transport),
-      discovery: new Discovery(transport),
-      loadTemplates: async () => {
-        const { compileTemplate } = await import("../transform/template.ts");
-        return (text: string) => compileTemplate(text).references;
-      },
-    };
-    return await look(tools, namespace ?? credentials.namespace ?? "default");
+    const tools = { reader: new Reader(transport), discovery: new Discovery(transport) };
+    const seen = await look(tools, namespace ?? credentials.namespace ?? "default");
+    process.stdout.write(`${output === "json" ? JSON.stringify(seen, undefined, 2) : asText(seen).join("\n")}\n`);
   } finally {
     await transport.close();
   }
-}
-
-/** As one document of JSON, or as lines for people. */
-export function print<T>({ output }: ClusterFlags, told: T, asText: (told: T) => string[]): void {
-  const text = output === "json" ? JSON.stringify(told, undefined, 2) : asText(told).join("\n");
-  process.stdout.write(`${text}\n`);
 }

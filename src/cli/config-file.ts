@@ -13,11 +13,10 @@ import {
 } from "../api/installation.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import { offer } from "../apimachinery/suggest-names.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { suggestNames } from "../apimachinery/suggest-names.ts";
 
-const API_VERSION = "config.inlay.dev/v1alpha1";
-const KIND = "ControllerConfiguration";
+const TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
 
 type Fields = Record<string, unknown>;
 const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
@@ -40,20 +39,13 @@ export function loadInstallation(file: string | undefined, ownNamespace: string,
 
 /** The same, of the file's text. */
 export function installationOf(text: string, ownNamespace: string, scope?: string): Installation {
-  const config = fieldsOf(read(text), "", [
-    "apiVersion",
-    "kind",
-    "openNamespaces",
-    "targets",
-    "requireAcknowledgement",
-    "rollouts",
-    "reloader",
-  ]);
-  for (const [field, expected] of Object.entries({ apiVersion: API_VERSION, kind: KIND })) {
+  const sections = ["allowSystemNamespaces", "targets", "requireAcknowledgement", "rollouts", "reloader"];
+  const config = fieldsOf(read(text), "", [...Object.keys(TYPE), ...sections]);
+  for (const [field, expected] of Object.entries(TYPE)) {
     if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
   }
   // A field of which all lines are commented out is null, and no list.
-  const { openNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {}, reloader } = config;
+  const { allowSystemNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {}, reloader } = config;
   const { deny = [], allow } = fieldsOf(targets, "targets", ["deny", "allow"]);
   const allowed = allow === undefined ? [] : listOf(allow, "targets.allow", (each, at) => ruleOf(each, at, []));
   if (allow !== undefined && allowed.length === 0) {
@@ -62,7 +54,7 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
   return new Installation({
     ownNamespace,
     scope,
-    openNamespaces: textsOf(openNamespaces, "openNamespaces"),
+    allowSystemNamespaces: textsOf(allowSystemNamespaces, "allowSystemNamespaces"),
     deny: listOf(deny, "targets.deny", (each, at) => ruleOf(each, at, ["message"])),
     allow: allowed,
     requireAcknowledgement: listOf(requireAcknowledgement, "requireAcknowledgement", (each, at) => {
@@ -121,12 +113,9 @@ function ruleOf(value: unknown, at: string, others: readonly string[]): WriteRul
 }
 
 function pathOf(text: string, at: string): FieldPath {
-  try {
-    return FieldPath.parse(text);
-  } catch (error) {
-    if (error instanceof Problem) throw new Error(`${at}: ${error.message}`);
-    throw error;
-  }
+  const path = attemptSync(() => FieldPath.parse(text));
+  if (path instanceof Problem) throw new Error(`${at}: ${path.message}`);
+  return path;
 }
 
 function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
@@ -134,7 +123,8 @@ function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields 
   if (!isObject(value)) throw new Error(`${where}: must be an object`);
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return value as Fields;
-  throw new Error(`${at === "" ? "" : `${at}.`}${unknown}: there is no such field; ${offer(where, unknown, known)}`);
+  const field = at === "" ? unknown : `${at}.${unknown}`;
+  throw new Error(`${field}: there is no such field; ${suggestNames(where, unknown, known)}`);
 }
 
 function listOf<T>(value: unknown, at: string, each: (item: unknown, at: string) => T): T[] {

@@ -2,18 +2,13 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { LogLevel } from "../observability/log.ts";
+import type { ControllerOptions } from "../manager/start-controller.ts";
 import { namespaceName } from "./argument-types.ts";
 
-interface Flags {
-  kubeconfig?: string;
+interface Flags extends Omit<ControllerOptions, "installation" | "onLost"> {
   config?: string;
-  logLevel: LogLevel;
-  healthPort?: number;
-  concurrency: number;
   watchNamespace?: string;
   leaderElect?: true;
-  leaseNamespace?: string;
 }
 
 /** The kubelet kills a pod after 30 s. */
@@ -52,7 +47,7 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   // Not before: the other subcommands need none of it, and loading it takes longer than they do.
   const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
     [
-      import("../main.ts"),
+      import("../manager/start-controller.ts"),
       import("../observability/log.ts"),
       import("./config-file.ts"),
       import("./reload-config-file.ts"),
@@ -79,7 +74,7 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   await stop;
   // Not waited for: it fires only if something keeps this process from ending by itself.
   const late = () => {
-    log.error({ open: process.getActiveResourcesInfo() }, "could not stop in time");
+    log.error({ activeResources: process.getActiveResourcesInfo() }, "could not stop in time");
     process.exit(1);
   };
   setTimeout(late, STOP_WITHIN_MS).unref();

@@ -1,7 +1,7 @@
 /** `inlay explain`: tells how a SecretBinding stands, from its sources to its rollout, and what to do. Reads only. */
 import { Command } from "commander";
 import { objectName } from "./argument-types.ts";
-import { type ClusterFlags, print, withCluster, withClusterFlags } from "./cluster.ts";
+import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
 export function explainCommand(): Command {
   return withClusterFlags(new Command("explain"))
@@ -11,11 +11,13 @@ export function explainCommand(): Command {
 }
 
 async function run(name: string, flags: ClusterFlags): Promise<void> {
-  const [{ explain }, { explanationText }, { lets: letsRead }] = await Promise.all([
+  const [{ explain }, { explanationText }] = await Promise.all([
     import("../explain/explain.ts"),
     import("../explain/explanation-text.ts"),
-    import("../sources/grant-rules.ts"),
   ]);
-  const told = await withCluster(flags, (tools, namespace) => explain({ ...tools, letsRead }, namespace, name));
-  print(flags, told, (each) => explanationText(each, Date.now()));
+  await show(
+    flags,
+    (tools, namespace) => explain(tools, namespace, name),
+    (explanation) => explanationText(explanation, Date.now()),
+  );
 }

@@ -15,13 +15,13 @@ export class RolloutsFile {
   readonly #file: string;
   readonly #installation: Installation;
   readonly #ownNamespace: string;
-  readonly #log: Log;
+  readonly #log: Pick<Log, "info" | "error">;
   #timer: NodeJS.Timeout | undefined;
   #text: string | undefined;
   /** Why what is there now can't be used, if it can't be. */
   #trouble: string | undefined;
 
-  constructor(file: string, installation: Installation, ownNamespace: string, log: Log) {
+  constructor(file: string, installation: Installation, ownNamespace: string, log: Pick<Log, "info" | "error">) {
     this.#file = file;
     this.#installation = installation;
     this.#ownNamespace = ownNamespace;

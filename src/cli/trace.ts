@@ -1,7 +1,7 @@
 /** `inlay trace`: tells who consumes a Secret or ConfigMap, and what restarts when it changes. Reads only. */
 import { Command } from "commander";
 import { objectName } from "./argument-types.ts";
-import { type ClusterFlags, print, withCluster, withClusterFlags } from "./cluster.ts";
+import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
 export function traceCommand(): Command {
   return withClusterFlags(new Command("trace"))
@@ -12,12 +12,10 @@ export function traceCommand(): Command {
 }
 
 async function run(name: string, { configMap, ...flags }: ClusterFlags & { configMap?: true }): Promise<void> {
-  const [{ trace }, { traceText }, { speaksOf }] = await Promise.all([
-    import("../explain/trace-result.ts"),
+  const [{ trace }, { traceText }] = await Promise.all([
+    import("../explain/trace.ts"),
     import("../explain/trace-text.ts"),
-    import("../sources/grant-rules.ts"),
   ]);
   const kind = configMap ? "ConfigMap" : "Secret";
-  const told = await withCluster(flags, (tools, namespace) => trace({ ...tools, speaksOf }, { kind, namespace, name }));
-  print(flags, told, traceText);
+  await show(flags, (tools, namespace) => trace(tools, { kind, namespace, name }), traceText);
 }

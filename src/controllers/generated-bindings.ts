@@ -1,178 +1,212 @@
 /**
- * The bindings that there have to be in a namespace for Reloader's annotations come in; they are made, put right and deleted,
- * as the account for that, and when to look again goes out. One that is as it has to be costs no request.
+ * Makes, corrects and deletes the bindings that a controller generates in a namespace, such as those for Reloader's annotations,
+ * and says when to look again. A binding that is as it has to be costs no request.
  */
-
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
-import { claimsToBeMade, isLabelled, RELOADER_ACCOUNT } from "../api/reloader.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { refusal } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
-import type { Parts } from "../parts.ts";
-import { sideBySide } from "../workqueue/map-concurrent.ts";
+import type { EventRecorder } from "../observability/events.ts";
+import type { Log } from "../observability/log.ts";
+import type { ContentionBudget } from "../targets/contention-budget.ts";
+import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
-import { isAsMade, isFormer, type Made, metadataOf } from "./reloader/bindings.ts";
 
-const MANAGER = RELOADER_ACCOUNT;
-const AGAIN: WorkResult = { retry: "backoff" };
-const DONE: WorkResult = { retry: "never" };
-
-/** Somebody else's, though it has a name that a binding of ours would have. */
-export const isOthers = ({ metadata, spec }: SecretBinding): boolean =>
-  !isLabelled(metadata.labels) && spec.serviceAccountName !== RELOADER_ACCOUNT;
-
-/** Why nothing is done for one that was made before the switch was off. */
-export function leftOver({ metadata: { namespace = "", name } }: SecretBinding): Problem {
-  const what = "it was made of Reloader's annotations, which nothing is done for here any more";
-  return new Problem("OutOfScope", `${what}; delete it with: kubectl delete secretbinding ${name} -n ${namespace}`);
+/** The object that a binding is generated for. */
+export interface Owner {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
 }
 
-export class MadeBindings {
-  readonly #parts: Pick<Parts, "client" | "contention" | "events" | "log" | "again">;
-  readonly #identity: Identity;
-  /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what became of it. */
-  readonly #kept = new Map<string, { written: SecretBinding["spec"]; kept: SecretBinding["spec"][] }>();
-  /** By namespace, what was told of each binding that could not be made. */
-  readonly #told = new Map<string, Map<string, string>>();
+/** A binding as it has to be. */
+export interface GeneratedBinding {
+  name: string;
+  owner: Owner;
+  spec: SecretBinding["spec"];
+}
 
-  constructor(parts: Pick<Parts, "client" | "contention" | "events" | "log" | "again">, identity: Identity) {
-    this.#parts = parts;
-    this.#identity = identity;
+type Metadata = SecretBinding["metadata"];
+
+/** What is particular to the controller that generates bindings. */
+export interface Generator<G extends GeneratedBinding> {
+  /** As whom they are written. */
+  identity: Identity;
+  fieldManager: string;
+  /** The objects that they are generated for belong to the cluster. */
+  hasClusterOwners?: true;
+  /** What they are made of, for messages, such as `Reloader's annotations`. */
+  origin: string;
+  /** Whether a binding says that it was generated. It need not be true. */
+  claims(binding: SecretBinding): boolean;
+  /** Whether it is someone else's, although it has the name of a generated one. */
+  isOthers(binding: SecretBinding): boolean;
+  /** Whether the binding is `desired`, or has one of the specs that the API server keeps in place of it. */
+  matches(binding: SecretBinding, desired: G, kept: G["spec"][]): boolean;
+  /** Whether it was generated for a former object of that name. */
+  isFormer(binding: SecretBinding, desired: G): boolean;
+  /** The metadata as it has to be, beside what others say there. */
+  metadataOf(desired: G, present?: Partial<Metadata>): Partial<Metadata>;
+  /** What a binding that could not be written means to its owner. */
+  consequence: string;
+}
+
+export interface GeneratedBindingServices {
+  client: Pick<Client, "make" | "replace" | "delete">;
+  contention: Pick<ContentionBudget, "mayWrite" | "wrote">;
+  events: Pick<EventRecorder, "recordOn">;
+  log: Pick<Log, "warn">;
+}
+
+const BACKOFF: WorkResult = { retry: "backoff" };
+const DONE: WorkResult = { retry: "never" };
+
+export class GeneratedBindings<G extends GeneratedBinding> {
+  readonly #services: GeneratedBindingServices;
+  readonly #generator: Generator<G>;
+  readonly #unchanged: (key: string) => void;
+  /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what became of it. */
+  readonly #kept = new Map<string, { written: G["spec"]; kept: G["spec"][] }>();
+  /** By namespace, what was said of each binding that could not be made. */
+  readonly #failures = new Map<string, Map<string, string>>();
+
+  /** `unchanged` is called with the key of a binding that was written and that no watch may show as changed. */
+  constructor(services: GeneratedBindingServices, generator: Generator<G>, unchanged: (key: string) => void) {
+    this.#services = services;
+    this.#generator = generator;
+    this.#unchanged = unchanged;
   }
 
-  /** Another version's CRD has other defaults, and a webhook may have its own: what became of our own write is as it was made. */
-  isAsMade(binding: SecretBinding, made: Made): boolean {
-    const { written, kept } = this.#kept.get(binding.metadata.uid) ?? {};
-    return isAsMade(binding, made, sameJson(written, made.spec) ? kept : undefined);
+  /** Another version's CRD has other defaults, and a webhook may have its own: what became of our own write counts too. */
+  isAsGenerated(binding: SecretBinding, desired: G): boolean {
+    const { written, kept = [] } = this.#kept.get(binding.metadata.uid) ?? {};
+    return this.#generator.matches(binding, desired, sameJson(written, desired.spec) ? kept : []);
   }
 
   gone({ metadata }: SecretBinding): void {
     this.#kept.delete(metadata.uid);
   }
 
-  /** `there` are all bindings of the namespace, by their names; of workloads of `unseen` kinds it is not known which there are. */
+  /** `present` are all bindings of the namespace, by their names. Owners of `unseen` kinds may exist although none is desired. */
   async sync(
     namespace: string,
-    made: ReadonlyMap<string, Made>,
-    there: ReadonlyMap<string, SecretBinding>,
+    desired: ReadonlyMap<string, G>,
+    present: ReadonlyMap<string, SecretBinding>,
     unseen: readonly string[],
   ): Promise<WorkResult> {
     const isUnseen = ({ metadata }: SecretBinding) =>
       metadata.ownerReferences?.some(({ kind = "" }) => unseen.includes(kind)) === true;
-    const others = [...there.values()].filter(
-      (each) => claimsToBeMade(each) && !made.has(each.metadata.name) && !isUnseen(each),
+    const obsolete = [...present.values()].filter(
+      (each) => this.#generator.claims(each) && !desired.has(each.metadata.name) && !isUnseen(each),
     );
-    const told = new Map<string, string>();
-    // Where a quota is used up, only that makes room. What can't be done keeps nothing else back.
-    const [deleted] = await Promise.allSettled([sideBySide(others, (each) => this.#delete(each))]);
-    const [wanted] = await Promise.allSettled([
-      sideBySide([...made.values()], (each) => this.#putRight(namespace, each, there.get(each.name), told)),
+    const failures = new Map<string, string>();
+    // Where a quota is used up, only deletions make room. One that fails keeps nothing else back.
+    const [deleted] = await Promise.allSettled([mapConcurrent(obsolete, (each) => this.#delete(each))]);
+    const [written] = await Promise.allSettled([
+      mapConcurrent([...desired.values()], (each) => this.#correct(namespace, each, present.get(each.name), failures)),
     ]);
     this.forget(namespace);
-    if (told.size > 0) this.#told.set(namespace, told);
+    if (failures.size > 0) this.#failures.set(namespace, failures);
     if (deleted.status === "rejected") throw deleted.reason;
-    if (wanted.status === "rejected") throw wanted.reason;
-    return soonest([...deleted.value, ...wanted.value]);
+    if (written.status === "rejected") throw written.reason;
+    return soonest([...deleted.value, ...written.value]);
   }
 
   forget(namespace: string): void {
-    this.#told.delete(namespace);
+    this.#failures.delete(namespace);
   }
 
-  async #putRight(
+  async #correct(
     namespace: string,
-    made: Made,
-    there: SecretBinding | undefined,
-    told: Map<string, string>,
+    desired: G,
+    present: SecretBinding | undefined,
+    failures: Map<string, string>,
   ): Promise<WorkResult> {
-    const { client, contention } = this.#parts;
-    const { spec } = made;
-    const ref = { resource: SECRET_BINDINGS, namespace, name: made.name };
-    if (there === undefined) {
-      const metadata = metadataOf(made);
+    const { client, contention } = this.#services;
+    const { identity, fieldManager, isOthers, isFormer, metadataOf } = this.#generator;
+    const { spec } = desired;
+    const ref = { resource: SECRET_BINDINGS, namespace, name: desired.name };
+    if (present === undefined) {
+      const object = { metadata: metadataOf(desired), spec };
       try {
-        return await settled(client.make(this.#identity, ref, { metadata, spec } as unknown as JsonObject, MANAGER));
+        return await written(client.make(identity, ref, object as object as JsonObject, fieldManager));
       } catch (error) {
-        const problem = refusal(error, { identity: this.#identity, ref, verbs: ["create"] }, "create");
-        if (problem.reason !== "Unavailable") this.#tell(namespace, made, problem, told);
+        const problem = refusal(error, { identity, ref, verbs: ["create"] }, "create");
+        if (problem.reason !== "Unavailable") this.#report(namespace, desired, problem, failures);
         throw problem;
       }
     }
-    if (this.isAsMade(there, made) || isOthers(there) || isGoing(there)) return DONE;
-    // What it wrote as another one that it was, that one's account releases; and another workload has its own beginning.
-    if ((there.status?.targets ?? []).length > 0 || isFormer(there, made)) return this.#delete(there);
-    const fight = `reloader/${there.metadata.uid}`;
-    const inputs = JSON.stringify(spec);
-    const wait = contention.mayWrite(fight, inputs, []);
+    if (this.isAsGenerated(present, desired) || isOthers(present) || isGoing(present)) return DONE;
+    // What it wrote with another spec is released by that spec's account; and another owner has a baseline of its own.
+    if ((present.status?.targets ?? []).length > 0 || isFormer(present, desired)) return this.#delete(present);
+    const contender = `generated/${present.metadata.uid}`;
+    const revision = JSON.stringify(spec);
+    const wait = contention.mayWrite(contender, revision, []);
     if (wait > 0) return { retry: "after", ms: wait };
-    const metadata = metadataOf(made, there.metadata) as SecretBinding["metadata"];
-    return settled(
-      client.replace(this.#identity, ref, { ...there, metadata, spec }, MANAGER).then((now) => {
-        contention.wrote(fight, inputs);
-        this.#note(there, now, made);
+    const metadata = { ...present.metadata, ...metadataOf(desired, present.metadata) };
+    return written(
+      client.replace(identity, ref, { ...present, metadata, spec }, fieldManager).then((now) => {
+        contention.wrote(contender, revision);
+        this.#keep(present, now, desired);
       }),
     );
   }
 
-  #note(there: SecretBinding, now: SecretBinding, made: Made): void {
+  #keep(before: SecretBinding, now: SecretBinding, desired: G): void {
     const { uid, resourceVersion } = now.metadata;
-    // While one CRD takes the place of another, streams may show the same version by the former one's defaults.
-    const same = there.metadata.resourceVersion === resourceVersion ? [there.spec] : [];
-    const kept = [now.spec, ...same].filter((spec) => !sameJson(spec, made.spec));
+    // While one CRD replaces another, watches may show the same version with the former one's defaults.
+    const same = before.metadata.resourceVersion === resourceVersion ? [before.spec] : [];
+    const kept = [now.spec, ...same].filter((spec) => !sameJson(spec, desired.spec));
     if (kept.length === 0) this.#kept.delete(uid);
-    else this.#kept.set(uid, { written: made.spec, kept });
+    else this.#kept.set(uid, { written: desired.spec, kept });
     const binding = bindingKey(now);
-    // If that changed nothing, no stream tells of it.
-    if (this.isAsMade(now, made)) this.#parts.again(binding);
-    else {
-      const what = "is not kept as it was made of Reloader's annotations, and does nothing; a webhook may change it";
-      this.#parts.log.warn({ binding }, what);
-    }
+    const what = `is not kept as it was made of ${this.#generator.origin}, and does nothing; a webhook may change it`;
+    // If the write changed nothing, no watch shows it.
+    if (this.isAsGenerated(now, desired)) this.#unchanged(binding);
+    else this.#services.log.warn({ binding }, what);
   }
 
-  /** Once for each that is in the way. */
-  #tell(namespace: string, { name: binding, owner }: Made, { message }: Problem, told: Map<string, string>): void {
+  /** Once for each binding that can't be made. */
+  #report(namespace: string, { name: binding, owner }: G, { message }: Problem, failures: Map<string, string>): void {
     const { name, uid } = owner;
-    const note = `binding ${binding} could not be made, so that nothing restarts by it: ${message}`;
-    if (this.#told.get(namespace)?.get(binding) !== note)
-      this.#parts.events.recordOn(
-        { ...owner, metadata: { name, namespace, uid } },
-        { type: "Warning", reason: "BindingNotMade", action: "Reload", note },
+    const note = `binding ${binding} could not be made, ${this.#generator.consequence}: ${message}`;
+    if (this.#failures.get(namespace)?.get(binding) !== note)
+      this.#services.events.recordOn(
+        { ...owner, metadata: { name, uid, ...(!this.#generator.hasClusterOwners && { namespace }) } },
+        { type: "Warning", reason: "BindingNotMade", action: "Generate", note },
       );
-    told.set(binding, note);
+    failures.set(binding, note);
   }
 
   async #delete(binding: SecretBinding): Promise<WorkResult> {
     if (isGoing(binding)) return DONE;
-    return settled(this.#parts.client.delete(this.#identity, refOf(binding), binding as unknown as KubeObject));
+    const { namespace = "", name } = binding.metadata;
+    const ref = { resource: SECRET_BINDINGS, namespace, name };
+    return written(this.#services.client.delete(this.#generator.identity, ref, binding));
   }
 }
 
 const isGoing = ({ metadata }: SecretBinding) => metadata.deletionTimestamp !== undefined;
 
-const refOf = ({ metadata: { namespace = "", name } }: SecretBinding): ObjectRef => ({
-  resource: SECRET_BINDINGS,
-  namespace,
-  name,
-});
-
-/** Somebody who was there first brings it up again. */
-async function settled(write: Promise<unknown>): Promise<WorkResult> {
+/** Requeues where the binding has changed since it was read. */
+async function written(write: Promise<unknown>): Promise<WorkResult> {
   try {
     await write;
     return DONE;
   } catch (error) {
-    if (isStatus(error, 404) || isStatus(error, 409)) return AGAIN;
+    if (isStatus(error, 404) || isStatus(error, 409)) return BACKOFF;
     throw error;
   }
 }
 
 function soonest(results: readonly WorkResult[]): WorkResult {
-  if (results.some(({ retry }) => retry === "backoff")) return AGAIN;
+  if (results.some(({ retry }) => retry === "backoff")) return BACKOFF;
   const waits = results.flatMap((each) => (each.retry === "after" ? [each.ms] : []));
   return waits.length === 0 ? DONE : { retry: "after", ms: Math.min(...waits) };
 }

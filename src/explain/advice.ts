@@ -2,6 +2,9 @@
  * What was seen of a binding comes in; the first thing that stands in its way goes out, with the command that mends it. What
  * the controller says goes first; where it has not looked yet, what was seen here tells. Pure.
  */
+import { describeObject } from "../apimachinery/objects.ts";
+import { accountNotFound } from "../kube/access-error.ts";
+import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { Advice, Explanation } from "./explanation.ts";
 
 type Facts = Omit<Explanation, "advice">;
@@ -14,8 +17,8 @@ export function adviceFor(facts: Facts): Advice {
     const command = `kubectl patch secretbinding ${name} -n ${namespace} --type merge -p '{"spec":{"suspend":false}}'`;
     return { reason: "Suspended", message: "spec.suspend is true, so nothing is written or released", command };
   }
-  const [told] = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
-  if (isLookedAt && told !== undefined) return withCommand(told.reason, told.message);
+  const [failing] = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
+  if (isLookedAt && failing !== undefined) return withCommand(failing.reason, failing.message);
   if (isLookedAt && !deleting) return { reason: "Synced", message: "nothing: all is as the binding says" };
   const [found] = findings(facts);
   if (found !== undefined) return found;
@@ -31,43 +34,40 @@ export function adviceFor(facts: Facts): Advice {
 export function withCommand(reason: string, message: string): Advice {
   const [, says, command] =
     /^(.*?) with: ((?:kubectl|echo) .+?)(?: \(and \d+ more, see status\.targets\))?$/s.exec(message) ?? [];
-  if (says === undefined || command === undefined || message.length >= LONGEST_MESSAGE) return { reason, message };
+  if (says === undefined || command === undefined || message.length >= MAX_MESSAGE_LENGTH) return { reason, message };
   return { reason, message: `${says} with:`, command };
 }
 
 /** Where status cuts a message. */
-const LONGEST_MESSAGE = 1024;
+const MAX_MESSAGE_LENGTH = 1024;
 
 /** In the order in which the controller comes to them. */
 function findings({ binding, account, sources, targets }: Facts): Advice[] {
-  const { namespace } = binding;
-  const missing = account.state !== "NotFound" ? [] : [account.name.split("/").at(-1)];
+  const missing = account.state === "NotFound" ? [account.name.split("/").at(-1) ?? ""] : [];
   return [
-    ...missing.map((name) => ({
-      reason: "ServiceAccountNotFound",
-      message: `there is no ${account.name}, as which this binding reads and writes; make it with:`,
-      command: `kubectl create serviceaccount ${name} -n ${namespace}`,
-    })),
-    ...sources.flatMap((source) => {
-      const what = [source.kind, [source.namespace, source.name].filter(Boolean).join("/")].join(" ");
-      if (source.grants?.state === "NotFound")
-        return {
-          reason: "NotGranted",
-          message: `no SecretGrant in namespace ${source.namespace} lets this binding read ${what}`,
-        };
-      if (source.optional) return [];
-      if (source.state === "NotFound") return { reason: "SourceNotFound", message: `there is no ${what}` };
-      const lacking = source.uses.filter(({ present }) => present === false).map(({ of }) => of);
-      if (lacking.length === 0) return [];
-      return { reason: "KeyNotFound", message: `${what} has no ${lacking.join(", ")}` };
+    ...missing.map((name) => {
+      const { reason, message } = accountNotFound(serviceAccountIdentity(binding.namespace, name));
+      return withCommand(reason, message);
     }),
-    ...targets.flatMap(({ kind, makes, objects, message }) => [
+    ...sources.flatMap((source): Advice[] => {
+      const what = describeObject(source.kind, source.namespace, source.name);
+      if (source.grants?.state === "NotFound") {
+        const message = `no SecretGrant in namespace ${source.namespace} lets this binding read ${what}`;
+        return [{ reason: "NotGranted", message }];
+      }
+      if (source.optional) return [];
+      if (source.state === "NotFound") return [{ reason: "SourceNotFound", message: `there is no ${what}` }];
+      const lacking = source.uses.filter(({ present }) => present === false).map(({ key }) => key);
+      return lacking.length === 0 ? [] : [{ reason: "KeyNotFound", message: `${what} has no ${lacking.join(", ")}` }];
+    }),
+    ...targets.flatMap(({ kind, creates, objects, message }) => [
       ...(message === undefined || objects.length > 0 ? [] : [{ reason: "KindNotFound", message }]),
-      ...objects.flatMap(({ state, namespace: where, name }) =>
-        state === "NotFound" && !makes
-          ? [{ reason: "TargetNotFound", message: `there is no ${kind} ${[where, name].filter(Boolean).join("/")}` }]
-          : [],
-      ),
+      ...objects
+        .filter(({ state }) => state === "NotFound" && !creates)
+        .map(({ namespace, name }) => ({
+          reason: "TargetNotFound",
+          message: `there is no ${describeObject(kind, namespace, name)}`,
+        })),
     ]),
   ];
 }

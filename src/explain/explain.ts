@@ -1,20 +1,19 @@
 /** The name of a binding comes in, an Explanation of it goes out: everything that it names is looked at, side by side. */
-
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
-import { claimsToBeMade } from "../api/reloader.ts";
+import { claimsToBeGenerated } from "../api/reloader.ts";
 import { asRecorded } from "../api/status-records.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { CORE_EVENTS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 import { adviceFor } from "./advice.ts";
-import type { EventSeen, Explanation, Seen } from "./explanation.ts";
-import type { Reading } from "./reading.ts";
-import { rolloutSeen } from "./rollout.ts";
-import { type LetsRead, lookAtSources } from "./sources.ts";
+import type { ExplainedEvent, Explanation } from "./explanation.ts";
+import { foundOr, type Reading, seenOf } from "./reading.ts";
+import { explainRollout } from "./rollout.ts";
+import { lookAtSources } from "./sources.ts";
 import { lookAtTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
 
-const MOST_EVENTS = 5;
+const MAX_EVENTS = 5;
 /** Which namespace that is, the installation knows. */
 const OF_INSTALLATION = {
   state: "Unreadable" as const,
@@ -22,22 +21,19 @@ const OF_INSTALLATION = {
 };
 
 /** Throws Error where there is no such binding, or the user may not see it. */
-export async function explain(
-  tools: Tools & { letsRead: LetsRead },
-  namespace: string,
-  name: string,
-): Promise<Explanation> {
+export async function explain(tools: Tools, namespace: string, name: string): Promise<Explanation> {
   const binding = await bindingOf(tools, namespace, name);
   const { metadata, spec, status } = binding;
-  const readTemplate = await readerOfTemplates(tools, [binding]);
+  const readTemplate = await readerOfTemplates([binding]);
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
-  const isMade = claimsToBeMade(binding);
+  const isMade = claimsToBeGenerated(binding);
   const [accountSeen, sources, targets, events] = await Promise.all([
     isMade ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
     lookAtSources(tools, binding, readTemplate),
     lookAtTargets(tools, binding, readTemplate),
     lastEvents(tools, binding),
   ]);
+  const accountName = describeIdentity(serviceAccountIdentity(namespace, account.name));
   const seen = {
     binding: {
       namespace,
@@ -47,17 +43,12 @@ export async function explain(
       suspended: spec.suspend ?? false,
       deleting: metadata.deletionTimestamp !== undefined,
     },
-    account: {
-      name: isMade
-        ? `ServiceAccount ${account.name}`
-        : describeIdentity(serviceAccountIdentity(namespace, account.name)),
-      ...seenOf(accountSeen),
-    },
+    account: { name: isMade ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
     sources,
     targets,
-    ...(spec.rollout && { rollout: rolloutSeen(binding) }),
+    ...(spec.rollout && { rollout: explainRollout(binding) }),
     conditions: status?.conditions ?? [],
-    events: events.state === "Found" ? events.it : [],
+    events: foundOr(events, []),
     ...(events.state === "Unreadable" && { eventsUnreadable: events.message }),
   };
   return { ...seen, advice: adviceFor(seen) };
@@ -67,23 +58,17 @@ async function bindingOf({ reader }: Tools, namespace: string, name: string): Pr
   const ref = { resource: SECRET_BINDINGS, namespace, name };
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
   if (reading.state === "Found") return reading.it;
-  throw new Error(
-    reading.state === "Unreadable"
-      ? reading.message
-      : `there is no SecretBinding ${namespace}/${name}; see which there are with: kubectl get secretbindings -A`,
-  );
+  if (reading.state === "Unreadable") throw new Error(reading.message);
+  const message = `there is no SecretBinding ${namespace}/${name}; see which there are with: kubectl get secretbindings -A`;
+  throw new Error(message);
 }
 
-export function seenOf(reading: Reading<unknown>): Seen {
-  return reading.state === "Unreadable" ? { state: reading.state, message: reading.message } : { state: reading.state };
-}
-
-async function lastEvents({ reader }: Tools, { metadata }: SecretBinding): Promise<Reading<EventSeen[]>> {
+async function lastEvents({ reader }: Tools, { metadata }: SecretBinding): Promise<Reading<ExplainedEvent[]>> {
   const fields = `involvedObject.kind=${SECRET_BINDINGS.kind},involvedObject.uid=${metadata.uid}`;
   const scope = { resource: CORE_EVENTS, namespace: metadata.namespace as string, fields, form: "whole" as const };
   const events = await reader.list(scope, eventOf);
   if (events.state !== "Found") return events;
-  return { state: "Found", it: events.it.sort((a, b) => (a.time < b.time ? -1 : 1)).slice(-MOST_EVENTS) };
+  return { state: "Found", it: events.it.sort((a, b) => (a.time < b.time ? -1 : 1)).slice(-MAX_EVENTS) };
 }
 
 interface StoredEvent {
@@ -95,7 +80,7 @@ interface StoredEvent {
   series?: { lastObservedTime?: string };
 }
 
-function eventOf(object: KubeObject): EventSeen {
+function eventOf(object: KubeObject): ExplainedEvent {
   const { type = "", reason = "", message = "", eventTime, lastTimestamp, series } = object as unknown as StoredEvent;
   const time = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? object.metadata.creationTimestamp ?? "";
   return { time, type, reason, message };

@@ -1,6 +1,13 @@
 /** An Explanation comes in, what a person reads of it goes out, line by line. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
-import type { Explanation, ObjectSeen, RolloutSeen, Seen, SourceSeen, TargetSeen } from "./explanation.ts";
+import type {
+  Explanation,
+  ObjectExplanation,
+  ReadState,
+  RolloutExplanation,
+  SourceExplanation,
+  TargetExplanation,
+} from "./explanation.ts";
 import { ageOf, fold, plain, section, table } from "./text.ts";
 
 export function explanationText(explanation: Explanation, now: number): string[] {
@@ -8,30 +15,20 @@ export function explanationText(explanation: Explanation, now: number): string[]
   const ready = conditions.find(({ type }) => type === "Ready");
   const state = ready === undefined ? "not looked at yet" : `Ready ${ready.status}, ${ready.reason}`;
   const more = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
+  const conditionRows = conditions.map((each) => {
+    const { type, status, reason, lastTransitionTime, message } = each;
+    return [type, status, reason, ageOf(lastTransitionTime, now), message];
+  });
   const eventRows = events.map(({ time, type, reason, message }) => [ageOf(time, now), type, reason, message]);
+  const eventLines = table(["AGE", "TYPE", "REASON", "MESSAGE"], eventRows);
   return [
     plain(`SecretBinding ${binding.namespace}/${binding.name}: ${[state, ...more].join(", ")}`),
     ...section("ACCOUNT", [plain(`${account.name}  ${seenText(account)}`)]),
     ...section("SOURCES", table(["SOURCE", "OBJECT", "VERSION", "USED"], sources.flatMap(sourceRows))),
     ...targets.flatMap((target) => section(targetHeading(target), targetLines(target))),
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
-    ...section(
-      "CONDITIONS",
-      table(
-        ["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"],
-        conditions.map(({ type, status, reason, lastTransitionTime, message }) => [
-          type,
-          status,
-          reason,
-          ageOf(lastTransitionTime, now),
-          message,
-        ]),
-      ).slice(0, conditions.length === 0 ? 0 : undefined),
-    ),
-    ...section(
-      "EVENTS",
-      eventsUnreadable ? [eventsUnreadable] : events.length === 0 ? [] : table(EVENT_HEAD, eventRows),
-    ),
+    ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
+    ...section("EVENTS", eventsUnreadable ? [eventsUnreadable] : eventLines),
     // A command stays in one line, to be copied.
     ...section("WHAT TO DO", [
       ...fold(advice.reason === "Synced" ? advice.message : `${advice.reason}: ${advice.message}`),
@@ -40,37 +37,34 @@ export function explanationText(explanation: Explanation, now: number): string[]
   ];
 }
 
-const EVENT_HEAD = ["AGE", "TYPE", "REASON", "MESSAGE"];
-
-function seenText({ state, message }: Seen): string {
+function seenText({ state, message }: ReadState): string {
   return state === "Found" ? "found" : state === "NotFound" ? "not found" : (message ?? "can't be seen");
 }
 
-function sourceRows({ source, kind, namespace, name, optional, resourceVersion, uses, grants, ...seen }: SourceSeen) {
-  const used = uses.map(({ of, present }) => {
-    const what = of === "*" ? "all of it" : of;
+function sourceRows(explanation: SourceExplanation) {
+  const { source, kind, namespace, name, optional, resourceVersion, uses, grants, ...seen } = explanation;
+  const used = uses.map(({ key, present }) => {
+    const what = key === "*" ? "all of it" : key;
     return present === false ? `${what} (not there)` : present === undefined ? `${what} (unknown)` : what;
   });
   const version = resourceVersion ?? `${seenText(seen)}${optional && seen.state === "NotFound" ? ", optional" : ""}`;
   const granted =
-    grants === undefined
-      ? []
-      : grants.state === "Found"
-        ? `granted by ${grants.by.join(", ")}`
-        : (grants.message ?? "no SecretGrant there lets this binding read it");
+    grants?.state === "Found"
+      ? `granted by ${grants.names.join(", ")}`
+      : (grants?.message ?? "no SecretGrant there lets this binding read it");
   return [
     [source, describeObject(kind, namespace, name), version, used.length === 0 ? "nothing" : used.join(", ")],
-    ...[granted].flat().map((line) => ["", line, "", ""]),
+    ...(grants === undefined ? [] : [["", granted, "", ""]]),
   ];
 }
 
-function targetHeading({ apiVersion, kind, selects, makes, objects: [first] }: TargetSeen): string {
-  const how = [selects ? "selected" : [], makes ? "made by this binding" : []].flat();
+function targetHeading({ apiVersion, kind, selects, creates, objects: [first] }: TargetExplanation): string {
+  const how = [selects ? "selected" : [], creates ? "made by this binding" : []].flat();
   const what = selects || first === undefined ? kind : describeObject(kind, first.namespace, first.name);
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }
 
-function targetLines({ kind, selects, fields, objects, more, message }: TargetSeen): string[] {
+function targetLines({ kind, selects, fields, objects, more, message }: TargetExplanation): string[] {
   const from = new Map(fields.map((field) => [field.path, field.from.join(", ")]));
   return [
     ...(message === undefined ? [] : fold(message)),
@@ -84,16 +78,11 @@ function targetLines({ kind, selects, fields, objects, more, message }: TargetSe
   ];
 }
 
-function objectLines(
-  { status, fields, ...seen }: ObjectSeen,
-  from: ReadonlyMap<string, string>,
-  subject: string,
-): string[] {
+function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string>, subject: string): string[] {
+  const { status, fields, ...seen } = object;
   const state = [
     ...(seen.state === "Found" ? [] : [seenText(seen)]),
-    status === undefined
-      ? "no status yet"
-      : [status.reason, ...((status.message ?? "") ? [status.message] : [])].join(": "),
+    status === undefined ? "no status yet" : [status.reason, status.message].filter(Boolean).join(": "),
   ];
   const rows = fields.map(({ path, held, managers }) => [
     path,
@@ -101,35 +90,26 @@ function objectLines(
     held ? "yes" : "no",
     managers === undefined ? "unknown" : managers.length === 0 ? "nobody" : managers.join(", "),
   ]);
-  return [
-    ...fold(subject + state.join("; ")),
-    ...(rows.length === 0 ? [] : table(["FIELD", "FROM", "HELD", "MANAGERS"], rows)),
-  ];
+  return [...fold(subject + state.join("; ")), ...table(["FIELD", "FROM", "HELD", "MANAGERS"], rows)];
 }
 
-function rolloutLines({ suspended, restarts, revision, compares, last, pending }: RolloutSeen, now: number): string[] {
-  const baseline =
-    revision === undefined
-      ? "no baseline yet"
-      : `baseline: revision ${revision}, of ${compares.length === 0 ? "nothing" : compares.join(", ")}`;
+function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
+  const { suspended, restarts, revision, trackedValues, lastStartTime: last, pending } = rollout;
+  const tracked = trackedValues.length === 0 ? "nothing" : trackedValues.join(", ");
+  const baseline = revision === undefined ? "no baseline yet" : `baseline: revision ${revision}, of ${tracked}`;
+  const progress =
+    pending === undefined
+      ? "nothing waits to be restarted"
+      : `pending for ${ageOf(pending.firstChangeTime, now)}: ${pending.reason}: ${pending.message}`;
+  const workloads = (pending?.workloads ?? []).map((workload) => {
+    const { kind, namespace, name, step = "", state, restartTime: since, message = "" } = workload;
+    return [describeObject(kind, namespace, name), step, state, ageOf(since, now), message];
+  });
   return [
     ...(suspended ? ["suspended: nothing is restarted"] : []),
     ...restarts.flatMap((words) => fold(words)),
     ...fold(last === undefined ? baseline : `${baseline}; the last rollout began ${ageOf(last, now)} ago`),
-    ...(pending === undefined
-      ? ["nothing waits to be restarted"]
-      : [
-          ...fold(`pending for ${ageOf(pending.since, now)}: ${pending.reason}: ${pending.message}`),
-          ...table(
-            ["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"],
-            pending.workloads.map(({ kind, namespace, name, step = "", state, since, message = "" }) => [
-              describeObject(kind, namespace, name),
-              step,
-              state,
-              ageOf(since, now),
-              message,
-            ]),
-          ),
-        ]),
+    ...fold(progress),
+    ...table(["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"], workloads),
   ];
 }

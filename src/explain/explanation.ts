@@ -1,8 +1,9 @@
 /** What `inlay explain` tells of a binding: the shape of its JSON, which others read too. Never a value. Types only. */
 import type { Condition } from "../api/binding.ts";
+import type { Pending, RolloutStatus, WorkloadStatus } from "../api/rollout.ts";
 
 /** Whether something is there, as the user at hand sees it; the message says why he can't, or what is the matter. */
-export interface Seen {
+export interface ReadState {
   state: "Found" | "NotFound" | "Unreadable";
   message?: string;
 }
@@ -16,20 +17,20 @@ export interface Explanation {
     suspended: boolean;
     deleting: boolean;
   };
-  account: Seen & { name: string };
-  sources: SourceSeen[];
-  targets: TargetSeen[];
-  rollout?: RolloutSeen;
+  account: ReadState & { name: string };
+  sources: SourceExplanation[];
+  targets: TargetExplanation[];
+  rollout?: RolloutExplanation;
   conditions: Condition[];
   /** The last ones, the newest last. */
-  events: EventSeen[];
+  events: ExplainedEvent[];
   /** Why there are no events to see. */
   eventsUnreadable?: string;
   /** The first thing that stands in the way, and what to do about it. */
   advice: Advice;
 }
 
-export interface SourceSeen extends Seen {
+export interface SourceExplanation extends ReadState {
   /** As fields and templates call it. */
   source: string;
   kind: string;
@@ -38,26 +39,26 @@ export interface SourceSeen extends Seen {
   optional: boolean;
   resourceVersion?: string;
   /** What the fields take of it: keys, paths of fields, or `*` for all. `present` is left out where it can't be known. */
-  uses: { of: string; present?: boolean }[];
+  uses: { key: string; present?: boolean }[];
   /** Of a source of another namespace: whether a SecretGrant there lets the binding read it, and which. */
-  grants?: Seen & { by: string[] };
+  grants?: ReadState & { names: string[] };
 }
 
-export interface TargetSeen {
+export interface TargetExplanation {
   apiVersion: string;
   kind: string;
   /** Whether it is what a selector matches. */
   selects: boolean;
   /** Whether the binding makes it. */
-  makes: boolean;
+  creates: boolean;
   fields: { path: string; from: string[] }[];
-  objects: ObjectSeen[];
+  objects: ObjectExplanation[];
   /** How many more objects it has, which are not looked at. */
   more: number;
   message?: string;
 }
 
-export interface ObjectSeen extends Seen {
+export interface ObjectExplanation extends ReadState {
   namespace?: string;
   name: string;
   /** What the binding's status says of it. */
@@ -71,35 +72,19 @@ export interface ObjectSeen extends Seen {
   }[];
 }
 
-export interface RolloutSeen {
+/** Revision counts the rollouts that have ended; lastStartTime is when the last one began. */
+export interface RolloutExplanation extends Partial<Pick<RolloutStatus, "revision" | "lastStartTime">> {
   suspended: boolean;
   /** In words: which workloads restart. */
   restarts: string[];
-  /** How many rollouts have ended. */
-  revision?: number;
   /** The values that are compared, such as bucket/accessKeyID. Never the digests. */
-  compares: string[];
-  /** When the last one began. */
-  last?: string;
-  pending?: {
-    since: string;
-    began?: string;
-    reason: string;
-    message: string;
-    workloads: {
-      apiVersion: string;
-      kind: string;
-      namespace: string;
-      name: string;
-      step?: string;
-      state: string;
-      since?: string;
-      message?: string;
-    }[];
+  trackedValues: string[];
+  pending?: Pick<Pending, "firstChangeTime" | "startTime" | "reason" | "message"> & {
+    workloads: Omit<WorkloadStatus, "uid" | "stamp">[];
   };
 }
 
-export interface EventSeen {
+export interface ExplainedEvent {
   time: string;
   type: string;
   reason: string;

@@ -1,19 +1,19 @@
 /**
- * managedFields and a path come in; the managers who hold what stands there now go out. The object's own fields are not
- * needed, so that nobody has to read a value to tell whose it is. Pure.
+ * Finds the managers that hold a field, by managedFields and the path alone: the fields of the object are not needed, so you
+ * need not read a value to learn whose it is. Pure.
  */
-import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
-import { parseJson } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../apimachinery/objects.ts";
+import { type FieldPath, type Segment, sameSegment } from "../apimachinery/field-path.ts";
+import type { JsonObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
+import { isLeaf, segmentOf } from "../apply/ownership.ts";
 
-/** In the order of managedFields, each once. Those who hold what is below the path hold of it too. */
+/** In the order of managedFields, each once. A manager that holds what is below the path holds the path too. */
 export function holdersOf(entries: readonly ManagedFieldsEntry[], { segments }: FieldPath): string[] {
   const by = (holds: (fields: JsonObject, path: readonly Segment[]) => boolean) => [
     ...new Set(entries.filter(({ fieldsV1 }) => holds(fieldsV1 ?? {}, segments)).map(nameOf)),
   ];
   const exact = by(reaches);
-  // An object or a list that is held as one value has nothing below it. Neither has one that was empty when it was
-  // written, but then whoever filled it stands there himself.
+  // An object or list that is held as one value has nothing below it. Neither has one that was empty when it was written,
+  // but then the manager that filled it has its own entry.
   return exact.length > 0 ? exact : by(endsAbove);
 }
 
@@ -30,23 +30,13 @@ function endsAbove(fields: JsonObject, [first, ...rest]: readonly Segment[]): bo
   return childrenBy(fields, first).some((child) => isLeaf(child) || endsAbove(child, rest));
 }
 
-const isLeaf = (fields: JsonObject) => Object.keys(fields).every((name) => name === ".");
+const childrenBy = (fields: JsonObject, segment: Segment): JsonObject[] =>
+  Object.entries(fields).flatMap(([name, child]) => (isMeant(segment, segmentOf(name)) ? [child as JsonObject] : []));
 
-function childrenBy(fields: JsonObject, segment: Segment): JsonObject[] {
-  if (segment.kind === "key") {
-    const child = Object.hasOwn(fields, `f:${segment.key}`) ? fields[`f:${segment.key}`] : undefined;
-    return child === undefined ? [] : [child as JsonObject];
-  }
-  // An element that is named by its place is one of an atomic list, which is held above.
-  if (segment.kind === "index") return [];
-  const isMeant = (name: string) => {
-    const keys = keysIn(name);
-    const told = segment.conditions.filter(({ key }) => Object.hasOwn(keys, key));
-    return told.length > 0 && told.every(({ key, value }) => String(keys[key]) === value);
-  };
-  return Object.entries(fields).flatMap(([name, child]) =>
-    name.startsWith("k:") && isMeant(name) ? [child as JsonObject] : [],
-  );
+/** A path may leave out keys of an element, and name other fields of it. */
+function isMeant(segment: Segment, held: Segment | undefined): boolean {
+  if (segment.kind !== "element" || held?.kind !== "element") return sameSegment(segment, held);
+  const keys = new Map(held.conditions.map(({ key, value }) => [key, value]));
+  const known = segment.conditions.filter(({ key }) => keys.has(key));
+  return known.length > 0 && known.every(({ key, value }) => keys.get(key) === value);
 }
-
-const keysIn = (name: string) => parseJson(name.slice(2)) as Record<string, JsonValue>;

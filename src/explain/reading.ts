@@ -2,13 +2,13 @@
  * An object or a list to look at comes in, and goes out as the user at hand sees it: what is there, that there is nothing,
  * or why he can't know. What he may not see is an answer like any other, so that it hides nothing else.
  */
-
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { METADATA_ONLY, pathOf } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import type { Transport } from "../kube/transport.ts";
+import type { ReadState } from "./explanation.ts";
 
 export type Reading<T> =
   | { readonly state: "Found"; readonly it: T }
@@ -62,11 +62,8 @@ function why(error: unknown, verb: string, { resource, namespace, name }: Omit<S
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 401) throw new Error("the API server does not know who you are; log in again");
   if (error.status === 0) throw error;
-  const where = !resource.namespaced
-    ? ""
-    : namespace === undefined
-      ? " in all namespaces"
-      : ` in namespace ${namespace}`;
+  const place = namespace === undefined ? " in all namespaces" : ` in namespace ${namespace}`;
+  const where = resource.namespaced ? place : "";
   const what = `${nameOf(resource)}${name === undefined ? "" : `/${name}`}${where}`;
   if (error.status === 403) return `you may not ${verb} ${what}`;
   if (error.status === 404) return `the cluster serves no ${nameOf(resource)}`;
@@ -74,6 +71,11 @@ function why(error: unknown, verb: string, { resource, namespace, name }: Omit<S
 }
 
 const nameOf = ({ group, plural }: Resource) => (group === "" ? plural : `${plural}.${group}`);
+
+/** Without what is there. */
+export function seenOf(reading: Reading<unknown>): ReadState {
+  return reading.state === "Unreadable" ? { state: reading.state, message: reading.message } : { state: reading.state };
+}
 
 /** What is there, or `otherwise` where nothing is, or nothing can be seen. */
 export const foundOr = <T>(reading: Reading<T>, otherwise: T): T =>

@@ -3,16 +3,13 @@ import type { SecretBinding } from "../api/binding.ts";
 import { groupsOf } from "../api/rollout.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
-import { parseApiVersion } from "../apimachinery/objects.ts";
+import { isSameKind } from "../apimachinery/objects.ts";
 import { type ReadTemplate, usesBySource } from "../sources/uses.ts";
 import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 import type { Chosen } from "./rollout.ts";
-import { sourcesAt, type Traced } from "./trace.ts";
+import { sourcesAt, type Traced, type WorkloadTrace } from "./trace-result.ts";
 
-export interface Referrer {
-  apiVersion: string;
-  kind: string;
-  name: string;
+export interface Referrer extends Pick<WorkloadTrace, "apiVersion" | "kind" | "name"> {
   /** Its own, not those of its pods. */
   labels: Readonly<Record<string, string>>;
   /** The uids of its owners. */
@@ -35,7 +32,7 @@ export function restarts(
   const owners = new Set((status?.targets ?? []).flatMap(({ uid }) => uid ?? []));
   const isOwned = workload.owners.some((uid) => owners.has(uid));
   return groupsOf(spec.rollout).some(({ consumersOf = [], kinds, ownedByTargets = false, targets = [] }) => {
-    const isAmong = kinds.some((kind) => isKind(workload, kind, undefined));
+    const isAmong = kinds.some((kind) => isKind(workload, kind));
     if (isAmong && consumersOf.some((name) => names.includes(name))) return true;
     if (isAmong && ownedByTargets && isOwned && isUsed) return true;
     return isUsed && metadata.namespace === traced.namespace && targets.some((target) => isChosen(workload, target));
@@ -50,8 +47,6 @@ function isChosen(workload: Referrer, { apiVersion, kind, name, selector }: Chos
 
 const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
 
-/** By whatever version. */
-function isKind(workload: Referrer, kind: string, apiVersion = KNOWN[kind]?.apiVersion): boolean {
-  const { group } = parseApiVersion(workload.apiVersion);
-  return workload.kind === kind && apiVersion !== undefined && parseApiVersion(apiVersion).group === group;
-}
+/** In any version. */
+const isKind = (workload: Referrer, kind: string, apiVersion = KNOWN[kind]?.apiVersion): boolean =>
+  apiVersion !== undefined && isSameKind(workload, { apiVersion, kind });

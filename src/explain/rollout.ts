@@ -2,23 +2,23 @@
 import type { SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf, type RolloutSpec } from "../api/rollout.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
-import type { RolloutSeen } from "./explanation.ts";
+import type { RolloutExplanation } from "./explanation.ts";
 
 export type Chosen = NonNullable<RolloutSpec["targets"]>[number];
 
-export function rolloutSeen({ spec, status }: SecretBinding): RolloutSeen {
+export function explainRollout({ spec, status }: SecretBinding): RolloutExplanation {
   const rollout = spec.rollout as RolloutSpec;
-  const { revision, digests = {}, last, pending } = status?.rollout ?? {};
+  const { revision, digests = {}, lastStartTime: last, pending } = status?.rollout ?? {};
   return {
     suspended: rollout.suspend ?? false,
     restarts: inWords(rollout),
     ...(revision !== undefined && { revision }),
-    compares: Object.keys(digests).sort(),
-    ...(last !== undefined && { last }),
+    trackedValues: Object.keys(digests).sort(),
+    ...(last !== undefined && { lastStartTime: last }),
     ...(pending && {
       pending: {
-        since: pending.since,
-        ...(pending.began !== undefined && { began: pending.began }),
+        firstChangeTime: pending.firstChangeTime,
+        ...(pending.startTime !== undefined && { startTime: pending.startTime }),
         reason: pending.reason,
         message: pending.message,
         workloads: (pending.workloads ?? []).map(({ uid: _, stamp: __, ...workload }) => workload),
@@ -51,11 +51,8 @@ function chosenInWords({ kind, name, selector, template, restartPath }: Chosen):
 }
 
 /** What has to hold. */
-export function selectorInWords({
-  names = [],
-  matchLabels = {},
-  matchExpressions = [],
-}: LabelSelector & { names?: string[] }): string {
+export function selectorInWords(selector: LabelSelector & { names?: string[] }): string {
+  const { names = [], matchLabels = {}, matchExpressions = [] } = selector;
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
   const others = matchExpressions.map(({ key, operator, values = [] }) => [key, operator, ...values].join(" "));
   return [...names, ...labels, ...others].join(", ");

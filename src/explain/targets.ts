@@ -1,105 +1,74 @@
 /** A binding comes in; the objects that it writes go out, with what status says of each and who holds its fields. */
 import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../api/binding.ts";
-import { FieldPath } from "../apimachinery/field-path.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
-import { type ManagedFieldsEntry, type ObjectRef, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import { isSameKind, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { attempt, kindNotFound } from "../kube/access-error.ts";
+import { parseSources } from "../sources/registry.ts";
 import { ALL_KEYS, type ReadTemplate, usesOf } from "../sources/uses.ts";
-import type { ObjectSeen, TargetSeen } from "./explanation.ts";
+import type { ObjectExplanation, TargetExplanation } from "./explanation.ts";
 import { holdersOf } from "./field-owners.ts";
-import type { Reading } from "./reading.ts";
-import { served, type Tools } from "./tools.ts";
+import { type Reading, seenOf } from "./reading.ts";
+import type { Tools } from "./tools.ts";
 
 /** So many objects of a target that selects are looked at, those first that something is the matter with. */
-const MOST_OBJECTS = 20;
+const MAX_OBJECTS = 20;
 
 type Named = Pick<TargetStatus, "namespace" | "name">;
-interface Kept {
-  managed: readonly ManagedFieldsEntry[];
-  labels: Readonly<Record<string, string>>;
-}
 
 /** In the order of the spec; then what was written and is named no more. */
 export async function lookAtTargets(
   tools: Tools,
   binding: SecretBinding,
   readTemplate: ReadTemplate,
-): Promise<TargetSeen[]> {
+): Promise<TargetExplanation[]> {
+  const { targets } = binding.spec;
   const records = binding.status?.targets ?? [];
-  const targets = await Promise.all(
-    binding.spec.targets.map(async (target) => {
-      const resource = await served(
-        target.apiVersion,
-        target.kind,
-        tools.discovery.byKind(target.apiVersion, target.kind),
-      );
-      const own = ownedBy(binding, target, resource);
-      return { target, resource, records: records.filter(own) };
-    }),
-  );
-  const known = new Set(targets.flatMap(({ records }) => records));
-  const left = records.filter((record) => !known.has(record));
-  const seen = targets.map(({ target, resource, records }) => {
-    const textOf = (field: Field) =>
-      usesOf(binding, field, readTemplate).map(({ source, of }) => (of === ALL_KEYS ? source : `${source}/${of}`));
+  const sources = parseSources(binding);
+  const textOf = (field: Field) =>
+    usesOf(sources, field, readTemplate).map(({ source, of }) => (of === ALL_KEYS ? source : `${source}/${of}`));
+  const seen = targets.map((target) => {
     const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));
-    return lookAt(tools, binding, target, fields, resource, records);
+    const own = records.filter((record) => mayBeOf(target, record, binding));
+    return lookAt(tools, binding, target, fields, own);
   });
+  const left = records.filter((record) => !targets.some((target) => mayBeOf(target, record, binding)));
   return [...(await Promise.all(seen)), ...left.map(leftover)];
 }
 
-/** Whether a record may be of that target: what labels select is told only by the object. */
-function ownedBy({ metadata }: SecretBinding, target: Target, resource: Resource | Problem) {
-  const { group } = parseApiVersion(target.apiVersion);
-  const isNamed = target.name === undefined ? nameMatcher(target.selector?.names) : nameMatcher([target.name]);
-  const isNamespaced = resource instanceof Problem || resource.namespaced;
-  const isThere = target.namespaceSelector
-    ? nameMatcher(target.namespaceSelector.names)
-    : (name: string) => name === (isNamespaced ? (target.namespace ?? metadata.namespace) : "");
-  return ({ apiVersion, kind, namespace = "", name, selected }: TargetStatus) =>
-    parseApiVersion(apiVersion).group === group &&
-    kind === target.kind &&
-    (selected ?? false) === selects(target) &&
-    isNamed(name) &&
-    isThere(namespace);
+/** Whether a record may be of a target. Only the object itself tells whether labels select it. */
+function mayBeOf(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
+  const { name, selector, namespaceSelector, namespace = metadata.namespace } = target;
+  const isNamed = nameMatcher(name === undefined ? selector?.names : [name]);
+  const isThere = namespaceSelector
+    ? nameMatcher(namespaceSelector.names)(record.namespace ?? "")
+    : [undefined, namespace].includes(record.namespace);
+  const isAlike = isSameKind(target, record) && (record.selected ?? false) === selects(target);
+  return isAlike && isNamed(record.name) && isThere;
 }
 
 async function lookAt(
-  { reader }: Tools,
+  { reader, discovery }: Tools,
   binding: SecretBinding,
   target: Target,
-  fields: TargetSeen["fields"],
-  resource: Resource | Problem,
+  fields: TargetExplanation["fields"],
   records: readonly TargetStatus[],
-): Promise<TargetSeen> {
-  const { apiVersion, kind } = target;
-  const base = {
-    apiVersion,
-    kind,
-    selects: selects(target),
-    makes: target.create !== undefined,
-    fields,
-  };
+): Promise<TargetExplanation> {
+  const { apiVersion, kind, selector } = target;
+  const base = { apiVersion, kind, selects: selects(target), creates: target.create !== undefined, fields };
+  const resource = (await attempt(discovery.byKind(apiVersion, kind))) ?? kindNotFound(apiVersion, kind);
   if (resource instanceof Problem) return { ...base, objects: [], more: 0, message: resource.message };
-  const named = selects(target) ? inOrderOfTrouble(records) : [namedBy(binding, target, resource)];
-  const objects = await Promise.all(
-    named.slice(0, MOST_OBJECTS).map(async ({ namespace, name }) => {
-      const ref: ObjectRef = { resource, name, ...(namespace !== undefined && { namespace }) };
-      const reading = await reader.get(ref, ({ metadata }) => ({
-        managed: metadata.managedFields ?? [],
-        labels: metadata.labels ?? {},
-      }));
-      return { reading, seen: objectSeen(target, ref, reading, recordOf(records, ref)) };
-    }),
-  );
-  const isMeant = ({ reading }: { reading: Reading<Kept> }) =>
-    reading.state !== "Found" || target.selector === undefined || matchesLabels(target.selector, reading.it.labels);
-  return {
-    ...base,
-    objects: objects.filter(isMeant).map(({ seen }) => seen),
-    more: Math.max(0, named.length - MOST_OBJECTS),
-  };
+  const named = base.selects ? inOrderOfTrouble(records) : [namedBy(binding, target, resource)];
+  const objects = named.slice(0, MAX_OBJECTS).map(async ({ namespace, name }) => {
+    const ref: ObjectRef = { resource, name, ...(namespace !== undefined && { namespace }) };
+    const reading = await reader.get(ref, ({ metadata }) => metadata);
+    const isMeant =
+      reading.state !== "Found" || selector === undefined || matchesLabels(selector, reading.it.labels ?? {});
+    return isMeant ? [objectSeen(target, ref, reading, recordOf(records, ref))] : [];
+  });
+  return { ...base, objects: (await Promise.all(objects)).flat(), more: Math.max(0, named.length - MAX_OBJECTS) };
 }
 
 function namedBy({ metadata }: SecretBinding, { name = "", namespace }: Target, { namespaced }: Resource): Named {
@@ -112,27 +81,25 @@ const inOrderOfTrouble = (records: readonly TargetStatus[]) =>
 const recordOf = (records: readonly TargetStatus[], { namespace, name }: Named) =>
   records.find((record) => record.name === name && record.namespace === namespace);
 
-/** Exported for tests. */
-export function objectSeen(
-  { fields }: Pick<Target, "fields">,
+function objectSeen(
+  { fields }: Target,
   { namespace, name }: Named,
-  reading: Reading<Pick<Kept, "managed">>,
+  reading: Reading<ObjectMeta>,
   record: TargetStatus | undefined,
-): ObjectSeen {
+): ObjectExplanation {
   const held = record?.paths ?? [];
   return {
     ...(namespace !== undefined && { namespace }),
     name,
-    state: reading.state,
-    ...(reading.state === "Unreadable" && { message: reading.message }),
+    ...seenOf(reading),
     ...(record && { status: statusOf(record) }),
     fields: fields.map(({ path }) => {
-      const parsed = parsedOr(path);
+      const [parsed] = parsePaths([path]);
       const text = parsed === undefined ? path : String(parsed);
       return {
         path,
         held: held.some((each) => each === text || each.startsWith(`${text}.`) || each.startsWith(`${text}[`)),
-        ...(reading.state === "Found" && parsed && { managers: holdersOf(reading.it.managed, parsed) }),
+        ...(reading.state === "Found" && parsed && { managers: holdersOf(reading.it.managedFields ?? [], parsed) }),
       };
     }),
   };
@@ -140,20 +107,11 @@ export function objectSeen(
 
 const statusOf = ({ reason, message }: TargetStatus) => ({ reason, ...(message !== undefined && { message }) });
 
-function parsedOr(path: string): FieldPath | undefined {
-  try {
-    return FieldPath.parse(path);
-  } catch (error) {
-    if (error instanceof Problem) return undefined;
-    throw error;
-  }
-}
-
-function leftover(record: TargetStatus): TargetSeen {
+function leftover(record: TargetStatus): TargetExplanation {
   const { apiVersion, kind, namespace, name, paths = [] } = record;
   const message = "the binding names it no more";
   const fields = paths.map((path) => ({ path, held: true }));
   const object = { ...(namespace !== undefined && { namespace }), name, status: statusOf(record), fields };
-  const objects: ObjectSeen[] = [{ ...object, state: "Unreadable", message: "not looked at" }];
-  return { apiVersion, kind, selects: false, makes: false, fields: [], objects, more: 0, message };
+  const objects: ObjectExplanation[] = [{ ...object, state: "Unreadable", message: "not looked at" }];
+  return { apiVersion, kind, selects: false, creates: false, fields: [], objects, more: 0, message };
 }

@@ -9,13 +9,13 @@ const NARROWEST = 12;
 
 /** A heading and what stands under it, indented. */
 export function section(heading: string, lines: readonly string[], indent = 2): string[] {
-  return lines.length === 0
-    ? []
-    : ["", heading, ...lines.map((line) => (line === "" ? "" : " ".repeat(indent) + line))];
+  if (lines.length === 0) return [];
+  return ["", heading, ...lines.map((line) => (line === "" ? "" : " ".repeat(indent) + line))];
 }
 
-/** Columns as wide as they need to be; where that is too wide, the widest are folded. A column without content is left out. */
+/** Columns as wide as they need to be; where that is too wide, the widest are folded. A column without content is left out, and so is a head without rows. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[], width = WIDTH - 2): string[] {
+  if (rows.length === 0) return [];
   const used = head.map((_, column) => rows.some((row) => (row[column] ?? "") !== ""));
   const cells = [head, ...rows].map((row) => head.map((_, at) => plain(row[at] ?? "")).filter((_, at) => used[at]));
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));

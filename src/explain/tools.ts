@@ -1,32 +1,34 @@
-/** What looking takes, beside what is looked at: the cluster as the user sees it, and who reads templates. */
-
+/** What `inlay explain` and `inlay trace` share: the cluster as the user sees it, and a reader of templates. */
 import type { SecretBinding } from "../api/binding.ts";
-import type { Resource } from "../apimachinery/objects.ts";
+import type { KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { attempt, kindNotFound } from "../kube/access-error.ts";
+import { attempt } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { ReadTemplate } from "../sources/uses.ts";
-import type { Reader } from "./reading.ts";
+import type { Reader, Reading } from "./reading.ts";
 
 export interface Tools {
   readonly reader: Reader;
   readonly discovery: Discovery;
-  /** Loads who reads templates. */
-  readonly loadTemplates: () => Promise<ReadTemplate>;
 }
 
-/** The same, once it is known which bindings there are: most have no template, and loading what reads one takes a while. */
-export async function readerOfTemplates(
-  { loadTemplates }: Tools,
-  bindings: readonly SecretBinding[],
-): Promise<ReadTemplate> {
+/** Loads the template engine only if a binding has a template: most have none, and it takes half as long as all else. */
+export async function readerOfTemplates(bindings: readonly SecretBinding[]): Promise<ReadTemplate> {
   const has = bindings.some(({ spec }) => spec.targets.some(({ fields }) => fields.some(({ template }) => template)));
-  return has ? loadTemplates() : () => [];
+  if (!has) return () => [];
+  const { compileTemplate } = await import("../transform/template.ts");
+  return (text) => compileTemplate(text).references;
 }
 
-/** The kind as the cluster serves it, or why it is not known. */
-export async function served(apiVersion: string, kind: string, found: Promise<Resource | undefined>) {
-  const resource = await attempt(found);
-  if (resource instanceof Problem) return resource;
-  return resource ?? kindNotFound(apiVersion, kind);
+/** What `take` keeps of each object of a kind, in one namespace or in all. There are none of a kind that is not served. */
+export async function listIfServed<T>(
+  { reader, discovery }: Tools,
+  { apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">,
+  namespace: string | undefined,
+  take: (object: KubeObject) => T | undefined,
+): Promise<Reading<T[]>> {
+  const resource = await attempt(discovery.byKind(apiVersion, kind));
+  if (resource === undefined) return { state: "Found", it: [] };
+  if (resource instanceof Problem) return { state: "Unreadable", message: resource.message };
+  return reader.list({ resource, namespace, form: "whole" }, take);
 }

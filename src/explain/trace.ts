@@ -1,159 +1,106 @@
-/**
- * What `inlay trace` tells of a Secret or ConfigMap: the shape of its JSON, which others read too; and what single objects
- * that were listed tell of it. Pure.
- */
-import { type SecretBinding, sourceName, type TargetStatus } from "../api/binding.ts";
-import type { SecretGrant } from "../api/secret-grant.ts";
-import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
-import { ALL_KEYS, type ReadTemplate, usesOf } from "../sources/uses.ts";
-import type { Seen } from "./explanation.ts";
-import { inWords, selectorInWords } from "./rollout.ts";
+/** A Secret or ConfigMap comes in, a Trace of it goes out: everything that may refer to it is listed, side by side. */
+import type { SecretBinding, StoredBinding } from "../api/binding.ts";
+import { asRecorded } from "../api/status-records.ts";
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { coversObject } from "../sources/grant-rules.ts";
+import { foundOr, type Reading, seenOf } from "./reading.ts";
+import { lookAtReferrers } from "./referrers.ts";
+import { restarts } from "./restarts.ts";
+import { grantsIn } from "./sources.ts";
+import { listIfServed, readerOfTemplates, type Tools } from "./tools.ts";
+import {
+  bindingTraces,
+  granteesOf,
+  isGatewayCertificate,
+  isIngressCertificate,
+  pullsWith,
+  sourcesAt,
+  type Trace,
+  type Traced,
+  writerTrace,
+} from "./trace-result.ts";
 
-export interface Traced {
-  kind: "Secret" | "ConfigMap";
-  namespace: string;
-  name: string;
-}
-
-export interface Trace {
-  object: Traced & Seen & { resourceVersion?: string };
-  /** SecretBindings that read it. */
-  bindings: BindingTrace[];
-  /** SecretBindings that write into it. */
-  writers: { binding: string; fields: string[] }[];
-  /** SecretGrants that let bindings of other namespaces read it. */
-  grants: { name: string; from: string[] }[];
-  workloads: WorkloadTrace[];
-  /** ServiceAccounts of its namespace whose pods pull images with it. */
-  serviceAccounts: string[];
-  /** Ingresses and Gateways whose certificate it is. */
-  certificates: { kind: string; namespace: string; name: string }[];
-  /** What could not be looked at, so that something may be missing above. */
-  unseen: string[];
-}
-
-export interface BindingTrace {
-  /** Namespace and name. */
-  binding: string;
-  source: string;
-  account: string;
-  /** What its condition Ready says, if it was looked at. */
-  reason?: string;
-  suspended: boolean;
-  /** The fields that take something of it. */
-  targets: { apiVersion: string; kind: string; object: string; fields: { path: string; of: string[] }[] }[];
-  /** In words: which workloads it restarts. */
-  restarts: string[];
-}
-
-export interface WorkloadTrace {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  /** Where its pods name it: env, envFrom, volume, projected, imagePullSecret, csi. */
-  by: string[];
-  /** Which keys they take; all of them where this is left out. */
-  keys?: string[];
-  /** To whom a pod belongs that is of no workload that is known. */
-  owner?: string;
-  /** The bindings that restart it when a value changes. None: nothing of Inlay does. */
-  restarts: { binding: string; suspended: boolean }[];
-}
-
-/** By what names a binding calls the object among its sources. */
-export function sourcesAt({ metadata, spec }: SecretBinding, { kind, namespace, name }: Traced): string[] {
-  return spec.sources.flatMap((source) => {
-    const at = kind === "Secret" ? source.secret : source.configMap;
-    return at?.name === name && (at.namespace ?? metadata.namespace) === namespace ? [sourceName(source)] : [];
-  });
-}
-
-export function bindingTraces(binding: SecretBinding, traced: Traced, readTemplate: ReadTemplate): BindingTrace[] {
-  const { metadata, spec, status } = binding;
-  const ready = status?.conditions?.find(({ type }) => type === "Ready");
-  return sourcesAt(binding, traced).map((source) => ({
-    binding: `${metadata.namespace}/${metadata.name}`,
-    source,
-    account: spec.serviceAccountName,
-    ...(ready && { reason: ready.reason }),
-    suspended: spec.suspend ?? false,
-    targets: spec.targets.flatMap((target) => {
-      const fields = target.fields.flatMap((field) => {
-        const of = usesOf(binding, field, readTemplate).flatMap((use) => (use.source === source ? [use.of] : []));
-        return of.length === 0
-          ? []
-          : [{ path: field.path, of: of.map((each) => (each === ALL_KEYS ? "all of it" : each)) }];
-      });
-      const where = target.namespaceSelector ? "" : `${target.namespace ?? metadata.namespace}/`;
-      const { apiVersion, kind, name } = target;
-      return fields.length === 0 ? [] : [{ apiVersion, kind, object: `${where}${name ?? "(selected)"}`, fields }];
-    }),
-    restarts: spec.rollout ? inWords(spec.rollout) : [],
-  }));
-}
-
-/** What a binding writes into the object, or wrote by its record. Undefined for nothing. */
-export function writerTrace(
-  { metadata, spec, status }: SecretBinding,
-  traced: Traced,
-): Trace["writers"][number] | undefined {
-  const isIt = ({
-    apiVersion,
-    kind,
-    namespace = metadata.namespace,
-    name,
-  }: Omit<TargetStatus, "reason" | "name"> & { name?: string }) =>
-    parseApiVersion(apiVersion).group === "" &&
-    kind === traced.kind &&
-    name === traced.name &&
-    namespace === traced.namespace;
-  const named = spec.targets.filter((target) => target.namespaceSelector === undefined && isIt(target));
-  const recorded = (status?.targets ?? []).filter(isIt);
-  if (named.length + recorded.length === 0) return undefined;
-  const paths = [
-    ...named.flatMap(({ fields }) => fields.map(({ path }) => path)),
-    ...recorded.flatMap(({ paths = [] }) => paths),
-  ];
-  return { binding: `${metadata.namespace}/${metadata.name}`, fields: [...new Set(paths)].sort() };
-}
-
-/** Whom a grant lets read, in words. */
-export function granteesOf({ from }: SecretGrant["spec"]): string[] {
-  return from.map(({ namespace, namespaceSelector, serviceAccountName }) => {
-    const account = serviceAccountName === undefined ? "any account" : `account ${serviceAccountName}`;
-    if (namespaceSelector === undefined) return `${account} of namespace ${namespace}`;
-    return `${account} of namespaces that match ${selectorInWords(namespaceSelector)}`;
-  });
-}
-
-export function pullsWith(account: KubeObject, name: string): boolean {
-  return named(account["imagePullSecrets"]).includes(name);
-}
-
-interface Tls {
-  secretName?: unknown;
-}
-
-export function isIngressCertificate({ spec }: KubeObject, name: string): boolean {
-  return ((spec as { tls?: Tls[] } | undefined)?.tls ?? []).some(({ secretName }) => secretName === name);
-}
-
-interface Listener {
-  tls?: { certificateRefs?: { group?: string; kind?: string; name?: string; namespace?: string }[] };
-}
-
-/** A Gateway may name Secrets of other namespaces. */
-export function isGatewayCertificate({ metadata, spec }: KubeObject, { namespace, name }: Traced): boolean {
-  return ((spec as { listeners?: Listener[] } | undefined)?.listeners ?? []).some(({ tls }) =>
-    (tls?.certificateRefs ?? []).some(
-      (each) =>
-        (each.group ?? "") === "" &&
-        (each.kind ?? "Secret") === "Secret" &&
-        each.name === name &&
-        (each.namespace ?? metadata.namespace) === namespace,
+/** Throws Error where there is no such object. */
+export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
+  const { kind, namespace, name } = traced;
+  const ref: ObjectRef = { resource: kind === "Secret" ? SECRETS : CONFIG_MAPS, namespace, name };
+  const unreadable: string[] = [];
+  /** Notes what can't be seen; nothing is lost of the rest. */
+  const seen = <T>(reading: Reading<T[]>): T[] => {
+    if (reading.state === "Unreadable") unreadable.push(reading.message);
+    return foundOr(reading, []);
+  };
+  const [object, bindings, grants, referrers, accounts, certificates] = await Promise.all([
+    tools.reader.get(ref, ({ metadata }) => ({ version: metadata.resourceVersion, labels: metadata.labels ?? {} })),
+    everywhere(namespace, (within) =>
+      tools.reader.list({ resource: SECRET_BINDINGS, namespace: within, form: "whole" }, concerning(traced)),
     ),
+    grantsIn(tools, namespace),
+    lookAtReferrers(tools, traced),
+    kind === "Secret" ? pullers(tools, traced) : undefined,
+    kind === "Secret" ? certificatesOf(tools, traced) : [],
+  ]);
+  if (object.state === "NotFound") throw new Error(`there is no ${kind} ${namespace}/${name}`);
+  const found = bindings.flatMap(seen);
+  const readTemplate = await readerOfTemplates(found);
+  const objectLabels = object.state === "Found" ? object.it.labels : undefined;
+  const granting = seen(grants).filter(({ spec }) => coversObject(spec, ref, objectLabels));
+  return {
+    object: { ...traced, ...seenOf(object), ...(object.state === "Found" && { resourceVersion: object.it.version }) },
+    bindings: found.flatMap((binding) => bindingTraces(binding, traced, readTemplate)),
+    writers: found.flatMap((binding) => writerTrace(binding, traced) ?? []),
+    grants: granting.map(({ name, spec }) => ({ name, from: granteesOf(spec) })),
+    workloads: referrers.flatMap(seen).map(({ labels, owners, ...workload }) => ({
+      ...workload,
+      restarts: found
+        .filter((binding) => restarts(binding, traced, { ...workload, labels, owners }, readTemplate))
+        .map(({ metadata, spec }) => ({
+          binding: `${metadata.namespace}/${metadata.name}`,
+          suspended: spec.suspend === true || spec.rollout?.suspend === true,
+        })),
+    })),
+    serviceAccounts: accounts === undefined ? [] : seen(accounts),
+    certificates: certificates.flatMap((each) => seen(each)),
+    unreadable: [...new Set(unreadable)],
+  };
+}
+
+function concerning(traced: Traced): (object: KubeObject) => SecretBinding | undefined {
+  return (object) => {
+    const binding = asRecorded(object as unknown as StoredBinding);
+    const isOf = sourcesAt(binding, traced).length > 0 || writerTrace(binding, traced) !== undefined;
+    return isOf ? binding : undefined;
+  };
+}
+
+/** Of all namespaces; where that is not allowed, of its own, and it is said so. */
+async function everywhere<T>(
+  namespace: string,
+  list: (namespace: string | undefined) => Promise<Reading<T[]>>,
+): Promise<Reading<T[]>[]> {
+  const all = await list(undefined);
+  return all.state === "Unreadable" ? [all, await list(namespace)] : [all];
+}
+
+function pullers({ reader }: Tools, { namespace, name }: Traced): Promise<Reading<string[]>> {
+  return reader.list({ resource: SERVICE_ACCOUNTS, namespace, form: "whole" }, (account) =>
+    pullsWith(account, name) ? account.metadata.name : undefined,
   );
 }
 
-const named = (references: unknown) =>
-  Array.isArray(references) ? references.map((each: { name?: unknown }) => each.name) : [];
+async function certificatesOf(tools: Tools, traced: Traced): Promise<Reading<Trace["certificates"]>[]> {
+  const of = (kind: string, isOf: (object: KubeObject) => boolean) => (object: KubeObject) =>
+    isOf(object) ? { kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name } : undefined;
+  const ingresses = tools.reader.list(
+    { resource: INGRESSES, namespace: traced.namespace, form: "whole" },
+    of("Ingress", (ingress) => isIngressCertificate(ingress, traced.name)),
+  );
+  // Not asked for where it is not served: RBAC would say that the user may not, before anybody says that there is none.
+  const gateway = { apiVersion: "gateway.networking.k8s.io/v1", kind: "Gateway" };
+  const isOfGateway = (each: KubeObject) => isGatewayCertificate(each, traced);
+  const gateways = await everywhere(traced.namespace, (namespace) =>
+    listIfServed(tools, gateway, namespace, of(gateway.kind, isOfGateway)),
+  );
+  return [await ingresses, ...gateways];
+}

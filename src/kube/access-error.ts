@@ -5,7 +5,7 @@ import { ApiError, isNotFound } from "./api-error.ts";
 import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
 
 /** What a request was for: as whom, on what, and all the verbs that this use of the object needs. */
-export interface Use {
+export interface RequiredAccess {
   identity: Identity;
   /** Without a name, all objects of the kind there. */
   ref: Pick<ObjectRef, "resource"> & { namespace?: string | undefined; name?: string };
@@ -29,39 +29,33 @@ export function verbsFor(isMade: boolean, onRelease: "Retain" | "Remove"): reado
  * Says why `error` stopped a `verb`. Everything but an ApiError is thrown on as it is. A 404 of the object itself is
  * the caller's to explain; a 404 of its kind is explained here.
  */
-export function refusal(error: unknown, use: Use, verb: string): Problem {
+export function refusal(error: unknown, use: RequiredAccess, verb: string): Problem {
   if (error instanceof Problem) return error;
   if (!(error instanceof ApiError)) throw error;
   const { ref } = use;
   if (error.status === 403 && !error.isDenied)
-    return isImpersonation(error, use) ? mayNotImpersonate(use) : mayNot(use, verb);
+    return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.isMisread) {
-    return new Problem(
-      "TypeMismatch",
-      `the API server can't read a value that the binding gives for ${describe(ref)} as its field has it; correct the value, or say by as what it is`,
-    );
+    const message = `the API server can't read a value that the binding gives for ${describe(ref)} as its field has it; correct the value, or say by as what it is`;
+    return new Problem("TypeMismatch", message);
   }
   if (error.status === 0 || error.status === 401 || error.status === 429 || error.status >= 500) {
-    return new Problem(
-      "Unavailable",
-      `the API server did not ${verb} ${describe(ref)} (${error.reason}); it is tried again`,
-    );
+    const message = `the API server did not ${verb} ${describe(ref)} (${error.reason}); it is tried again`;
+    return new Problem("Unavailable", message);
   }
-  return new Problem(
-    "Rejected",
-    `the API server refused to ${verb} ${describe(ref)} (${error.status} ${error.reason}); its schema, CEL rules or an admission policy don't take what the binding gives`,
-  );
+  const message = `the API server refused to ${verb} ${describe(ref)} (${error.status} ${error.reason}); its schema, CEL rules or an admission policy don't take what the binding gives`;
+  return new Problem("Rejected", message);
 }
 
 /** Why a stream does not come. */
-export function streamRefusal(error: ApiError, use: Use, verb: "list" | "watch"): Problem {
+export function streamRefusal(error: ApiError, use: RequiredAccess, verb: "list" | "watch"): Problem {
   return ofStream(error, refusal(error, use, verb));
 }
 
 /** A stream that may not be goes on asking, and calls when it may. */
 function ofStream({ status }: ApiError, problem: Problem): Problem {
-  return status === 403 ? new Problem(problem.reason, problem.message, "event") : problem;
+  return status === 403 ? new Problem(problem.reason, problem.message, "OnChange") : problem;
 }
 
 /**
@@ -81,50 +75,37 @@ export async function attempt<T>(work: Promise<T>): Promise<T | Problem> {
 /** What to say when a binding's account does not exist. */
 export function accountNotFound(identity: Identity): Problem {
   const [, , namespace, name] = identity.split(":");
-  return new Problem(
-    "ServiceAccountNotFound",
-    `there is no ${describeIdentity(identity)}, as which this binding reads and writes; make it with: kubectl create serviceaccount ${name} -n ${namespace}`,
-  );
+  const message = `there is no ${describeIdentity(identity)}, as which this binding reads and writes; make it with: kubectl create serviceaccount ${name} -n ${namespace}`;
+  return new Problem("ServiceAccountNotFound", message);
 }
 
 export function kindNotFound(apiVersion: string, kind: string): Problem {
-  return new Problem(
-    "KindNotFound",
-    `the cluster serves no ${kind} in ${apiVersion}; install its CRD, or correct apiVersion`,
-  );
+  const message = `the cluster serves no ${kind} in ${apiVersion}; install its CRD, or correct apiVersion`;
+  return new Problem("KindNotFound", message);
 }
 
-function describe({ resource, namespace, name }: Use["ref"]): string {
+function describe({ resource, namespace, name }: RequiredAccess["ref"]): string {
   if (name !== undefined) return describeObject(resource.kind, namespace, name);
   return namespace === undefined ? resource.plural : `${resource.plural} in namespace ${namespace}`;
 }
 
 /** A refused impersonation names the account itself as what was refused. */
-export function isImpersonation(
-  { subject }: ApiError,
-  { identity, ref }: { identity: Identity; ref: Pick<ObjectRef, "resource"> },
-): boolean {
+export function isImpersonation({ subject }: ApiError, { identity, ref }: Omit<RequiredAccess, "verbs">): boolean {
   const { resource, name } = subject;
-  return (
-    identity !== CONTROLLER &&
-    resource === "serviceaccounts" &&
-    ref.resource.plural !== resource &&
-    identity.endsWith(`:${name}`)
-  );
+  const isAnAccount = resource === "serviceaccounts" && ref.resource.plural !== resource;
+  return identity !== CONTROLLER && isAnAccount && identity.endsWith(`:${name}`);
 }
 
-function mayNotImpersonate({ identity }: Pick<Use, "identity">): Problem {
+function mayNotImpersonate(identity: Identity): Problem {
   const [, , namespace, name] = identity.split(":");
-  return new Problem(
-    "ImpersonationForbidden",
-    `Inlay may not act as ${describeIdentity(identity)}: only accounts named inlay are open to it. Use that name, or bind a Role in namespace ${namespace} ` +
-      `with the verbs impersonate, get, list, watch on serviceaccounts/${name} to Inlay's own account`,
-  );
+  const role = `a Role in namespace ${namespace} with the verbs impersonate, get, list, watch on serviceaccounts/${name}`;
+  const message = `Inlay may not act as ${describeIdentity(identity)}: only accounts named inlay are open to it. Use that name, or bind ${role} to Inlay's own account`;
+  return new Problem("ImpersonationForbidden", message);
 }
 
 /** Why the controller can't see the account of a binding: it is of a name that nobody opened, or the manifests are missing. */
 export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectRef): Problem {
-  if (error.status === 403 && ref.name !== OPEN_ACCOUNT) return ofStream(error, mayNotImpersonate({ identity }));
+  if (error.status === 403 && ref.name !== OPEN_ACCOUNT) return ofStream(error, mayNotImpersonate(identity));
   return streamRefusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
 }
 
@@ -133,7 +114,7 @@ export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectR
  * that nobody's commands fail because somebody ran his; and a name in a binding is its author's, so it is quoted. RBAC
  * knows no names where something is made, so that takes a Role of its own.
  */
-export function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
+export function forbidden({ identity, ref, verbs }: RequiredAccess, verb: string): Problem {
   const { resource, namespace, name } = ref;
   const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
   const what = name === undefined ? plural : `${plural}/${name}`;
@@ -145,10 +126,8 @@ export function mayNot({ identity, ref, verbs }: Use, verb: string): Problem {
   const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
   const allow = (uses: string, what: string) => {
     const roleName = shellWord(`${accountNamespace}-${account}-${uses}`.replaceAll("/", "-"));
-    return (
-      `kubectl create ${role} ${roleName}${scope} ${what}` +
-      ` && kubectl create ${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`
-    );
+    const binding = `${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`;
+    return `kubectl create ${role} ${roleName}${scope} ${what} && kubectl create ${binding}`;
   };
   const onName = verbs.filter((each) => each !== "create");
   const use = onName.includes("delete") ? "owns" : onName.includes("patch") ? "writes" : "reads";

@@ -2,7 +2,6 @@
  * What the API server answered instead of what was asked. Only parts that can't hold a value of a Secret are kept:
  * status code, reason, the paths and managers of conflicts. The server's message, which quotes values, is dropped here.
  */
-import type { JsonObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 
 /** How the API server and the authors of CRDs say that a field keeps its value, beside the value itself. */
@@ -37,6 +36,13 @@ export interface FieldManagerConflict {
   path: string;
 }
 
+/** What a `Status` says in detail. */
+interface Details {
+  kind?: string;
+  name?: string;
+  causes?: { reason?: string; message?: string; field?: string }[];
+}
+
 /** `status` is 0 when no answer came at all: connection refused or cut, or the deadline passed. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
@@ -67,23 +73,19 @@ export class ApiError extends Error {
     const says = (pattern: RegExp) => typeof message === "string" && pattern.test(message);
     this.isMisread = status === 500 && says(MISREAD);
     this.isDenied = status === 403 && says(/./) && !says(NO_RIGHT);
-    const details = ((body as JsonObject | undefined)?.["details"] ?? {}) as {
-      kind?: string;
-      name?: string;
-      causes?: { reason?: string; message?: string; field?: string }[];
-    };
-    this.subject = { resource: details.kind ?? "", name: details.name ?? "" };
+    const { kind = "", name = "", causes = [] } = (body as { details?: Details } | undefined)?.details ?? {};
+    this.subject = { resource: kind, name };
     this.immutable = new SecretValue(
-      (details.causes ?? []).flatMap(({ message: why = "", field = "" }) =>
+      causes.flatMap(({ message: why = "", field = "" }) =>
         status === 422 && IMMUTABLE.test(why.replaceAll(QUOTED, "")) ? [field] : [],
       ),
     );
-    this.namespaceEnds = (details.causes ?? []).some(({ reason: why }) => why === "NamespaceTerminating");
-    this.conflicts = (details.causes ?? [])
+    this.namespaceEnds = causes.some(({ reason: why }) => why === "NamespaceTerminating");
+    this.conflicts = causes
       .filter((cause) => cause.reason === "FieldManagerConflict")
-      .map((cause) => ({
-        manager: /^conflict with "([^"]*)"/.exec(cause.message ?? "")?.[1] ?? "another manager",
-        path: cause.field ?? "",
+      .map(({ message: why = "", field: path = "" }) => ({
+        manager: /^conflict with "([^"]*)"/.exec(why)?.[1] ?? "another manager",
+        path,
       }));
   }
 
@@ -93,17 +95,12 @@ export class ApiError extends Error {
     try {
       body = JSON.parse(text);
     } catch {
-      body = undefined;
+      // Something between us and the API server may answer in words of its own.
     }
-    const reason = (body as { reason?: unknown } | undefined)?.reason;
+    const given = (body as { reason?: unknown } | undefined)?.reason;
+    const reason = typeof given === "string" && /^[A-Za-z]+$/.test(given) ? given : "Error";
     const seconds = Number.parseInt(retryAfter ?? "", 10);
-    return new ApiError(
-      what,
-      status,
-      typeof reason === "string" && /^[A-Za-z]+$/.test(reason) ? reason : "Error",
-      body,
-      Number.isNaN(seconds) ? undefined : seconds,
-    );
+    return new ApiError(what, status, reason, body, Number.isNaN(seconds) ? undefined : seconds);
   }
 }
 

@@ -10,6 +10,7 @@ import {
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
+import { outcomeOf } from "./write-outcome.ts";
 
 /** Answers of this form hold `metadata` alone, so that a write does not bring the whole object back. */
 export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -35,18 +36,22 @@ export interface JsonPatchOperation {
 }
 
 /** What stands before a client's writes, and who counts them. Access reviews and dry runs are none. */
-export interface Writes {
+export interface WriteGate {
   /** Whether a write may be sent at this moment. */
   mayWrite(): boolean;
   /** How a write ended: `accepted`, or why not. */
   wrote(verb: "apply" | "patch" | "update" | "create" | "delete", outcome: string): void;
 }
 
+/** The URL of what a group serves in a version. */
+export const rootOf = ({ group, version }: Pick<Resource, "group" | "version">): string =>
+  group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+
 /** The URL of a collection, or of one object in it. */
 export function pathOf(resource: Resource, namespace?: string, name?: string, subresource?: string): string {
-  const { group, version, plural, namespaced } = resource;
+  const { plural, namespaced } = resource;
   return [
-    group === "" ? `/api/${version}` : `/apis/${group}/${version}`,
+    rootOf(resource),
     ...(namespaced && namespace !== undefined ? ["namespaces", encodeURIComponent(namespace)] : []),
     plural,
     ...(name === undefined ? [] : [encodeURIComponent(name)]),
@@ -55,10 +60,10 @@ export function pathOf(resource: Resource, namespace?: string, name?: string, su
 }
 
 export class Client {
-  readonly #transport: Transport;
-  readonly #writes: Writes | undefined;
+  readonly #transport: Pick<Transport, "request">;
+  readonly #writes: WriteGate | undefined;
 
-  constructor(transport: Transport, writes?: Writes) {
+  constructor(transport: Pick<Transport, "request">, writes?: WriteGate) {
     this.#transport = transport;
     this.#writes = writes;
   }
@@ -68,12 +73,10 @@ export class Client {
    * that from its memory, without asking etcd, at half the cost.
    */
   async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
-    const { resource, namespace, name } = ref;
-    const path = pathOf(resource, namespace, name);
-    if (seen === undefined) return this.#transport.request<T>({ method: "GET", path, identity });
-    const query = new URLSearchParams({ resourceVersion: seen });
+    if (seen === undefined) return this.#transport.request<T>(requestFor("GET", identity, ref));
     try {
-      return await this.#transport.request<T>({ method: "GET", path: `${path}?${query}`, identity });
+      const query = { resourceVersion: seen };
+      return await this.#transport.request<T>(requestFor("GET", identity, ref, { query }));
     } catch (error) {
       if (!(error instanceof ApiError) || !NOT_SEEN.includes(error.status)) throw error;
       return this.get<T>(identity, ref);
@@ -89,11 +92,8 @@ export class Client {
   ): AsyncGenerator<readonly KubeObject[], void> {
     let next: string | undefined;
     do {
-      const query = new URLSearchParams({ limit: PAGE_SIZE });
-      if (labels !== "") query.set("labelSelector", labels);
-      if (next) query.set("continue", next);
-      const path = `${pathOf(resource, namespace)}?${query}`;
-      const page = await this.#transport.request<List>({ method: "GET", path, identity });
+      const query = { limit: PAGE_SIZE, ...(labels && { labelSelector: labels }), ...(next && { continue: next }) };
+      const page = await this.#transport.request<List>(requestFor("GET", identity, { resource, namespace }, { query }));
       yield page.items ?? [];
       next = page.metadata?.continue;
     } while (next);
@@ -105,86 +105,54 @@ export class Client {
     ref: ObjectRef,
     uid: string,
     leaves: JsonObject,
-    options: { fieldManager: string; force: boolean },
+    { fieldManager, force }: { fieldManager: string; force: boolean },
   ): Promise<KubeObject> {
-    const { resource, namespace, name } = ref;
-    const query = new URLSearchParams({
-      fieldManager: options.fieldManager,
-      force: String(options.force),
-      fieldValidation: "Strict",
-    });
-    return this.#write<KubeObject>("apply", {
-      method: "PATCH",
-      path: `${pathOf(resource, namespace, name)}?${query}`,
-      identity,
+    const request = requestFor("PATCH", identity, ref, {
+      query: { fieldManager, force: String(force), fieldValidation: "Strict" },
       contentType: "application/apply-patch+yaml",
       accept: METADATA_ONLY,
       body: stringifyJson(named(ref, leaves, { uid })),
     });
+    return this.#write("apply", request);
   }
 
   jsonPatch(
     identity: Identity,
-    { resource, namespace, name }: ObjectRef,
+    ref: ObjectRef,
     operations: JsonPatchOperation[],
     fieldManager: string,
   ): Promise<KubeObject> {
-    return this.#write<KubeObject>("patch", {
-      method: "PATCH",
-      path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
-      identity,
+    const request = requestFor("PATCH", identity, ref, {
+      query: { fieldManager },
       contentType: "application/json-patch+json",
       accept: METADATA_ONLY,
       body: stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf),
     });
+    return this.#write("patch", request);
   }
 
   /** JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it hits what was read. */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
-    const { resource, namespace, name } = ref;
-    return this.#write<T>("patch", {
-      method: "PATCH",
-      path: `${pathOf(resource, namespace, name)}?${new URLSearchParams({ fieldManager })}`,
-      identity,
-      contentType: "application/merge-patch+json",
-      body: stringifyJson(patch),
-    });
+    const contentType = "application/merge-patch+json";
+    const body = stringifyJson(patch);
+    return this.#write("patch", requestFor("PATCH", identity, ref, { query: { fieldManager }, contentType, body }));
   }
 
   /** Replaces the status; the object's resourceVersion guards it. */
   replaceStatus<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager: string): Promise<T> {
-    const { resource, namespace, name } = ref;
-    return this.#write<T>("update", {
-      method: "PUT",
-      path: `${pathOf(resource, namespace, name, "status")}?${new URLSearchParams({ fieldManager })}`,
-      identity,
-      body: stringifyJson(object),
-    });
+    const how = { part: "status", query: { fieldManager }, body: stringifyJson(object) };
+    return this.#write("update", requestFor("PUT", identity, ref, how));
   }
 
   /** Replaces an object; its resourceVersion guards it. */
-  replace<T extends object>(
-    identity: Identity,
-    { resource, namespace, name }: ObjectRef,
-    object: T,
-    fieldManager?: string,
-  ): Promise<T> {
-    const query = fieldManager === undefined ? "" : `?${new URLSearchParams({ fieldManager })}`;
-    return this.#write<T>("update", {
-      method: "PUT",
-      path: `${pathOf(resource, namespace, name)}${query}`,
-      identity,
-      body: stringifyJson(object),
-    });
+  replace<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager?: string): Promise<T> {
+    const how = { ...(fieldManager !== undefined && { query: { fieldManager } }), body: stringifyJson(object) };
+    return this.#write("update", requestFor("PUT", identity, ref, how));
   }
 
   create<T extends object>(identity: Identity, resource: Resource, namespace: string, object: T): Promise<T> {
-    return this.#write<T>("create", {
-      method: "POST",
-      path: pathOf(resource, namespace),
-      identity,
-      body: stringifyJson(object),
-    });
+    const body = stringifyJson(object);
+    return this.#write("create", requestFor("POST", identity, { resource, namespace }, { body }));
   }
 
   /**
@@ -198,48 +166,42 @@ export class Client {
     fieldManager: string,
     dryRun = false,
   ): Promise<KubeObject> {
-    const { resource, namespace } = ref;
-    const query = new URLSearchParams({ fieldManager, fieldValidation: "Strict", ...(dryRun && { dryRun: "All" }) });
-    const path = `${pathOf(resource, namespace)}?${query}`;
-    const body = stringifyJson(named(ref, below));
-    const request: Request = { method: "POST", path, identity, accept: METADATA_ONLY, body };
+    const { name: _, ...collection } = ref;
+    const request = requestFor("POST", identity, collection, {
+      query: { fieldManager, fieldValidation: "Strict", ...(dryRun && { dryRun: "All" }) },
+      accept: METADATA_ONLY,
+      body: stringifyJson(named(ref, below)),
+    });
     return dryRun ? this.#transport.request(request) : this.#write("create", request);
   }
 
   /** Deletes an object, and what the garbage collector finds to be its own after that: the version that is given, or any. */
   async delete(
     identity: Identity,
-    { resource, namespace, name }: ObjectRef,
+    ref: ObjectRef,
     { metadata: { uid, resourceVersion } }: { metadata: { uid: string; resourceVersion?: string } },
   ): Promise<void> {
-    await this.#write("delete", {
-      method: "DELETE",
-      path: pathOf(resource, namespace, name),
-      identity,
-      accept: METADATA_ONLY,
-      body: stringifyJson({
-        apiVersion: "v1",
-        kind: "DeleteOptions",
-        preconditions: { uid, resourceVersion },
-        propagationPolicy: "Background",
-      }),
-    });
+    const options = {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      preconditions: { uid, resourceVersion },
+      propagationPolicy: "Background",
+    };
+    const how = { accept: METADATA_ONLY, body: stringifyJson(options) };
+    await this.#write("delete", requestFor("DELETE", identity, ref, how));
   }
 
   /** Has a pod deleted, if PodDisruptionBudgets let it go: that very pod. They answer with 429 where they don't. */
-  async evict(identity: Identity, { resource, namespace, name }: ObjectRef, uid: string): Promise<void> {
-    await this.#write("create", {
-      method: "POST",
-      path: pathOf(resource, namespace, name, "eviction"),
-      identity,
-      isOnce: true,
-      body: stringifyJson({
-        apiVersion: "policy/v1",
-        kind: "Eviction",
-        metadata: { name, ...(namespace && { namespace }) },
-        deleteOptions: { preconditions: { uid } },
-      }),
-    });
+  async evict(identity: Identity, ref: ObjectRef, uid: string): Promise<void> {
+    const { namespace, name } = ref;
+    const eviction = {
+      apiVersion: "policy/v1",
+      kind: "Eviction",
+      metadata: { name, ...(namespace && { namespace }) },
+      deleteOptions: { preconditions: { uid } },
+    };
+    const how = { part: "eviction", isOnce: true, body: stringifyJson(eviction) };
+    await this.#write("create", requestFor("POST", identity, ref, how));
   }
 
   /**
@@ -266,7 +228,7 @@ export class Client {
     return review.status.allowed;
   }
 
-  async #write<T>(verb: Parameters<Writes["wrote"]>[0], request: Request): Promise<T> {
+  async #write<T>(verb: Parameters<WriteGate["wrote"]>[0], request: Request): Promise<T> {
     const writes = this.#writes;
     if (writes === undefined) return await this.#transport.request<T>(request);
     try {
@@ -280,24 +242,26 @@ export class Client {
   }
 }
 
+/** What a request has beside its method, its identity and the object that it is about. */
+interface Details extends Omit<Request, "method" | "identity" | "path"> {
+  /** A subresource. */
+  part?: string;
+  query?: Record<string, string>;
+}
+
+/** A request about an object, or without a name about its kind. */
+function requestFor(
+  method: Request["method"],
+  identity: Identity,
+  { resource, namespace, name }: Omit<ObjectRef, "name"> & { name?: string },
+  { part, query, ...more }: Details = {},
+): Request {
+  const path = pathOf(resource, namespace, name, part);
+  return { method, path: query === undefined ? path : `${path}?${new URLSearchParams(query)}`, identity, ...more };
+}
+
 /** The object that `ref` names, with what is below apiVersion, kind and name. */
 function named({ resource, namespace, name }: ObjectRef, below: JsonObject, more: JsonObject = {}): JsonObject {
   const metadata = { ...(below["metadata"] as JsonObject | undefined), name, ...more, ...(namespace && { namespace }) };
   return { ...below, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
-}
-
-const OUTCOMES: Record<number, string> = {
-  401: "forbidden",
-  403: "forbidden",
-  404: "not_found",
-  409: "conflict",
-  422: "invalid",
-  429: "throttled",
-};
-
-/** Why a write was not accepted, in one of few words. */
-function outcomeOf(error: unknown): string {
-  if (!(error instanceof ApiError)) return "error";
-  if (error.status === 0) return error.reason === "NotLeading" ? "not_leading" : "no_answer";
-  return OUTCOMES[error.status] ?? (error.status >= 500 ? "server_error" : "rejected");
 }

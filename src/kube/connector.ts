@@ -34,8 +34,15 @@ export function connector({ servername, ...material }: Credentials["tls"]): buil
     });
 }
 
+/** What is needed of a socket. */
+interface Connection {
+  readonly bytesRead: number;
+  destroy(error: Error): unknown;
+  once(event: "close", listener: () => void): unknown;
+}
+
 /** Destroys a socket on which nothing arrives for ten seconds. */
-export function endWhenSilent(socket: Pick<TLSSocket, "bytesRead" | "destroy" | "once">): void {
+export function endWhenSilent(socket: Connection): void {
   let read = socket.bytesRead;
   let silent = 0;
   const looking = setInterval(() => {

@@ -7,13 +7,13 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { createSecureContext } from "node:tls";
-import { type Access, readKubeconfigs, readNamed } from "./kubeconfig.ts";
+import { type ClusterAccess, readKubeconfigs, readNamed } from "./kubeconfig.ts";
 
 type Headers = Record<string, string>;
 
 export interface Credentials {
   server: URL;
-  tls: { ca?: Buffer; cert?: Buffer; key?: Buffer; servername?: string };
+  tls: Pick<ClusterAccess, "ca" | "cert" | "key" | "servername">;
   /** The headers that authenticate a request; tokens from files and exec plugins are renewed. */
   headers(): Promise<Headers>;
   /** In which one works who names none. */
@@ -64,9 +64,9 @@ function addressOf(server: string, whose: string): URL {
 
 /** What shows who we are. */
 async function authentication(
-  access: Access,
+  access: ClusterAccess,
   around: Surroundings,
-): Promise<Pick<Access, "cert" | "key"> & Pick<Credentials, "headers">> {
+): Promise<Pick<ClusterAccess, "cert" | "key"> & Pick<Credentials, "headers">> {
   const { token, tokenFile, needsClient } = access;
   if (needsClient !== undefined) {
     const ask = await clientFor(needsClient);
@@ -95,7 +95,7 @@ function usualFiles({ env, home }: Surroundings): string[] {
   return files.length === 0 && existsSync(usual) ? [usual] : files;
 }
 
-async function podAccess({ env, account }: Surroundings): Promise<Access> {
+async function podAccess({ env, account }: Surroundings): Promise<ClusterAccess> {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
   const tokenFile = join(account, "token");
   if (host === undefined || !existsSync(tokenFile)) {
@@ -136,19 +136,14 @@ interface Authentication {
 }
 
 /** Asks client-node, which runs plugins and keeps what they gave until it ends. */
-async function clientFor({ user, cluster }: Required<Access>["needsClient"]): Promise<() => Promise<Authentication>> {
+async function clientFor(access: NonNullable<ClusterAccess["needsClient"]>): Promise<() => Promise<Authentication>> {
+  const { user, cluster } = access;
   const { KubeConfig } = await import("@kubernetes/client-node");
   const config = new KubeConfig();
   const name = "current";
   const context = { cluster: name, user: name };
-  config.loadFromString(
-    JSON.stringify({
-      clusters: [{ name, cluster }],
-      users: [{ name, user }],
-      contexts: [{ name, context }],
-      "current-context": name,
-    }),
-  );
+  const lists = { clusters: [{ name, cluster }], users: [{ name, user }], contexts: [{ name, context }] };
+  config.loadFromString(JSON.stringify({ ...lists, "current-context": name }));
   return async () => {
     const options: Authentication = { headers: {} };
     try {
@@ -156,9 +151,8 @@ async function clientFor({ user, cluster }: Required<Access>["needsClient"]): Pr
     } catch (error) {
       // What it says may be what the plugin wrote, or quote the token that could not be read.
       const { code, name } = error as { code?: string; name?: string };
-      throw new Error(
-        `the kubeconfig's exec or auth plugin gave no credentials (${code ?? name}); run it by hand to see why`,
-      );
+      const message = `the kubeconfig's exec or auth plugin gave no credentials (${code ?? name}); run it by hand to see why`;
+      throw new Error(message);
     }
     const { auth } = options;
     if (auth) options.headers["Authorization"] = `Basic ${Buffer.from(auth).toString("base64")}`;

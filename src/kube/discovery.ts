@@ -1,14 +1,11 @@
 /** A kind or a plural comes in, the resource as the API server serves it goes out; undefined when it serves none. */
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import { isStatus } from "./api-error.ts";
+import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
-interface ApiResource {
-  name: string;
-  kind: string;
-  namespaced: boolean;
-}
+type ApiResource = Pick<Resource, "kind" | "namespaced"> & { name: string };
 
 interface ApiGroup {
   preferredVersion: { groupVersion: string };
@@ -23,11 +20,11 @@ const MISSING_LIVES_MS = 1_000;
 const MAX_KNOWN = 1_000;
 
 export class Discovery {
-  readonly #transport: Transport;
+  readonly #transport: Pick<Transport, "request">;
   #groups: { versions: Promise<Set<string>>; until: number } | undefined;
   readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
 
-  constructor(transport: Transport) {
+  constructor(transport: Pick<Transport, "request">) {
     this.#transport = transport;
   }
 
@@ -72,13 +69,8 @@ export class Discovery {
   /** By one list of all groups for all who ask: whatever bindings name costs no request each. */
   async #isServed(apiVersion: string): Promise<boolean> {
     if (this.#groups === undefined || this.#groups.until < Date.now()) {
-      const groups = this.#transport.request<{ groups: ApiGroup[] }>({
-        method: "GET",
-        path: "/apis",
-        identity: CONTROLLER,
-      });
-      const versions = groups.then(
-        (list) => new Set(list.groups.flatMap((each) => each.versions.map(({ groupVersion }) => groupVersion))),
+      const versions = this.#get<{ groups: ApiGroup[] }>("/apis").then(
+        ({ groups }) => new Set(groups.flatMap((each) => each.versions.map(({ groupVersion }) => groupVersion))),
       );
       this.#groups = { versions, until: Date.now() + MISSING_LIVES_MS };
       versions.catch(() => {
@@ -89,17 +81,9 @@ export class Discovery {
   }
 
   async #versionsOf(group: string): Promise<string[]> {
-    try {
-      const { preferredVersion, versions } = await this.#transport.request<ApiGroup>({
-        method: "GET",
-        path: `/apis/${group}`,
-        identity: CONTROLLER,
-      });
-      return [...new Set([preferredVersion, ...versions].map(({ groupVersion }) => groupVersion))];
-    } catch (error) {
-      if (isStatus(error, 404)) return [];
-      throw error;
-    }
+    const served = await this.#getIfServed<ApiGroup>(`/apis/${group}`);
+    if (served === undefined) return [];
+    return [...new Set([served.preferredVersion, ...served.versions].map(({ groupVersion }) => groupVersion))];
   }
 
   #load(apiVersion: string, fetch = () => this.#fetch(apiVersion)): { resources: Promise<Resource[]>; until: number } {
@@ -122,27 +106,25 @@ export class Discovery {
   }
 
   async #resourcesOf(apiVersion: string): Promise<Resource[]> {
-    const { group, version } = parseApiVersion(apiVersion);
-    const path = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
-    try {
-      const list = await this.#transport.request<{ resources: ApiResource[] }>({
-        method: "GET",
-        path,
-        identity: CONTROLLER,
+    const of = parseApiVersion(apiVersion);
+    const { resources = [] } = (await this.#getIfServed<{ resources: ApiResource[] }>(rootOf(of))) ?? {};
+    const names = new Set(resources.map(({ name }) => name));
+    return resources
+      .filter(({ name }) => !name.includes("/"))
+      .map(({ name, kind, namespaced }) => {
+        return { ...of, kind, namespaced, plural: name, hasStatus: names.has(`${name}/status`) };
       });
-      const names = new Set(list.resources.map((resource) => resource.name));
-      return list.resources
-        .filter((resource) => !resource.name.includes("/"))
-        .map(({ name, kind, namespaced }) => ({
-          group,
-          version,
-          kind,
-          plural: name,
-          namespaced,
-          hasStatus: names.has(`${name}/status`),
-        }));
+  }
+
+  #get<T>(path: string): Promise<T> {
+    return this.#transport.request<T>({ method: "GET", path, identity: CONTROLLER });
+  }
+
+  async #getIfServed<T>(path: string): Promise<T | undefined> {
+    try {
+      return await this.#get<T>(path);
     } catch (error) {
-      if (isStatus(error, 404)) return [];
+      if (isStatus(error, 404)) return undefined;
       throw error;
     }
   }

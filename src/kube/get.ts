@@ -1,21 +1,19 @@
 /** An object to look for comes in, with what it is for; the object goes out, if there is one. */
-import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
-import { refusal } from "./access-error.ts";
+import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
+import { type RequiredAccess, refusal } from "./access-error.ts";
 import { isNotFound } from "./api-error.ts";
 import type { Client } from "./client.ts";
 import type { Identity } from "./identity.ts";
 
 /** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
-export interface Access {
-  client: Client;
-  identity: Identity;
+export interface ObjectAccess<Verbs extends keyof Client = keyof Client> extends RequiredAccess {
+  client: Pick<Client, Verbs>;
   ref: ObjectRef;
-  verbs: readonly string[];
 }
 
 /** The object as it is, or at least as new as the version that was seen; undefined when there is none. Throws Problem. */
-export async function findObject<T extends KubeObject = KubeObject>(
-  { client, identity, ref, verbs }: Access,
+export async function getIfExists<T extends KubeObject = KubeObject>(
+  { client, identity, ref, verbs }: ObjectAccess<"get">,
   seen?: string,
 ): Promise<T | undefined> {
   try {
@@ -24,4 +22,21 @@ export async function findObject<T extends KubeObject = KubeObject>(
     if (isNotFound(error)) return undefined;
     throw refusal(error, { identity, ref, verbs }, "get");
   }
+}
+
+/** All objects of a kind in a namespace. Throws Problem. */
+export async function listAll(
+  client: Pick<Client, "list">,
+  identity: Identity,
+  resource: Resource,
+  namespace: string,
+  labels?: string,
+): Promise<KubeObject[]> {
+  const found: KubeObject[] = [];
+  try {
+    for await (const page of client.list(identity, resource, namespace, labels)) found.push(...page);
+  } catch (error) {
+    throw refusal(error, { identity, ref: { resource, namespace }, verbs: ["list"] }, "list");
+  }
+  return found;
 }

@@ -14,3 +14,10 @@ export function describeIdentity(identity: Identity): string {
   const account = /^system:serviceaccount:([^:]+):(.+)$/.exec(identity);
   return account ? `ServiceAccount ${account[1]}/${account[2]}` : "Inlay's own account";
 }
+
+/** As whom something is watched. */
+export interface WatchIdentity {
+  identity: Identity;
+  /** It is one of many namespaces: they share a watch of the whole cluster, where the identity may have one. */
+  wide?: boolean;
+}

@@ -7,19 +7,19 @@ import { readFile } from "node:fs/promises";
 import { delimiter, dirname, resolve } from "node:path";
 import { parse } from "yaml";
 
-export interface Access {
+export interface ClusterAccess {
   server: string;
-  ca?: Buffer;
-  cert?: Buffer;
-  key?: Buffer;
-  servername?: string;
-  token?: string;
+  ca?: Buffer | undefined;
+  cert?: Buffer | undefined;
+  key?: Buffer | undefined;
+  servername?: string | undefined;
+  token?: string | undefined;
   /** Holds the token of the moment. */
-  tokenFile?: string;
+  tokenFile?: string | undefined;
   /** In which one works who names none. */
-  namespace?: string;
+  namespace?: string | undefined;
   /** A user that files alone don't tell all of, as with an exec plugin; and the cluster, since a plugin may ask for it. */
-  needsClient?: { user: Entry; cluster: Entry };
+  needsClient?: { user: Entry; cluster: Entry } | undefined;
 }
 
 type Entry = Record<string, unknown>;
@@ -32,7 +32,7 @@ const PATHS = ["certificate-authority", "client-certificate", "client-key", "tok
 const PLAIN = ["token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data"];
 
 /** Throws an Error that says which file can't be used, and why. */
-export async function readKubeconfigs(files: readonly string[]): Promise<Access> {
+export async function readKubeconfigs(files: readonly string[]): Promise<ClusterAccess> {
   const configs = await Promise.all(files.map(async (file) => ({ file, config: await load(file) })));
   const whose = files.join(delimiter);
   const find: Find = (list, name) => {
@@ -58,22 +58,16 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Access>
     content(user, "client-certificate"),
     content(user, "client-key"),
   ]);
-  const [servername, token, tokenFile, namespace] = [
-    cluster["tls-server-name"],
-    user["token"],
-    user["tokenFile"],
-    context?.["namespace"],
-  ].map(text);
   return {
     server,
-    ...(ca && { ca }),
-    ...(cert && { cert }),
-    ...(key && { key }),
-    ...(servername && { servername }),
-    ...(token && { token }),
-    ...(tokenFile && { tokenFile }),
-    ...(namespace && { namespace }),
-    ...(!Object.keys(user).every((each) => PLAIN.includes(each)) && { needsClient: { user, cluster } }),
+    ca,
+    cert,
+    key,
+    servername: text(cluster["tls-server-name"]),
+    token: text(user["token"]),
+    tokenFile: text(user["tokenFile"]),
+    namespace: text(context?.["namespace"]),
+    needsClient: Object.keys(user).every((each) => PLAIN.includes(each)) ? undefined : { user, cluster },
   };
 }
 
@@ -88,21 +82,12 @@ export async function readNamed(what: string, path: string): Promise<Buffer> {
 
 /** What would be less safe than it looks, or not what is meant. */
 function refuseUnsafe(whose: string, cluster: Entry, user: Entry): void {
-  const refusals: [unknown, string][] = [
-    [
-      cluster["insecure-skip-tls-verify"],
-      "has insecure-skip-tls-verify: Inlay carries Secrets and never skips verification; give the cluster's certificate-authority instead",
-    ],
-    [
-      cluster["proxy-url"],
-      "has a proxy-url, and Inlay uses no proxy: run it where the API server is reached without one",
-    ],
-    [
-      user["as"],
-      "impersonates somebody (as), and Inlay impersonates the account of each binding itself: give it credentials without",
-    ],
-  ];
-  for (const [found, what] of refusals) if (found) throw new Error(`${whose} ${what}`);
+  const unverified = `${whose} has insecure-skip-tls-verify: Inlay carries Secrets and never skips verification; give the cluster's certificate-authority instead`;
+  const proxied = `${whose} has a proxy-url, and Inlay uses no proxy: run it where the API server is reached without one`;
+  const impersonating = `${whose} impersonates somebody (as), and Inlay impersonates the account of each binding itself: give it credentials without`;
+  if (cluster["insecure-skip-tls-verify"]) throw new Error(unverified);
+  if (cluster["proxy-url"]) throw new Error(proxied);
+  if (user["as"]) throw new Error(impersonating);
 }
 
 async function load(file: string): Promise<Entry> {

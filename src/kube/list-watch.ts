@@ -8,7 +8,7 @@ import type { Transport } from "./transport.ts";
 /** Which objects of a kind: all, those of a namespace, or a single name (in a namespace or in all of them). Of those, what labels select. */
 export interface Scope {
   resource: Resource;
-  namespace?: string;
+  namespace?: string | undefined;
   name?: string;
   /** A label selector, for those that match it. */
   labels?: string;
@@ -34,12 +34,15 @@ interface List {
 
 const PAGE_SIZE = 500;
 
+/** What lists and watches need of the transport. */
+export type WatchTransport = Pick<Transport, "request" | "lines">;
+
 export class ListWatch {
-  readonly #transport: Transport;
+  readonly #transport: WatchTransport;
   readonly #identity: Identity;
   readonly #scope: Scope;
 
-  constructor(transport: Transport, identity: Identity, scope: Scope) {
+  constructor(transport: WatchTransport, identity: Identity, scope: Scope) {
     this.#transport = transport;
     this.#identity = identity;
     this.#scope = scope;
@@ -74,18 +77,10 @@ export class ListWatch {
     signal: AbortSignal,
     onOpen: () => void,
   ): AsyncGenerator<WatchEvent, void> {
-    const path = this.#path({
-      watch: "true",
-      allowWatchBookmarks: "true",
-      resourceVersion,
-      timeoutSeconds: String(timeoutSeconds),
-    });
-    const request = {
-      method: "GET" as const,
-      path,
-      identity: this.#identity,
-      accept: this.#accept("PartialObjectMetadata"),
-    };
+    const window = { resourceVersion, timeoutSeconds: String(timeoutSeconds) };
+    const path = this.#path({ watch: "true", allowWatchBookmarks: "true", ...window });
+    const accept = this.#accept("PartialObjectMetadata");
+    const request = { method: "GET" as const, path, identity: this.#identity, accept };
     for await (const line of this.#transport.lines(request, signal, onOpen)) {
       if (line === "") continue;
       const event = parse(line, path);
@@ -98,12 +93,11 @@ export class ListWatch {
 
   #path(query: Record<string, string>): string {
     const { resource, namespace, name, labels, fields } = this.#scope;
-    const selector: Record<string, string> = {
-      ...(fields !== undefined && { fieldSelector: fields }),
-      ...(name !== undefined && { fieldSelector: `metadata.name=${escaped(name)}` }),
-      ...(labels !== undefined && { labelSelector: labels }),
-    };
-    return `${pathOf(resource, namespace)}?${new URLSearchParams({ ...query, ...selector })}`;
+    const parameters = new URLSearchParams(query);
+    const fieldSelector = name === undefined ? fields : `metadata.name=${escaped(name)}`;
+    if (fieldSelector !== undefined) parameters.set("fieldSelector", fieldSelector);
+    if (labels !== undefined) parameters.set("labelSelector", labels);
+    return `${pathOf(resource, namespace)}?${parameters}`;
   }
 
   #accept(kind: "PartialObjectMetadata" | "PartialObjectMetadataList"): string {

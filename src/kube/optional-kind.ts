@@ -1,24 +1,22 @@
 /** A kind that most clusters lack comes in; it goes out as the API server serves it, asked for now and then where it is missing. */
-import type { Resource } from "../apimachinery/objects.ts";
+import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import type { Discovery } from "./discovery.ts";
 
 const MISSING_LIVES_MS = 60_000;
 
-export class RareKind {
+export class OptionalKind {
   readonly #discovery: Pick<Discovery, "byKind">;
-  readonly #apiVersion: string;
-  readonly #kind: string;
+  readonly #wanted: Pick<KubeObject, "apiVersion" | "kind">;
   #missingUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(discovery: Pick<Discovery, "byKind">, { apiVersion, kind }: { apiVersion: string; kind: string }) {
+  constructor(discovery: Pick<Discovery, "byKind">, wanted: Pick<KubeObject, "apiVersion" | "kind">) {
     this.#discovery = discovery;
-    this.#apiVersion = apiVersion;
-    this.#kind = kind;
+    this.#wanted = wanted;
   }
 
   async served(): Promise<Resource | undefined> {
     if (performance.now() < this.#missingUntil) return undefined;
-    const found = await this.#discovery.byKind(this.#apiVersion, this.#kind);
+    const found = await this.#discovery.byKind(this.#wanted.apiVersion, this.#wanted.kind);
     if (found === undefined) this.#missingUntil = performance.now() + MISSING_LIVES_MS;
     return found;
   }

@@ -2,15 +2,16 @@
  * A resource comes in, its OpenAPI v3 schema goes out, as the API server publishes it now. A document is fetched again
  * only when the hash in its address changes.
  */
-import { apiVersionOf, type Resource } from "../apimachinery/objects.ts";
-import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import type { Resource } from "../apimachinery/objects.ts";
+import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
 export interface KindSchema {
   root: OpenApiSchema;
   /** Follows `#/components/schemas/X`. */
-  resolve(ref: string): OpenApiSchema | undefined;
+  resolve: ResolveRef;
 }
 
 interface Index {
@@ -19,13 +20,7 @@ interface Index {
 
 interface Document {
   url: string;
-  schemas: Promise<Record<string, OpenApiSchema & { "x-kubernetes-group-version-kind"?: GroupVersionKind[] }>>;
-}
-
-interface GroupVersionKind {
-  group: string;
-  version: string;
-  kind: string;
+  schemas: Promise<Record<string, OpenApiSchema>>;
 }
 
 /** How long the index of hashes is believed. */
@@ -35,18 +30,17 @@ const NEW_LIVES_MS = 500;
 const PREFIX = "#/components/schemas/";
 
 export class Schemas {
-  readonly #transport: Transport;
+  readonly #transport: Pick<Transport, "request">;
   readonly #documents = new Map<string, Document>();
   #index: { content: Promise<Index>; since: number } | undefined;
 
-  constructor(transport: Transport) {
+  constructor(transport: Pick<Transport, "request">) {
     this.#transport = transport;
   }
 
   /** Undefined for a kind that publishes no schema. */
   async of(resource: Resource): Promise<KindSchema | undefined> {
-    const apiVersion = apiVersionOf(resource);
-    const key = resource.group === "" ? `api/${apiVersion}` : `apis/${apiVersion}`;
+    const key = rootOf(resource).slice(1);
     const url = (await this.#addressOf(key)) ?? (await this.#addressOf(key, NEW_LIVES_MS));
     if (url === undefined) return undefined;
     const schemas = await this.#document(key, url).schemas;
@@ -61,10 +55,6 @@ export class Schemas {
 
   /** Where a group and version is published, by an index that is not older than that. */
   async #addressOf(key: string, livesMs = INDEX_LIVES_MS): Promise<string | undefined> {
-    return (await this.#currentIndex(livesMs)).paths[key]?.serverRelativeURL;
-  }
-
-  async #currentIndex(livesMs: number): Promise<Index> {
     if (this.#index === undefined || this.#index.since + livesMs < Date.now()) {
       const content = this.#get<Index>("/openapi/v3");
       this.#index = { content, since: Date.now() };
@@ -72,7 +62,7 @@ export class Schemas {
         this.#index = undefined;
       });
     }
-    return this.#index.content;
+    return (await this.#index.content).paths[key]?.serverRelativeURL;
   }
 
   #document(key: string, url: string): Document {

@@ -140,9 +140,11 @@ export class Transport {
     if (request.identity !== CONTROLLER) headers["impersonate-user"] = request.identity;
     if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
     if (request.mayBeSent?.() === false) throw new ApiError(describe(request), 0, "NotLeading");
+    const { origin, pathname } = this.#credentials.server;
     return agent.request({
-      origin: this.#credentials.server.origin,
-      path: basePath(this.#credentials.server) + request.path,
+      origin,
+      // A server may stand under a path of its own, such as a Rancher cluster's.
+      path: pathname.replace(/\/$/, "") + request.path,
       method: request.method,
       headers,
       signal,
@@ -220,9 +222,8 @@ export class Transport {
 function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): number | undefined {
   const backoff = 100 * 2 ** attempt * (0.5 + Math.random());
   if (error instanceof ApiError) {
-    return error.status === 429 && !request.isOnce
-      ? Math.max((error.retryAfterSeconds ?? 0) * 1000, backoff)
-      : undefined;
+    if (error.status !== 429 || request.isOnce) return undefined;
+    return Math.max((error.retryAfterSeconds ?? 0) * 1000, backoff);
   }
   const code = (error as { code?: string }).code ?? "";
   return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;
@@ -238,13 +239,9 @@ function parse(request: Request, text: string): unknown {
 }
 
 async function refuse(request: Request, answer: Dispatcher.ResponseData): Promise<never> {
-  const retryAfter = answer.headers["retry-after"];
-  throw ApiError.fromAnswer(
-    describe(request),
-    answer.statusCode,
-    await answer.body.text(),
-    typeof retryAfter === "string" ? retryAfter : undefined,
-  );
+  const header = answer.headers["retry-after"];
+  const retryAfter = typeof header === "string" ? header : undefined;
+  throw ApiError.fromAnswer(describe(request), answer.statusCode, await answer.body.text(), retryAfter);
 }
 
 /** Any failure as an ApiError; what undici or TLS said is reduced to its code. */
@@ -257,9 +254,4 @@ function asApiError(request: Request, error: unknown): ApiError {
 /** `GET /api/v1/namespaces/registry/secrets/bucket`; a query may be long and says nothing more. */
 function describe(request: Request): string {
   return `${request.method} ${request.path.split("?")[0]}`;
-}
-
-/** The path under which the API server stands, such as a Rancher cluster's; empty for most. */
-function basePath(server: URL): string {
-  return server.pathname === "/" ? "" : server.pathname.replace(/\/$/, "");
 }

@@ -3,16 +3,15 @@
  * it leads goes out, and the moment when it no longer may. Other clocks are never trusted: a lease has run out when its
  * record did not change for its duration by this replica's own, monotonic clock.
  */
-
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject, ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
 import { LEASES } from "../apimachinery/resources.ts";
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { Log } from "../observability/log.ts";
 
-export const LEASE_NAME = "inlay-controller";
+const LEASE_NAME = "inlay-controller";
 
 /** Every request for the lease is given up after this long, so that there are several before the renewal is overdue. */
 export const LEASE_DEADLINE_MS = 2_000;
@@ -24,7 +23,7 @@ const RENEW_DEADLINE_MS = 6_000;
 /** How often the leader renews, and the others look. */
 const RETRY_MS = 800;
 
-export interface LeaseSpec {
+interface LeaseSpec {
   holderIdentity?: string;
   leaseDurationSeconds?: number;
   acquireTime?: string;
@@ -32,9 +31,7 @@ export interface LeaseSpec {
   leaseTransitions?: number;
 }
 
-export interface Lease {
-  apiVersion: string;
-  kind: string;
+export interface Lease extends Pick<KubeObject, "apiVersion" | "kind"> {
   metadata: Partial<ObjectMeta> & { name: string; namespace: string };
   spec: LeaseSpec;
 }
@@ -107,10 +104,8 @@ export class LeaderElection {
       });
       this.#log.info({ lease: this.#where }, "gave the lease away");
     } catch (error) {
-      this.#log.warn(
-        { lease: this.#where, err: messageOf(error) },
-        "could not give the lease away; it runs out by itself",
-      );
+      const fields = { lease: this.#where, error: messageOf(error) };
+      this.#log.warn(fields, "could not give the lease away; it runs out by itself");
     }
   }
 
@@ -211,7 +206,8 @@ export class LeaderElection {
   }
 
   #fail(error: unknown): void {
-    if (!this.#failing) this.#log.warn({ lease: this.#where, err: messageOf(error) }, "can't take or renew the lease");
+    if (!this.#failing)
+      this.#log.warn({ lease: this.#where, error: messageOf(error) }, "can't take or renew the lease");
     this.#failing = true;
   }
 

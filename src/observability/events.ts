@@ -2,25 +2,24 @@
  * What happened to a binding comes in, Kubernetes events for `kubectl describe` go out, in the background: a reconcile
  * never waits for one, and an event that can't be written is dropped.
  */
-
 import { randomBytes } from "node:crypto";
 import type { SecretBinding } from "../api/binding.ts";
 import { EVENTS } from "../apimachinery/resources.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import { ByTurns } from "../workqueue/round-robin-queue.ts";
+import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 
 /** The API server takes 1024 bytes of UTF-8 as an event's note; some are spared for a character that is cut. */
-const LONGEST_NOTE_BYTES = 1000;
+const MAX_NOTE_BYTES = 1000;
 const AT_ONCE = 2;
 /** An event costs the API server a third of the write that it tells of. As many as client-go writes, later than those. */
 const PER_SECOND = 20;
 const FIRST_FEW = 30;
-const LONGEST_BACKLOG = 1000;
+const MAX_BACKLOG_LENGTH = 1000;
 /** How long the end waits for events that are not under way yet. */
 const STOP_WITHIN_MS = 5_000;
 
-export interface Happening {
+export interface EventMessage {
   type: "Normal" | "Warning";
   reason: string;
   /** What the controller was doing, such as Sync or Release. */
@@ -36,12 +35,12 @@ export interface Regarding {
 }
 
 export class EventRecorder {
-  readonly #client: Client;
+  readonly #client: Pick<Client, "create">;
   readonly #instance: string;
   /** What waits to be written, by bindings. Nobody looks for a warning behind a thousand successes. */
   readonly #backlog = {
-    Warning: new ByTurns<() => Promise<void>>(LONGEST_BACKLOG),
-    Normal: new ByTurns<() => Promise<void>>(LONGEST_BACKLOG),
+    Warning: new RoundRobinQueue<() => Promise<void>>(MAX_BACKLOG_LENGTH),
+    Normal: new RoundRobinQueue<() => Promise<void>>(MAX_BACKLOG_LENGTH),
   };
   readonly #underWay = new Set<Promise<void>>();
   /** How many may be written now. */
@@ -49,18 +48,18 @@ export class EventRecorder {
   #refill: NodeJS.Timeout | undefined;
   #stopping = false;
 
-  constructor(client: Client, instance: string) {
+  constructor(client: Pick<Client, "create">, instance: string) {
     this.#client = client;
     this.#instance = instance;
   }
 
   /** What waits to be told already is not told twice. */
-  record({ metadata }: SecretBinding, happening: Happening): void {
+  record({ metadata }: SecretBinding, happening: EventMessage): void {
     this.recordOn({ apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata }, happening);
   }
 
   /** The same of an object that is no binding. */
-  recordOn(regarding: Regarding, happening: Happening): void {
+  recordOn(regarding: Regarding, happening: EventMessage): void {
     const key = [happening.reason, happening.note].join();
     this.#backlog[happening.type].set(regarding.metadata.uid, key, () => this.#write(regarding, happening));
     this.#pump();
@@ -107,19 +106,21 @@ export class EventRecorder {
     }, 1_000 / PER_SECOND).unref();
   }
 
-  async #write({ apiVersion, kind, metadata }: Regarding, { type, reason, action, note }: Happening): Promise<void> {
-    const { name, namespace = "", uid, resourceVersion } = metadata;
-    await this.#client.create(CONTROLLER, EVENTS, namespace, {
+  async #write({ apiVersion, kind, metadata }: Regarding, { type, reason, action, note }: EventMessage): Promise<void> {
+    const { name, namespace, uid, resourceVersion } = metadata;
+    // The API server takes an event about an object of the cluster in this namespace alone.
+    const home = namespace ?? "default";
+    await this.#client.create(CONTROLLER, EVENTS, home, {
       apiVersion: "events.k8s.io/v1",
       kind: "Event",
-      metadata: { name: `${name.slice(0, 230)}.${randomBytes(8).toString("hex")}`, namespace },
+      metadata: { name: `${name.slice(0, 230)}.${randomBytes(8).toString("hex")}`, namespace: home },
       eventTime: new Date().toISOString().replace(/Z$/, "000Z"),
       reportingController: "inlay.dev/controller",
       reportingInstance: this.#instance,
       action,
       reason,
       regarding: { apiVersion, kind, namespace, name, uid, resourceVersion },
-      note: Buffer.from(note).subarray(0, LONGEST_NOTE_BYTES).toString(),
+      note: Buffer.from(note).subarray(0, MAX_NOTE_BYTES).toString(),
       type,
     });
   }

@@ -1,5 +1,6 @@
 /** What is wrong comes in as functions; what the kubelet and Prometheus ask for goes out over HTTP. */
-import type { Server, ServerResponse } from "node:http";
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** An import of it would also load Node's own WebSocket and fetch, and with them 6 MB that nothing here uses. */
@@ -27,14 +28,16 @@ export async function serveHealth(port: number, health: Health): Promise<HealthS
     else if (path === "/metrics") void scrape(response, health.metrics);
     else response.writeHead(404, TEXT).end("not found\n");
   });
-  await listen(server, port);
+  await once(server.listen(port), "listening");
+  // A connection that can't be accepted, such as for want of a file handle, ends nothing else.
+  server.on("error", () => {});
   return {
     port: (server.address() as AddressInfo).port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    stop: async () => {
+      const closed = once(server.close(), "close");
+      server.closeAllConnections();
+      await closed;
+    },
   };
 }
 
@@ -52,11 +55,4 @@ async function scrape(response: ServerResponse, metrics: Health["metrics"]): Pro
   } catch {
     response.writeHead(500, TEXT).end("the metrics could not be collected\n");
   }
-}
-
-function listen(server: Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, () => resolve());
-  });
 }

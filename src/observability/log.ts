@@ -1,7 +1,8 @@
-/** What happened comes in, lines of JSON go out on stdout. Nothing that is logged holds a value: see model/secret-value.ts. */
-import { type Logger, pino } from "pino";
+/** What happened comes in, lines of JSON go out on stdout. Nothing that is logged holds a value: see apimachinery/secret-value.ts. */
+import { pino } from "pino";
 
-export type Log = Pick<Logger, "debug" | "info" | "warn" | "error">;
+/** Each writes one line: what it is about, and what happened. */
+export type Log = Readonly<Record<"debug" | "info" | "warn" | "error", (fields: object, text: string) => void>>;
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 

@@ -3,38 +3,25 @@
  * controllers in Go use, so that their dashboards fit. No label holds the name of an object, and none a value.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-
-const CONTROLLER = { controller: "secretbinding" };
-const QUEUE = { name: "secretbinding", ...CONTROLLER };
+import type { WorkQueue } from "../workqueue/work-queue.ts";
 
 /** As controller-runtime and client-go count work: from a millisecond to a minute and more. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** How the parts are when somebody scrapes. */
+/** How the controllers and watches are when someone scrapes. */
 export interface MetricSources {
-  concurrency: number;
-  /** How many keys wait, by lane. */
-  depths(): Record<string, number>;
-  /** For how many seconds each key that is being worked on has been. */
-  running(): number[];
-  /** How many bindings have a rollout under way, by what it waits for. */
-  rollouts(): ReadonlyMap<string, number>;
-  streams(): { resource: string; phase: string; quietSeconds: number; interruptedSeconds: number }[];
+  controllers(): Iterable<{ name: string; queue: QueueState }>;
+  watches(): { resource: string; phase: string; quietSeconds: number; interruptedSeconds: number }[];
   /** Undefined without leader election. */
   leading(): boolean | undefined;
 }
 
-/** What rollouts count. */
-export interface RolloutCounts {
-  /** A workload was restarted. */
-  restarted(): void;
-  /** One failed to roll out. */
-  failed(): void;
-  /** All workloads of a binding have rolled out, so many seconds after the change was noticed. */
-  ended(seconds: number): void;
-}
+type QueueState = Pick<WorkQueue, "concurrency" | "depths" | "running">;
 
-export class Metrics implements RolloutCounts {
+/** What rollouts count. */
+export type RolloutCounts = Pick<Metrics, "restarted" | "failed" | "ended">;
+
+export class Metrics {
   readonly #registry = new Registry();
   readonly #counter = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
     new Counter({ name, help, labelNames, registers: [this.#registry] });
@@ -93,13 +80,6 @@ export class Metrics implements RolloutCounts {
     "From the change that was noticed to the last workload that has rolled out.",
   );
 
-  constructor(sources: MetricSources) {
-    this.#observe(sources);
-    this.#reconcileErrors.inc(CONTROLLER, 0);
-    for (const counter of [this.#adds, this.#retries]) counter.inc(QUEUE, 0);
-    for (const result of Object.values(RESULTS)) this.#reconciles.inc({ ...CONTROLLER, result }, 0);
-  }
-
   /** Adds what Node and the process tell of themselves. */
   collectProcess(): void {
     // At 10 ms, its default, looking at the event loop would be most of what an idle controller does.
@@ -114,18 +94,24 @@ export class Metrics implements RolloutCounts {
     return this.#registry.metrics();
   }
 
-  /** For the work queue. */
-  readonly queue = {
-    added: () => this.#adds.inc(QUEUE),
-    retried: () => this.#retries.inc(QUEUE),
-    started: (waited: number) => this.#queued.observe(QUEUE, waited),
-    ended: (took: number, result: keyof typeof RESULTS) => {
-      this.#worked.observe(QUEUE, took);
-      this.#reconcileTime.observe(CONTROLLER, took);
-      this.#reconciles.inc({ ...CONTROLLER, result: RESULTS[result] });
-      if (result === "error") this.#reconcileErrors.inc(CONTROLLER);
-    },
-  };
+  /** For the work queue of a controller. */
+  queueHooks(controller: string) {
+    const queue = { name: controller, controller };
+    this.#reconcileErrors.inc({ controller }, 0);
+    for (const counter of [this.#adds, this.#retries]) counter.inc(queue, 0);
+    for (const result of Object.values(RESULTS)) this.#reconciles.inc({ controller, result }, 0);
+    return {
+      added: () => this.#adds.inc(queue),
+      retried: () => this.#retries.inc(queue),
+      started: (waited: number) => this.#queued.observe(queue, waited),
+      ended: (took: number, result: keyof typeof RESULTS) => {
+        this.#worked.observe(queue, took);
+        this.#reconcileTime.observe({ controller }, took);
+        this.#reconciles.inc({ controller, result: RESULTS[result] });
+        if (result === "error") this.#reconcileErrors.inc({ controller });
+      },
+    };
+  }
 
   watchRestarted(resource: string, reason: string): void {
     this.#watchRestarts.inc({ resource, reason });
@@ -135,14 +121,17 @@ export class Metrics implements RolloutCounts {
     this.#writes.inc({ verb, outcome });
   }
 
+  /** A workload was restarted. */
   restarted(): void {
     this.#workloadRestarts.inc();
   }
 
+  /** A workload failed to roll out. */
   failed(): void {
     this.#rolloutFailures.inc();
   }
 
+  /** All workloads of a binding have rolled out, so many seconds after the change was noticed. */
   ended(seconds: number): void {
     this.#rolloutTime.observe(seconds);
   }
@@ -151,61 +140,75 @@ export class Metrics implements RolloutCounts {
     this.#propagation.observe(seconds);
   }
 
-  #observe(sources: MetricSources): void {
-    const gauge = <T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void) =>
-      new Gauge({
-        name,
-        help,
-        labelNames,
-        registers: [this.#registry],
-        collect() {
-          this.reset();
-          collect(this);
-        },
+  /** Takes the state of the controllers and watches from these functions whenever someone scrapes. */
+  observe({ controllers, watches, leading }: MetricSources): void {
+    const perQueue = (name: string, help: string, measure: (queue: QueueState) => number) =>
+      this.#gauge(name, help, ["name", "controller"], (gauge) => {
+        for (const { name, queue } of controllers()) gauge.set({ name, controller: name }, measure(queue));
       });
-    gauge("workqueue_depth", "Keys that wait for their turn.", ["name", "controller", "priority"], (each) => {
-      for (const [priority, depth] of Object.entries(sources.depths())) each.set({ ...QUEUE, priority }, depth);
+    const perController = (name: string, help: string, measure: (queue: QueueState) => number) =>
+      this.#gauge(name, help, ["controller"], (gauge) => {
+        for (const { name, queue } of controllers()) gauge.set({ controller: name }, measure(queue));
+      });
+    this.#gauge("workqueue_depth", "Keys that wait for their turn.", ["name", "controller", "priority"], (gauge) => {
+      for (const { name, queue } of controllers())
+        for (const [priority, depth] of Object.entries(queue.depths))
+          gauge.set({ name, controller: name, priority }, depth);
     });
-    gauge("workqueue_unfinished_work_seconds", "Seconds of work under way.", ["name", "controller"], (each) =>
-      each.set(
-        QUEUE,
-        sources.running().reduce((sum, seconds) => sum + seconds, 0),
-      ),
+    perQueue("workqueue_unfinished_work_seconds", "Seconds of work under way.", ({ running }) =>
+      running.reduce((sum, seconds) => sum + seconds, 0),
     );
-    gauge(
+    perQueue(
       "workqueue_longest_running_processor_seconds",
       "How long the longest reconcile under way has run.",
-      ["name", "controller"],
-      (each) => each.set(QUEUE, Math.max(0, ...sources.running())),
+      ({ running }) => Math.max(0, ...running),
     );
-    gauge("controller_runtime_active_workers", "Reconciles under way.", ["controller"], (each) =>
-      each.set(CONTROLLER, sources.running().length),
+    perController("controller_runtime_active_workers", "Reconciles under way.", ({ running }) => running.length);
+    perController(
+      "controller_runtime_max_concurrent_reconciles",
+      "Most reconciles at once.",
+      ({ concurrency }) => concurrency,
     );
-    gauge("controller_runtime_max_concurrent_reconciles", "Most reconciles at once.", ["controller"], (each) =>
-      each.set(CONTROLLER, sources.concurrency),
-    );
-    gauge("inlay_rollouts_pending", "Bindings with a rollout under way, by what it waits for.", ["reason"], (each) => {
-      for (const [reason, count] of sources.rollouts()) each.set({ reason }, count);
+    this.#gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (gauge) => {
+      for (const state of ["pending", "synced", "failed", "interrupted"]) gauge.set({ state }, 0);
+      for (const { phase, interruptedSeconds } of watches())
+        gauge.inc({ state: phase === "synced" && interruptedSeconds > 0 ? "interrupted" : phase });
     });
-    gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (each) => {
-      for (const state of ["pending", "synced", "failed", "interrupted"]) each.set({ state }, 0);
-      for (const { phase, interruptedSeconds } of sources.streams())
-        each.inc({ state: phase === "synced" && interruptedSeconds > 0 ? "interrupted" : phase });
-    });
-    gauge(
+    this.#gauge(
       "inlay_watch_last_event_age_seconds",
       "How long the quietest synced watch of a kind has brought nothing, not even a bookmark.",
       ["resource"],
-      (each) => {
+      (gauge) => {
         const ages = new Map<string, number>();
-        for (const { resource, phase, quietSeconds } of sources.streams())
+        for (const { resource, phase, quietSeconds } of watches())
           if (phase === "synced") ages.set(resource, Math.max(ages.get(resource) ?? 0, quietSeconds));
-        for (const [resource, age] of ages) each.set({ resource }, age);
+        for (const [resource, age] of ages) gauge.set({ resource }, age);
       },
     );
-    gauge("leader_election_master_status", "1 for the replica that leads.", ["name"], (each) => {
-      const leading = sources.leading();
-      if (leading !== undefined) each.set({ name: "inlay-controller" }, leading ? 1 : 0);
+    this.#gauge("leader_election_master_status", "1 for the replica that leads.", ["name"], (gauge) => {
+      const isLeading = leading();
+      if (isLeading !== undefined) gauge.set({ name: "inlay-controller" }, isLeading ? 1 : 0);
+    });
+  }
+
+  /** Takes how many bindings have a rollout under way, by what it waits for. */
+  observeRollouts(waiting: () => ReadonlyMap<string, number>): void {
+    const help = "Bindings with a rollout under way, by what it waits for.";
+    this.#gauge("inlay_rollouts_pending", help, ["reason"], (gauge) => {
+      for (const [reason, count] of waiting()) gauge.set({ reason }, count);
+    });
+  }
+
+  #gauge<T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void): void {
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        collect(this);
+      },
     });
   }
 }

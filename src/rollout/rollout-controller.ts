@@ -2,175 +2,222 @@
  * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
  * what status says of that goes out. What can't be told from the cluster after a crash is noted before it is done.
  */
-
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
-import type { RolloutRules } from "../api/installation.ts";
-import type { Dependent, Hold, RolloutSpec, RolloutStatus } from "../api/rollout.ts";
-import { idOf } from "../apimachinery/objects.ts";
+import type { RolloutSpec, RolloutStatus } from "../api/rollout.ts";
+import { idOf, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import type { As } from "../cache/subscription.ts";
-import type { View } from "../controllers/binding/observed-state.ts";
 import { attempt } from "../kube/access-error.ts";
-import type { Parts } from "../parts.ts";
+import type { WatchIdentity } from "../kube/identity.ts";
 import type { References } from "../targets/references.ts";
-import { isJob } from "../workloads/job-copy.ts";
-import { givenText } from "../workloads/restart-field.ts";
-import type { Slots } from "./decide/concurrency.ts";
-import { unbudgeted } from "./decide/disruption-budgets.ts";
-import { type Decided, decideRollout } from "./decide/engine.ts";
-import { aboutToBe, isNoted, recordedPlaces, stillRolling, without } from "./decide/intent-status.ts";
-import { holdOf, STOPPED, wrongPace } from "./decide/pace.ts";
+import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
+import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
+import { decideRollout, type RolloutDecision } from "./decide/engine.ts";
+import { intentStatus, recordedPlaces, stillRolling, withoutUnwritten } from "./decide/intent-status.ts";
+import { blockOf, STOPPED, wrongPace } from "./decide/pace.ts";
 import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
-import { LONGEST_PLACE_MS, type Ordered } from "./decide/schedule.ts";
-import { notTakenIn } from "./decide/wait-for-targets.ts";
+import { MAX_PLACE_MS } from "./decide/schedule.ts";
+import { targetsNotObserved } from "./decide/wait-for-targets.ts";
+import type { RolloutDependencies } from "./dependencies.ts";
 import type { DigestKeys } from "./digest/keys.ts";
-import { type Known, type Read, Values } from "./digest/values.ts";
-import { dependentsOf, type RollingRun } from "./discover/dependents.ts";
+import { DigestCache, type SourceReadings, type ValueDigests } from "./digest/values.ts";
+import { dependentsOf, type Owners, type RolloutContext } from "./discover/dependents.ts";
 import { resolveRollout } from "./discover/lookups.ts";
-import { type Followed, ProviderClasses } from "./discover/provider-classes.ts";
-import { Memories, type Memory } from "./memory.ts";
-import { finishCutOff, untilShown, withRecreated } from "./restart/recreated-jobs.ts";
-import { replaceDue } from "./restart/replace-pods.ts";
-import { isSeenSince, Stamping } from "./restart/restart.ts";
-import { type Rolled, rolled, tell } from "./status.ts";
+import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
+import { RolloutMemories } from "./memory.ts";
+import { finishCutOff, withRecreated } from "./restart/recreated-jobs.ts";
+import { replacePods } from "./restart/replace-pods.ts";
+import { Restarter } from "./restart/restart.ts";
+import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown } from "./status.ts";
+import type { Dependent, RolloutBlock } from "./types.ts";
 
-/** The first list of workloads mostly comes with those of all else, and spares a second look; the fields wait no longer for it. */
-const PATIENCE_MS = 2_000;
 /** When what was finished is shown for certain. */
 const SHOWN_MS = 1_000;
 /** When it is looked again whether there is a PodDisruptionBudget. */
 const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
 
-export class Rolling {
-  readonly #parts: Parts;
-  readonly #values: Values;
-  readonly #slots: Slots;
-  readonly #stamping: Stamping;
+/** What is to be known of a binding's sources and targets. */
+export interface Observed {
+  /** Changes with every source. */
+  sourceState: string;
+  /** The objects that are targets. */
+  owners(): Owners;
+  objects: readonly { ref: ObjectRef | Problem }[];
+}
+
+/** What is to be done, and the values that it is for. */
+interface Decision {
+  decided: RolloutDecision;
+  known: ValueDigests;
+}
+
+export class RolloutController {
+  readonly #deps: RolloutDependencies;
+  readonly #values: DigestCache;
+  readonly #slots: ConcurrencyLimiter;
+  readonly #stamping: Restarter;
   readonly #classes: ProviderClasses;
-  readonly #memories = new Memories();
+  readonly #memories = new RolloutMemories();
   #restored = false;
 
-  constructor(parts: Parts, keys: DigestKeys, slots: Slots) {
-    this.#parts = parts;
-    this.#values = new Values(keys);
+  constructor(deps: RolloutDependencies, keys: DigestKeys, slots: ConcurrencyLimiter) {
+    this.#deps = deps;
+    this.#values = new DigestCache(keys);
     this.#slots = slots;
-    this.#stamping = new Stamping(parts);
-    this.#classes = new ProviderClasses(parts.discovery, parts.streams);
+    this.#stamping = new Restarter(deps);
+    this.#classes = new ProviderClasses(deps.discovery, deps.watcher);
   }
 
   /** How many rollouts wait, by what for. */
   get waiting(): Map<string, number> {
-    const counts = new Map<string, number>();
-    for (const [, reason] of this.#memories.waits()) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-    return counts;
+    const byReason = Map.groupBy(this.#memories.waits(), ([, reason]) => reason);
+    return new Map([...byReason].map(([reason, all]) => [reason, all.length]));
   }
 
   /** Every binding whose rollout is under way: what its installation lets it do has changed. */
   wake(): void {
-    for (const [key] of this.#memories.waits()) this.#parts.again(key);
+    for (const [key] of this.#memories.waits()) this.#deps.requeue(key);
   }
 
   /** Where the workloads of a binding are; undefined for one without a rollout. */
-  async find(binding: SecretBinding, identity: As["identity"], { sources }: References): Promise<Followed | undefined> {
+  async find(
+    binding: SecretBinding,
+    identity: WatchIdentity["identity"],
+    { sources }: References,
+  ): Promise<WorkloadQueries | undefined> {
     const { rollout } = binding.spec;
-    const { discovery, installation } = this.#parts;
     if (rollout === undefined) return undefined;
-    const references = await resolveRollout(binding, rollout, sources, discovery, installation);
+    const references = await resolveRollout(binding, rollout, sources, this.#deps);
     return this.#classes.followed(bindingKey(binding), identity, references);
   }
 
   /** What is known of them before the values of the sources are read. */
   look(
     binding: SecretBinding,
-    as: As,
-    references: Followed,
-    refs: RollingRun["refs"],
-    { sourceState, owners, members }: View,
-  ): RollingRun {
-    const [{ streams }, key] = [this.#parts, bindingKey(binding)];
-    const shown = dependentsOf(streams, key, as, binding, references, owners);
-    shown.pending ||= references.classes.some((each) => streams.members(key, each).phase === "pending");
+    as: WatchIdentity,
+    references: WorkloadQueries,
+    sources: RolloutContext["sources"],
+    { sourceState, owners, objects }: Observed,
+  ): RolloutContext {
+    const [{ watcher }, key] = [this.#deps, bindingKey(binding)];
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memories.of(binding);
-    const dependents = withRecreated(shown, memory.recreated, memory.unsaid?.status ?? binding.status?.rollout);
+    const shown = dependentsOf(watcher, key, as, binding, references, owners);
+    shown.pending ||= references.classes.some((each) => watcher.list(key, each).phase === "pending");
     // The spec says which source is which.
-    const inputs = `${binding.metadata.generation},${sourceState}`;
-    if (memory.seen?.inputs !== inputs) {
-      memory.seen = { inputs, since: performance.now(), wrong: wrongPace(spec, Date.now()) };
-      memory.readyAt = Number.POSITIVE_INFINITY;
-    }
-    if (!dependents.pending) delete memory.pendingSince;
-    else memory.pendingSince ??= performance.now();
-    const patienceMs = Math.max(0, (memory.pendingSince ?? Number.NEGATIVE_INFINITY) + PATIENCE_MS - performance.now());
-    const targets = members.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref]));
-    const { wrong } = memory.seen;
-    return { binding, identity: as.identity, spec, wrong, references, dependents, refs, targets, inputs, patienceMs };
+    const sourceRevisions = `${binding.metadata.generation},${sourceState}`;
+    return {
+      binding,
+      identity: as.identity,
+      spec,
+      wrong: memory.observe(sourceRevisions, () => wrongPace(spec, Date.now())),
+      references,
+      dependents: withRecreated(shown, memory.recreated, memory.before(binding)),
+      sources,
+      targets: objects.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref])),
+      sourceRevisions,
+      patienceMs: memory.patienceMs(shown.pending),
+    };
   }
 
   /** Whether the values of the sources have to be read for it. */
-  needsValues({ binding, dependents, inputs }: RollingRun): boolean {
+  needsValues({ binding, dependents, sourceRevisions }: RolloutContext): boolean {
     const { pending, problem, used } = dependents;
     if (pending || problem !== undefined) return false;
-    return this.#values.known(bindingKey(binding), inputs, used) === undefined;
+    return this.#values.known(bindingKey(binding), sourceRevisions, used) === undefined;
   }
 
   /**
-   * Restarts what has to be, and may be now. `notWritten` says why the values are not where they belong yet; `note`
+   * Restarts what has to be, and may be now. `targetsNotSynced` says why the values are not where they belong yet; `note`
    * writes a status before what it speaks of is done.
    */
   async roll(
-    rolling: RollingRun,
-    read: Read,
-    notWritten: Hold | undefined,
+    rolling: RolloutContext,
+    read: SourceReadings,
+    targetsNotSynced: RolloutBlock | undefined,
     note: (status: RolloutStatus) => Promise<void>,
-  ): Promise<Rolled> {
-    const { binding, wrong } = rolling;
-    const key = bindingKey(binding);
+  ): Promise<RolloutResult> {
+    const { binding, dependents } = rolling;
+    const [stored, workloads] = [binding.status?.rollout, dependents.all.length];
+    this.#restore();
+    if (dependents.pending && !dependents.problem) return { status: stored, workloads: undefined, isDone: false };
+    const decision = await attempt(this.#decide(rolling, read, targetsNotSynced));
+    if (decision instanceof Problem) return this.#undecided(rolling, decision);
+    if (decision === "finished") return { status: stored, workloads, requeueAfterMs: SHOWN_MS, isDone: false };
+    return this.#carryOut(rolling, decision, note);
+  }
+
+  /** Where nothing can be decided, what is seen to roll out keeps its places, and all else that is under way stays as it is. */
+  #undecided({ binding, dependents }: RolloutContext, problem: Problem): RolloutResult {
+    const rolling = stillRolling(dependents.all, this.#memories.of(binding).before(binding), Date.now());
+    // Those that are not listed yet keep what they have.
+    if (!dependents.pending) this.#slots.restore(bindingKey(binding), rolling.map(placeOf));
+    const isRolling = rolling.length > 0;
+    return {
+      status: binding.status?.rollout,
+      workloads: dependents.all.length,
+      problem,
+      isDone: problem.retryPolicy === "OnChange" && !isRolling,
+      ...(isRolling && { requeueAfterMs: MAX_PLACE_MS }),
+    };
+  }
+
+  /** What is to be done now; `finished` where what a crash had cut off was done in place of that. Throws Problem. */
+  async #decide(
+    rolling: RolloutContext,
+    read: SourceReadings,
+    targetsNotSynced: RolloutBlock | undefined,
+  ): Promise<Decision | "finished"> {
+    const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
+    const { client, schemas } = this.#deps;
+    const memory = this.#memories.of(binding);
+    if (await finishCutOff(client, rolling, binding.status?.rollout)) return "finished";
+    if (dependents.problem) throw dependents.problem;
+    const { generation } = binding.metadata;
+    const wrongField =
+      memory.checked === generation ? undefined : await wrongRestartField(schemas, references.lookups, spec);
+    if (wrongField) throw wrongField;
+    memory.checked = generation;
+    const [key, before] = [bindingKey(binding), memory.before(binding)];
+    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, read, before);
+    const blocked = targetsNotSynced ?? known.sourceMismatch ?? wrong;
+    // Where there are targets, the values are there once those hold them.
+    if (blocked !== undefined) memory.setReady(false);
+    else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
+    else if (spec.waitForTargets === undefined) memory.setReady(true);
+    const decided = this.#decideBy(rolling, known, blocked);
+    return { decided: decided.stamps.length === 0 ? decided : await this.#checked(rolling, known, decided), known };
+  }
+
+  /** Does what was decided, and says what came of it. */
+  async #carryOut(
+    rolling: RolloutContext,
+    { decided, known }: Decision,
+    note: (status: RolloutStatus) => Promise<void>,
+  ): Promise<RolloutResult> {
+    const { binding, spec, wrong, dependents } = rolling;
+    const { client, installation } = this.#deps;
     const memory = this.#memories.of(binding);
     const stored = binding.status?.rollout;
-    const workloads = rolling.dependents.all.length;
-    const before = memory.unsaid?.status ?? stored;
-    this.#restore();
-    const failed = (problem: Problem): Rolled => {
-      const places = stillRolling(rolling.dependents.all, before, Date.now()).map(placeOf);
-      // Those that are not listed yet keep what they have.
-      if (!rolling.dependents.pending) this.#slots.restore(key, places);
-      const isDone = problem.healing === "event" && places.length === 0;
-      return { status: stored, workloads, problem, isDone, ...(places.length > 0 && { againMs: LONGEST_PLACE_MS }) };
-    };
-    const finished = await attempt(finishCutOff(this.#parts.client, rolling, stored));
-    if (finished instanceof Problem) return failed(finished);
-    if (finished) return { status: stored, workloads, againMs: SHOWN_MS, isDone: false };
-    if (rolling.dependents.problem) return failed(rolling.dependents.problem);
-    if (rolling.dependents.pending) return { status: stored, workloads: undefined, isDone: false };
-    const { generation } = binding.metadata;
-    const wrongField = memory.checked === generation ? undefined : await this.#wrongField(rolling);
-    if (wrongField) return failed(wrongField);
-    memory.checked = generation;
-    const known = await attempt(this.#know(rolling, read, before));
-    if (known instanceof Problem) return failed(known);
-    const blocked = notWritten ?? known.differ ?? wrong;
-    // Where there are targets, the values are there once those hold them.
-    if (blocked !== undefined) memory.readyAt = Number.POSITIVE_INFINITY;
-    else if (binding.spec.targets.length === 0) memory.readyAt = memory.seen?.since ?? memory.readyAt;
-    else if (rolling.spec.waitForTargets === undefined) memory.readyAt = Math.min(memory.readyAt, performance.now());
-    const decided = await attempt(this.#decideOnce(rolling, known, before, blocked));
-    if (decided instanceof Problem) return failed(decided);
-    const mustBeNoted = this.#mustBeNoted(rolling.spec, decided) && !isNoted(decided, stored);
-    const noted = mustBeNoted ? aboutToBe(decided) : undefined;
+    const noted = intentStatus(decided, stored, spec, installation.rollouts);
     if (noted !== undefined) await note(noted);
     const unwritten = await this.#stamping.stamp(rolling, decided, known, memory);
-    const { done, problem: unreplaced } = await this.#replace(rolling, without(unwritten, decided), memory);
-    this.#slots.restore(key, done.rolling.map(placeOf));
-    tell(this.#parts, binding, done.happened);
+    const written = withoutUnwritten(unwritten, decided);
+    const mayReplace = spec.replacePods && !spec.suspend && !installation.rollouts.suspend;
+    const { done, problem: unreplaced } = mayReplace
+      ? await replacePods(client, rolling, written, (each) => memory.isSeen(each))
+      : { done: written };
+    this.#slots.restore(bindingKey(binding), done.rolling.map(placeOf));
+    recordRolloutEvents(this.#deps, binding, done.happened);
     const reasons = [...unwritten.values()];
     const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unsaid;
-    return untilShown(rolled(memory, noted ?? stored, done, workloads, problem, waiting, isStale), memory.recreated);
+    const workloads = dependents.all.length;
+    const result = rolloutResult(memory, noted ?? stored, done, workloads, problem, waiting, isStale);
+    return untilShown(result, memory.recreated);
   }
 
   /**
@@ -185,53 +232,34 @@ export class Rolling {
     return unsaid;
   }
 
-  #wrongField({ references, spec }: RollingRun): Promise<Problem | undefined> {
-    return wrongRestartField(this.#parts.schemas, references.lookups, spec);
-  }
-
-  /** Throws Problem. */
-  async #know({ binding, dependents, refs, inputs }: RollingRun, read: Read, before?: RolloutStatus): Promise<Known> {
-    const [key, { used }] = [bindingKey(binding), dependents];
-    return this.#values.known(key, inputs, used) ?? this.#values.read(key, inputs, used, refs, read, before);
-  }
-
   /** Where something is to be restarted, only now it is looked at what that needs. Throws Problem. */
-  async #decideOnce(
-    rolling: RollingRun,
-    known: Known,
-    before: RolloutStatus | undefined,
-    blocked: Hold | undefined,
-  ): Promise<Decided> {
-    const decided = this.#decide(rolling, known, before, blocked);
-    const { binding, dependents, identity, targets } = rolling;
-    const { client } = this.#parts;
-    const { waitForTargets, requireDisruptionBudget } = rolling.spec;
-    if (decided.stamps.length === 0) return decided;
-    if (waitForTargets !== undefined) {
-      const hold = await notTakenIn(client, identity, targets, waitForTargets);
-      const memory = this.#memories.of(binding);
-      memory.readyAt = hold === undefined ? Math.min(memory.readyAt, performance.now()) : Number.POSITIVE_INFINITY;
-      if (hold !== undefined) return this.#decide(rolling, known, before, hold);
+  async #checked(rolling: RolloutContext, known: ValueDigests, decided: RolloutDecision): Promise<RolloutDecision> {
+    const { binding, dependents, identity, targets, spec } = rolling;
+    const { client } = this.#deps;
+    if (spec.waitForTargets !== undefined) {
+      const hold = await targetsNotObserved(client, identity, targets, spec.waitForTargets);
+      this.#memories.of(binding).setReady(hold === undefined);
+      if (hold !== undefined) return this.#decideBy(rolling, known, hold);
     }
-    if (!requireDisruptionBudget) return decided;
-    const without = new Set(await unbudgeted(client, identity, dependents.all));
+    if (!spec.requireDisruptionBudget) return decided;
+    const without = new Set(await withoutDisruptionBudget(client, identity, dependents.all));
     if (without.size === 0) return decided;
-    const checked = this.#decide(rolling, known, before, undefined, without);
-    // Nobody tells when there is one.
-    return { ...checked, againMs: Math.min(checked.againMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
+    const checked = this.#decideBy(rolling, known, undefined, without);
+    // PodDisruptionBudgets are not watched.
+    return { ...checked, requeueAfterMs: Math.min(checked.requeueAfterMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
   }
 
   /** Throws Problem. */
-  #decide(
-    { binding, spec, references, dependents }: RollingRun,
-    { keyId, digests, former }: Known,
-    before: RolloutStatus | undefined,
-    blocked: Hold | undefined,
+  #decideBy(
+    { binding, spec, references, dependents }: RolloutContext,
+    { keyId, digests, former }: ValueDigests,
+    blocked: RolloutBlock | undefined,
     without: ReadonlySet<Dependent> = NONE,
-  ): Decided {
+  ): RolloutDecision {
     const key = bindingKey(binding);
-    const { stamped } = this.#memories.of(binding);
-    const { installation } = this.#parts;
+    const memory = this.#memories.of(binding);
+    const before = memory.before(binding);
+    const { installation } = this.#deps;
     const now = Date.now();
     return decideRollout({
       now,
@@ -241,40 +269,24 @@ export class Rolling {
       before,
       key: keyId,
       digests,
-      ...(before !== undefined && before.key !== keyId && { rekeyed: { former } }),
+      ...(before !== undefined && before.digestKeyID !== keyId && { rekeyed: { former } }),
       rollFirst: spec.onFirstSync === "Rollout",
       maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
-      hold: (pending, last) =>
-        blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? holdOf(spec, pending, last, now),
+      block: (pending, last) =>
+        blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? blockOf(spec, pending, last, now),
       refusal: (dependent) => refusalOf(spec, dependent, without.has(dependent)),
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
-      isSeen: (dependent) => isSeenSince(dependent, stamped.get(dependent.version.uid)),
+      isSeen: (dependent) => memory.isSeen(dependent),
     });
-  }
-
-  /** Has old pods replaced where nobody else does, unless nothing may restart. */
-  async #replace(run: RollingRun, decided: Decided, memory: Memory): Promise<{ done: Decided; problem?: Problem }> {
-    const { client, installation } = this.#parts;
-    if (!run.spec.replacePods || run.spec.suspend || installation.rollouts.suspend) return { done: decided };
-    return replaceDue(client, run, decided, (each) => isSeenSince(each, memory.stamped.get(each.version.uid)));
-  }
-
-  /** Whether a crash could have a workload restarted twice, or more of them at once than may be. */
-  #mustBeNoted({ stamp: { value } }: RolloutSpec, { stamps }: Decided): boolean {
-    const isTold = ({ dependent }: Ordered) =>
-      value === "Revision" && givenText(dependent) === undefined && !isJob(dependent.ref.resource);
-    return stamps.length > 0 && (isLimited(this.#parts.installation.rollouts) || !stamps.every(isTold));
   }
 
   /** At the start, what had begun before takes its places first. */
   #restore(): void {
     if (this.#restored) return;
     this.#restored = true;
-    for (const binding of this.#parts.bindings.all)
+    for (const binding of this.#deps.bindings.all)
       this.#slots.restore(bindingKey(binding), recordedPlaces(binding.status?.rollout, Date.now()));
   }
 }
 
-const isLimited = ({ maxConcurrent, maxConcurrentPerNamespace }: RolloutRules) =>
-  (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
 const placeOf = ({ ref }: Dependent) => ({ id: idOf(ref), namespace: ref.namespace ?? "" });

@@ -1,8 +1,4 @@
-/**
- * A SecretGrant comes in, with who asks for what of its namespace; whether it lets him goes out, and what to say where no
- * grant does. Pure.
- */
-
+/** Tells whether a SecretGrant lets a binding read an object of its namespace, and what to say where none does. Pure. */
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
@@ -27,13 +23,12 @@ export interface KnownLabels {
   object: Labels | undefined;
 }
 
-/** Whether the grant lets the binding read the object. */
-export function lets(spec: Spec, asker: Asker, asked: ObjectRef, labels: KnownLabels): boolean {
-  return isFrom(spec, asker, by(labels.namespace)) && speaksOf(spec, asked, labels.object);
+export function allows(spec: Spec, asker: Asker, asked: ObjectRef, labels: KnownLabels): boolean {
+  return isFrom(spec, asker, by(labels.namespace)) && coversObject(spec, asked, labels.object);
 }
 
 /** Whether the grant lets anybody read the object. */
-export function speaksOf(spec: Spec, asked: ObjectRef, object: Labels | undefined): boolean {
+export function coversObject(spec: Spec, asked: ObjectRef, object: Labels | undefined): boolean {
   return isTo(spec, asked, by(object));
 }
 
@@ -41,12 +36,12 @@ const by = (known: Labels | undefined) => (selector: LabelSelector) =>
   known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
 
 /** Whether it may, as far as names tell. */
-export function mayLet(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
+export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
   return isFrom(spec, asker, () => true) && isTo(spec, asked, () => true);
 }
 
 /** Whether labels of the binding's namespace have a say in it. */
-export function asksWhere({ from }: Spec): boolean {
+export function usesNamespaceLabels({ from }: Spec): boolean {
   return from.some(({ namespaceSelector }) => namespaceSelector !== undefined && looksAtLabels(namespaceSelector));
 }
 
@@ -83,12 +78,10 @@ export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy
       to: [{ kind: resource.kind, name }],
     },
   };
-  return new MissingValue(
-    "NotGranted",
-    `no SecretGrant in namespace ${namespace} lets ${account} read ${describeObject(resource.kind, namespace, name)}; ` +
-      `who may make grants there allows it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`,
-    policy,
-  );
+  const what = describeObject(resource.kind, namespace, name);
+  const how = `who may make grants there allows it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`;
+  const message = `no SecretGrant in namespace ${namespace} lets ${account} read ${what}; ${how}`;
+  return new MissingValue("NotGranted", message, policy);
 }
 
 /** With a namespace goes what it allowed. */

@@ -1,60 +1,53 @@
-/** References to sources come in; what each holds now goes out, read once, as the binding's account. */
-
-import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
-import { SecretValue } from "../apimachinery/secret-value.ts";
-import { attempt, READ_VERBS } from "../kube/access-error.ts";
+/** Reads the sources of a binding, each once, so that all that takes values from them takes those of one state. */
+import type { ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import type { Client } from "../kube/client.ts";
-import { findObject } from "../kube/get.ts";
-import type { Identity } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
+import { type GrantedSources, readGranted } from "./grants.ts";
+import type { ResolvedSource } from "./source.ts";
 
-interface DataObject extends KubeObject {
-  data?: Record<string, string>;
-  binaryData?: Record<string, string>;
+/** What is known of the binding before its sources are read. */
+export interface Readability {
+  /** Why nothing can be done as the binding's account. */
+  account: Problem | undefined;
+  /** The objects that its targets are. */
+  objects: readonly { ref: ObjectRef | Problem }[];
+  /** What other namespaces let the binding read. */
+  grants: GrantedSources;
+  problemOf(ref: ObjectRef | Problem): Problem | undefined;
+  /** The version of an object that its watch shows. */
+  seenVersion(ref: ObjectRef): string | undefined;
 }
 
-type Entry = readonly [key: string, bytes: SecretValue<Uint8Array>];
+/** Stands in for sources that no target can be written from. Each target has a problem of its own, which is reported first. */
+const NOT_READ = new Problem("Unavailable", "the source was not read");
 
-/** Reads one source, of the version that was seen or later. What keeps it from being read is a result, since other targets may not need it. */
-export async function readSource(
-  client: Client,
-  identity: Identity,
-  ref: ObjectRef,
-  policy: MissingPolicy,
-  seen: string | undefined,
-): Promise<LiveSource | Problem> {
-  const description = describeObject(ref.resource.kind, ref.namespace, ref.name);
-  const read = await attempt(findObject<DataObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
-  if (read instanceof Problem) return read;
-  if (read === undefined) {
-    const problem = new MissingValue("SourceNotFound", `there is no ${description}; the binding waits for it`, policy);
-    return { kind: "absent", description, version: "none", policy, problem };
-  }
-  const version = `${read.metadata.uid}/${read.metadata.resourceVersion}`;
-  const { annotations = {}, labels = {} } = read.metadata;
-  const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
-  const base = { description, version, policy, ...texts };
-  if (isData(ref, "secrets")) return { kind: "data", isSecret: true, ...base, data: new Map(decoded(read.data)) };
-  if (isData(ref, "configmaps")) return { kind: "data", isSecret: false, ...base, data: new Map(ofConfigMap(read)) };
-  return { kind: "object", ...base, object: new SecretValue(read as unknown as JsonObject) };
+/**
+ * By name: each source as it was read, or why it was not. Sources are not read for targets alone if no target can be written.
+ * `client` reads grants.
+ */
+export async function readSources(
+  client: Pick<Client, "get">,
+  sources: ReadonlyMap<string, ResolvedSource | Problem>,
+  observed: Readability,
+  isForRollout: boolean,
+): Promise<Map<string, LiveSource | Problem>> {
+  const { account, objects, grants, problemOf } = observed;
+  const isBlocked = !isForRollout && objects.length > 0 && objects.every(({ ref }) => problemOf(ref) !== undefined);
+  const read = async (source: ResolvedSource | Problem): Promise<LiveSource | Problem> => {
+    if (account !== undefined) return account;
+    if (source instanceof Problem) return source;
+    const problem = (source.watched && problemOf(source.watched)) ?? (isBlocked ? NOT_READ : undefined);
+    if (problem !== undefined) return problem;
+    if (source.watched === undefined) return source.read(undefined);
+    const [granted, seen] = [grants.grantsFor(source.watched), observed.seenVersion(source.watched)];
+    return granted === undefined ? source.read(seen) : readGranted(client, grants.asker, granted, source, seen);
+  };
+  return new Map(await Promise.all([...sources].map(async ([name, source]) => [name, await read(source)] as const)));
 }
 
-/** The versions of a binding's spec and of its sources as they were read: what a stream has brought may be older. */
-export function inputsOf(generation: number | undefined, sources: Iterable<LiveSource | Problem>): string {
-  return [
-    generation,
-    ...[...sources].map((source) => (source instanceof Problem ? source.reason : source.version)),
-  ].join();
-}
-
-const isData = ({ resource }: ObjectRef, plural: string) => resource.group === "" && resource.plural === plural;
-
-function ofConfigMap({ data = {}, binaryData }: DataObject): Entry[] {
-  const texts = Object.entries(data).map(([key, text]): Entry => [key, new SecretValue(Buffer.from(text, "utf8"))]);
-  return [...texts, ...decoded(binaryData)];
-}
-
-function decoded(data: Record<string, string> = {}): Entry[] {
-  return Object.entries(data).map(([key, text]) => [key, new SecretValue(Buffer.from(text, "base64"))]);
+/** The versions of a binding's spec and of its sources as they were read. What a watch shows may be older. */
+export function sourceRevisions(generation: number | undefined, sources: Iterable<LiveSource | Problem>): string {
+  const versions = [...sources].map((source) => (source instanceof Problem ? source.reason : source.version));
+  return [generation, ...versions].join();
 }

@@ -1,28 +1,63 @@
-/** What a binding reads comes in, with how far it can be; each source as it was read goes out, or why it was not. */
-import type { ObjectRef } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import type { View } from "../controllers/binding/observed-state.ts";
-import type { References } from "../targets/references.ts";
-import type { LiveSource } from "../transform/live-source.ts";
+/** Knows all kinds of source, and parses and resolves what a binding lists in spec.sources. */
+import type { SecretBinding } from "../api/binding.ts";
+import { assertWithin } from "../api/scope.ts";
+import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
+import { attempt } from "../kube/access-error.ts";
+import { configMap } from "./configmap.ts";
+import { object } from "./object.ts";
+import { secret } from "./secret.ts";
+import type { ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
 
-/** Stands in for sources that no target can be written from. Each target has a problem of its own that is told first. */
-const NOT_READ = new Problem("Unavailable", "the source was not read");
+/** A new kind adds its line here; a test may add one of its own while it runs. */
+// biome-ignore format: one line for each kind
+export const SOURCE_KINDS: SourceKind[] = [
+  secret,
+  configMap,
+  object,
+];
 
-/**
- * Each source is read once, so that all targets, and the workloads that restart, take their values from the same state of it. It
- * is not read for targets alone of which none can be written.
- */
-export async function readSources(
-  { sources }: Pick<References, "sources">,
-  view: Pick<View, "account" | "members" | "problemOf">,
-  isForRollout: boolean,
-  read: (ref: ObjectRef, name: string) => Promise<LiveSource | Problem>,
-): Promise<Map<string, LiveSource | Problem>> {
-  const blocked =
-    !isForRollout && view.members.length > 0 && view.members.every(({ ref }) => view.problemOf(ref) !== undefined);
-  const entries = [...sources].map(async ([name, ref]) => {
-    const problem = view.account ?? view.problemOf(ref) ?? (blocked ? NOT_READ : undefined);
-    return [name, problem ?? (await read(ref as ObjectRef, name))] as const;
+/** The sources of a binding, in the order of the spec. One that is of no kind can't be resolved. */
+export function parseSources({ metadata, spec }: SecretBinding): ParsedSource[] {
+  const namespace = metadata.namespace as string;
+  return spec.sources.map((entry, position) => {
+    const policy = { onMissing: entry.onMissing ?? spec.defaults.onMissing, optional: entry.optional ?? false };
+    for (const kind of SOURCE_KINDS) {
+      const parsed = kind.parse(entry, { namespace, policy });
+      if (parsed !== undefined) return parsed;
+    }
+    return unknownSource(entry.name ?? "", policy, `spec.sources[${position}]`);
   });
-  return new Map(await Promise.all(entries));
+}
+
+/** By name: each source as it can be read, or why it can't. Throws nothing that concerns one source. */
+export async function resolveSources(
+  sources: readonly ParsedSource[],
+  context: ResolveContext,
+): Promise<Map<string, ResolvedSource | Problem>> {
+  const resolve = async (source: ParsedSource) => {
+    const resolved = await source.resolve(context);
+    if (resolved.watched !== undefined) assertWithin(context.installation.scope, resolved.watched);
+    return resolved;
+  };
+  return new Map(await Promise.all(sources.map(async (each) => [each.name, await attempt(resolve(each))] as const)));
+}
+
+/** The namespaces of the Secrets that a binding reads, by the name of the source. */
+export function secretNamespaces(sources: readonly ParsedSource[]): Map<string, string> {
+  return new Map(sources.flatMap(({ name, secretIn }) => (secretIn === undefined ? [] : [[name, secretIn]])));
+}
+
+/** The API server has a newer CRD than this Inlay. */
+function unknownSource(name: string, policy: MissingPolicy, at: string): ParsedSource {
+  const message = `${at}: this version of Inlay does not know this kind of source; upgrade Inlay`;
+  return {
+    name,
+    policy,
+    addressedBy: "key",
+    describe: () => ({ kind: "", name }),
+    isObject: () => false,
+    resolve: async () => {
+      throw new Problem("InvalidBinding", message);
+    },
+  };
 }

@@ -1,13 +1,15 @@
-/** A binding comes in; what its fields take of each source goes out. Pure, but for who reads templates. */
-import { type Field, type SecretBinding, sourceName } from "../api/binding.ts";
+/** Tells what the fields of a binding take of each source. Pure. */
+import type { Field, SecretBinding } from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { parseSources } from "./registry.ts";
+import type { ParsedSource } from "./source.ts";
 
 /** The values that a template names; throws Problem for one that is none. */
 export type ReadTemplate = (text: string) => readonly { readonly source: string; readonly path: readonly string[] }[];
 
 /** One value of a source: a key of a Secret or ConfigMap, the path of a field of another object, or all of it. */
-export interface Use {
+export interface SourceUse {
   readonly source: string;
   readonly of: string;
 }
@@ -16,30 +18,27 @@ export interface Use {
 export const ALL_KEYS = "*";
 
 /** What a field takes, each once. Nothing for a template that can't be read: the binding's condition says what is wrong with it. */
-export function usesOf(binding: SecretBinding, field: Field, readTemplate: ReadTemplate): Use[] {
-  const isObject = (name: string) => binding.spec.sources.some((each) => sourceName(each) === name && each.object);
+export function usesOf(sources: readonly ParsedSource[], field: Field, readTemplate: ReadTemplate): SourceUse[] {
+  const hasFields = (name: string) => sources.some((each) => each.name === name && each.addressedBy === "fieldPath");
   const { from, template } = field;
   if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? ALL_KEYS }];
-  try {
-    const uses = readTemplate(template).map(({ source, path }) => ({
-      source,
-      of: (isObject(source) ? String(pathOf(path)) : path.join(".")) || ALL_KEYS,
-    }));
-    return [...new Map(uses.map((use) => [`${use.source} ${use.of}`, use])).values()];
-  } catch (error) {
-    if (error instanceof Problem) return [];
-    throw error;
-  }
+  const references = attemptSync(() => readTemplate(template));
+  if (references instanceof Problem) return [];
+  const uses = references.map(({ source, path }) => ({
+    source,
+    of: (hasFields(source) ? String(pathOf(path)) : path.join(".")) || ALL_KEYS,
+  }));
+  return [...new Map(uses.map((use) => [`${use.source} ${use.of}`, use])).values()];
 }
 
 /** By source: what all fields take of it, in the order of names. */
 export function usesBySource(binding: SecretBinding, readTemplate: ReadTemplate): Map<string, string[]> {
+  const sources = parseSources(binding);
   const uses = binding.spec.targets.flatMap(({ fields }) =>
-    fields.flatMap((field) => usesOf(binding, field, readTemplate)),
+    fields.flatMap((field) => usesOf(sources, field, readTemplate)),
   );
   return new Map(
-    binding.spec.sources.map((source) => {
-      const name = sourceName(source);
+    sources.map(({ name }) => {
       const of = uses.filter((use) => use.source === name).map((use) => use.of);
       return [name, [...new Set(of)].sort()] as const;
     }),

@@ -1,15 +1,14 @@
 /** A binding that nothing made comes in; the account of its namespace, as which it acts, goes out, or why it can't act as that one. */
-
 import type { SecretBinding } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { RELOADER_ACCOUNT } from "../api/reloader.ts";
+import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
-import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
-import type { Actor } from "../parts.ts";
+import { describeIdentity, serviceAccountIdentity, type WatchIdentity } from "../kube/identity.ts";
 
 /** In Inlay's own namespace one name is the installation's, and may do in all others what nobody gave to the binding's author. */
-export function ownActor(
+export function actorOf(
   { metadata: { namespace = "" }, spec: { serviceAccountName: name } }: SecretBinding,
   { ownNamespace }: Pick<Installation, "ownNamespace">,
 ): Actor | Problem {
@@ -18,7 +17,13 @@ export function ownActor(
     return new Problem(
       "ImpersonationForbidden",
       `${describeIdentity(identity)} acts for the annotations of Reloader alone; name another account in serviceAccountName`,
-      "edit",
+      "Terminal",
     );
   return { as: { identity }, account: { resource: SERVICE_ACCOUNTS, namespace, name } };
+}
+
+/** As whom a binding is acted for: an account, which has to be there. */
+export interface Actor {
+  as: WatchIdentity;
+  account: ObjectRef;
 }

@@ -1,9 +1,8 @@
 /**
- * Every write to a target comes in, with the versions of all that it was made from; whether it may be made now goes
- * out. Three kinds of write could go on for ever, and each has a budget of its own: one from the same inputs as the last
- * puts back what somebody changed; one from an object that a binding wrote may come round to where it began; and one from
- * any other new inputs may too, through somebody who is no binding, though few sources change that often by themselves. So
- * many in a minute are made at once, after that with pauses from one second to five minutes, or to one.
+ * Limits the writes to a target that could go on for ever; each kind has its own budget. A write from the same sourceRevisions as the
+ * last one corrects what others changed. One from an object that a binding wrote may come round to where it began. One from
+ * any other new sourceRevisions may too, through somebody who is no binding. So many per minute are written at once, the others after
+ * pauses.
  */
 
 const CORRECTIONS_AT_ONCE = 3;
@@ -11,32 +10,32 @@ const ECHOES_AT_ONCE = 5;
 const CHANGES_AT_ONCE = 60;
 const WINDOW_MS = 60_000;
 const PAUSE_MS = { first: 1_000, most: 300_000, mostForChanges: 60_000 };
-/** How long a write counts: for a fight, and for what is made from the object that it went to. Longer than any pause. */
+/** How long a write counts: for contention, and for what is made from the object that it went to. Longer than any pause. */
 const REMEMBERED_MS = 2 * PAUSE_MS.most;
 
-export interface Fight {
-  /** What is too much: corrections, writes from what a binding wrote, or changes of sources. */
-  of: "corrections" | "echoes" | "changes";
-  /** Who changes the target, as managedFields names him, and what of it. */
+/** What there is too much of: corrections, writes from what a binding wrote, or changes of sources. */
+type WriteKind = "corrections" | "echoes" | "changes";
+
+interface Contention {
+  of: WriteKind;
+  /** Who changes the target, as managedFields name the manager, and which paths. */
   by: string;
   /** When it will be over if nothing more happens. */
   remainingMs: number;
 }
 
-interface Writes {
-  /** When the last was. */
+interface Contender {
+  /** When the last write was. */
   at: number;
   /** What the last write was made from. */
-  inputs: string;
-  corrections: Budget;
-  echoes: Budget;
-  changes: Budget;
+  sourceRevisions: string;
+  budgets: Record<WriteKind, Budget>;
   by: string;
 }
 
-export class Contention {
+export class ContentionBudget {
   /** By key, the latest at the end. */
-  readonly #writes = new Map<string, Writes>();
+  readonly #contenders = new Map<string, Contender>();
   /** When each object was last written, the latest at the end. */
   readonly #written = new Map<string, { at: number }>();
   readonly #now: () => number;
@@ -51,55 +50,51 @@ export class Contention {
    */
   mayWrite(
     key: string,
-    inputs: string,
+    sourceRevisions: string,
     takenBy: readonly string[],
     sources: readonly string[] = [],
     paths: readonly string[] = [],
   ): number {
-    const writes = this.#writes.get(key);
-    if (writes === undefined) return 0;
-    if (writes.inputs === inputs) {
-      const what = paths.length === 0 ? "" : `, at ${paths.join(", ")},`;
-      writes.by = `${takenBy.join(", ") || "somebody"}${what}`;
-      return writes.corrections.wait(this.#now());
-    }
-    return (this.#isEcho(sources) ? writes.echoes : writes.changes).wait(this.#now());
+    const contender = this.#contenders.get(key);
+    if (contender === undefined) return 0;
+    const kind = this.#kindOf(contender, sourceRevisions, sources);
+    const what = paths.length === 0 ? "" : `, at ${paths.join(", ")},`;
+    if (kind === "corrections") contender.by = `${takenBy.join(", ") || "somebody"}${what}`;
+    return contender.budgets[kind].wait(this.#now());
   }
 
-  /** Notes a write to the object `target` that `mayWrite` allowed. */
-  wrote(key: string, inputs: string, target = "", sources: readonly string[] = []): void {
+  /** Counts a write to the object `target` that `mayWrite` allowed. */
+  wrote(key: string, sourceRevisions: string, target = "", sources: readonly string[] = []): void {
     const now = this.#now();
-    const before = this.#writes.get(key);
-    if (before?.inputs === inputs) before.corrections.spend(now);
-    else (this.#isEcho(sources) ? before?.echoes : before?.changes)?.spend(now);
-    const budgets = before ?? {
-      corrections: new Budget(CORRECTIONS_AT_ONCE, PAUSE_MS.most),
-      echoes: new Budget(ECHOES_AT_ONCE, PAUSE_MS.most),
-      changes: new Budget(CHANGES_AT_ONCE, PAUSE_MS.mostForChanges),
+    const before = this.#contenders.get(key);
+    if (before !== undefined) before.budgets[this.#kindOf(before, sourceRevisions, sources)].spend(now);
+    const { by, budgets } = before ?? {
       by: "",
+      budgets: {
+        corrections: new Budget(CORRECTIONS_AT_ONCE, PAUSE_MS.most),
+        echoes: new Budget(ECHOES_AT_ONCE, PAUSE_MS.most),
+        changes: new Budget(CHANGES_AT_ONCE, PAUSE_MS.mostForChanges),
+      },
     };
-    putLast(this.#writes, key, { ...budgets, inputs, at: now }, now);
+    putLast(this.#contenders, key, { at: now, sourceRevisions, budgets, by }, now);
     putLast(this.#written, target, { at: now }, now);
   }
 
-  /**
-   * Whether there is a fight over `key`: it is over when nobody changed it for as long as the last pause, and for a
-   * minute at least.
-   */
-  stateOf(key: string): Fight | undefined {
-    const writes = this.#writes.get(key);
-    if (writes === undefined) return undefined;
+  /** The contention over `key`, if any: it is over after as long as the last pause, and a minute at least, without changes. */
+  stateOf(key: string): Contention | undefined {
+    const contender = this.#contenders.get(key);
+    if (contender === undefined) return undefined;
     const now = this.#now();
     const kinds = ["corrections", "echoes", "changes"] as const;
-    const fights = kinds.map((of) => ({ of, by: writes.by, remainingMs: writes[of].remaining(now) }));
-    const [first] = fights.filter(({ remainingMs }) => remainingMs > 0);
-    return first && { ...first, remainingMs: Math.max(...fights.map(({ remainingMs }) => remainingMs)) };
+    const remaining = kinds.map((of) => ({ of, ms: contender.budgets[of].remaining(now) }));
+    const first = remaining.find(({ ms }) => ms > 0);
+    return first && { of: first.of, by: contender.by, remainingMs: Math.max(...remaining.map(({ ms }) => ms)) };
   }
 
-  #isEcho(sources: readonly string[]): boolean {
-    return sources.some(
-      (uid) => (this.#written.get(uid)?.at ?? Number.NEGATIVE_INFINITY) > this.#now() - REMEMBERED_MS,
-    );
+  #kindOf(before: Contender, sourceRevisions: string, sources: readonly string[]): WriteKind {
+    if (before.sourceRevisions === sourceRevisions) return "corrections";
+    const since = this.#now() - REMEMBERED_MS;
+    return sources.some((uid) => (this.#written.get(uid)?.at ?? since) > since) ? "echoes" : "changes";
   }
 }
 
@@ -119,7 +114,7 @@ class Budget {
   readonly #longestMs: number;
   /** When it was spent, within the window. */
   #spent: number[] = [];
-  /** How many pauses there were. 0: no fight. */
+  /** How many pauses there were. 0: no contention. */
   #pauses = 0;
   /** Nothing is spent before this. */
   #next = 0;

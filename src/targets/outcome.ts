@@ -15,14 +15,14 @@ export interface TargetOutcome {
    * The object as it stands now: the version that a write made, or that was read where there was nothing to write; and what
    * tells the values in it from others, where that suffices to write the next ones.
    */
-  stands?: { ref: ObjectRef; version: Version; values?: string };
+  applied?: { ref: ObjectRef; version: Version; values?: string };
   /** When to look again although nothing changed, in milliseconds. */
-  againMs?: number;
+  requeueAfterMs?: number;
 }
 
 /** What is to be known of all targets together. */
 export interface Overview {
   /** Why it can't be told which objects a target is. */
-  unknown: readonly { target: { apiVersion: string; kind: string }; problem: Problem }[];
+  unresolved: readonly { target: { apiVersion: string; kind: string }; problem: Problem }[];
   notes: readonly string[];
 }

@@ -1,24 +1,21 @@
-/**
- * The entries of a binding's targets come in; what their fields make of the sources goes out, worked out once for all the
- * objects of an entry, and in turns with those of other namespaces.
- */
+/** Plans each entry of spec.targets once for all its objects, taking turns on the CPU with other namespaces. */
 import type { Target } from "../api/binding.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { checkFields } from "../transform/plan.ts";
 import type { Plan } from "../transform/plan-types.ts";
-import type { Turns } from "../workqueue/cpu-scheduler.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 
 type Recipes = ReturnType<typeof checkFields>;
 
 /** Of one reconcile: its sources stay as they were read. */
-export class Planning {
-  readonly #turns: Turns;
+export class PlanCache {
+  readonly #turns: CpuScheduler;
   readonly #namespace: string;
   readonly #checked = new Map<Target, Recipes | Problem>();
   readonly #plans = new Map<Target, Plan | Problem>();
-  readonly #fits = new WeakMap<Plan, true | Problem>();
+  readonly #fits = new Map<Plan, true | Problem>();
 
-  constructor(turns: Turns, namespace: string) {
+  constructor(turns: CpuScheduler, namespace: string) {
     this.#turns = turns;
     this.#namespace = namespace;
   }
@@ -35,47 +32,32 @@ export class Planning {
 
   /** Finds what keeps a plan from being written. Throws what `check` throws. */
   async fit(plan: Plan, check: () => void): Promise<void> {
-    await this.#once(this.#fits, plan, () => done(check));
+    await this.#once(this.#fits, plan, (): true => {
+      check();
+      return true;
+    });
   }
 
   /** Plans hold values: they are let go with the targets that they were made for. */
   forget(): void {
     this.#plans.clear();
+    this.#fits.clear();
   }
 
   /** What differs from object to object. */
   alone<T>(work: () => T): Promise<T> {
-    return this.#turns.take(this.#namespace, work);
+    return this.#turns.run(this.#namespace, work);
   }
 
-  async #once<K, T>(known: Known<K, T | Problem>, key: K, work: () => T): Promise<T> {
+  async #once<K, T>(known: Map<K, T | Problem>, key: K, work: () => T): Promise<T> {
     // Many objects of an entry may wait for the same.
     const find = () => {
-      const found = known.get(key) ?? attempted(work);
+      const found = known.get(key) ?? attemptSync(work);
       known.set(key, found);
       return found;
     };
-    const result = known.get(key) ?? (await this.#turns.take(this.#namespace, find));
+    const result = known.get(key) ?? (await this.#turns.run(this.#namespace, find));
     if (result instanceof Problem) throw result;
     return result;
-  }
-}
-
-interface Known<K, T> {
-  get(key: K): T | undefined;
-  set(key: K, value: T): unknown;
-}
-
-function done(work: () => void): true {
-  work();
-  return true;
-}
-
-function attempted<T>(work: () => T): T | Problem {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof Problem) return error;
-    throw error;
   }
 }

@@ -1,15 +1,20 @@
-/** The objects that a binding's targets are come in, with what status records; each goes out with its record. Pure. */
-
+/** Matches the objects of a binding's targets with their records in status. Pure. */
 import { recordId, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
-import { idOf, isSameKind } from "../apimachinery/objects.ts";
+import { idOf, isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { newRecord } from "./references.ts";
-import type { Member, Members, Unknown } from "./select.ts";
-import type { Named } from "./sync.ts";
+import type { SelectedObject, SelectionResult, UnresolvedSelection } from "./select.ts";
+
+/** A target of the spec, and what status says of it. */
+export interface TargetWithRecord {
+  target: Target;
+  ref: ObjectRef | Problem;
+  record: TargetStatus;
+}
 
 export interface Targets {
-  named: Named[];
+  named: TargetWithRecord[];
   /** Records of objects of which it can't be told whether they are still meant, or that may not be written: they stay as they are. */
   kept: TargetOutcome[];
   /** The records in status of all these. */
@@ -18,32 +23,32 @@ export interface Targets {
 
 export function targetsOf(
   binding: SecretBinding,
-  { members, unknown, closed }: Pick<Members, "members" | "unknown" | "closed">,
+  { objects, unresolved, closed }: Pick<SelectionResult, "objects" | "unresolved" | "closed">,
 ): Targets {
   // Of two of one object, that goes first which holds something: the other one only says what is wrong.
   const records = (binding.status?.targets ?? []).toSorted((a, b) => Number(holds(b)) - Number(holds(a)));
   const recorded = new Set<TargetStatus>();
-  const before = new Map<Member, TargetStatus>();
-  const take = (member: Member, record: TargetStatus | undefined) => {
+  const before = new Map<SelectedObject, TargetStatus>();
+  const take = (object: SelectedObject, record: TargetStatus | undefined) => {
     if (record === undefined || recorded.has(record)) return;
     recorded.add(record);
-    before.set(member, record);
+    before.set(object, record);
   };
   const byId = new Map(records.toReversed().map((record) => [recordId(record), record]));
-  for (const member of members) if (!(member.ref instanceof Problem)) take(member, byId.get(idOf(member.ref)));
+  for (const object of objects) if (!(object.ref instanceof Problem)) take(object, byId.get(idOf(object.ref)));
   // What can't be told to be an object now, by a mistake or a failure, is what it was: else it would be released.
-  for (const member of members) {
-    if (!(member.ref instanceof Problem)) continue;
-    const left = records.find((record) => !recorded.has(record) && isNamedBy(member.target, record, binding));
-    take(member, left);
+  for (const object of objects) {
+    if (!(object.ref instanceof Problem)) continue;
+    const left = records.find((record) => !recorded.has(record) && isNamedBy(object.target, record, binding));
+    take(object, left);
   }
-  const named = members.map((member): Named => {
-    const { target, ref, selected } = member;
-    const { selected: _, ...record } = before.get(member) ?? newRecord(binding, target, ref);
+  const named = objects.map((object): TargetWithRecord => {
+    const { target, ref, selected } = object;
+    const { selected: _, ...record } = before.get(object) ?? newRecord(binding, target, ref);
     return { target, ref, record: selected ? { ...record, selected } : record };
   });
   const kept = records.flatMap((record): TargetOutcome[] => {
-    const why = recorded.has(record) ? undefined : [...unknown, ...closed].find((each) => isMeant(each, record));
+    const why = recorded.has(record) ? undefined : [...unresolved, ...closed].find((each) => isMeant(each, record));
     if (why === undefined) return [];
     recorded.add(record);
     return [{ record, problem: why.problem }];
@@ -51,8 +56,8 @@ export function targetsOf(
   return { named, kept, recorded };
 }
 
-const holds = ({ uid, created, paths, acquiring }: TargetStatus): boolean =>
-  (uid ?? created ?? paths ?? acquiring) !== undefined;
+const holds = ({ uid, created, paths, pendingPaths }: TargetStatus): boolean =>
+  (uid ?? created ?? paths ?? pendingPaths) !== undefined;
 
 /** Whether a record is of what a target names, as far as can be told without the cluster: of no namespace, of either scope. */
 function isNamedBy(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
@@ -61,7 +66,7 @@ function isNamedBy(target: Target, record: TargetStatus, { metadata }: SecretBin
 }
 
 /** Whether a target of which it is not known which objects it is may mean that of a record. */
-function isMeant({ target, namespace, name }: Unknown, record: TargetStatus): boolean {
+function isMeant({ target, namespace, name }: UnresolvedSelection, record: TargetStatus): boolean {
   const isThere = namespace === undefined || namespace === record.namespace;
   return isSameKind(target, record) && isThere && (name === undefined || name === record.name);
 }

@@ -1,7 +1,4 @@
-/**
- * A target that selects comes in; what to watch for it goes out: the kind, label selectors as the API server takes them,
- * names, and the namespaces. Pure.
- */
+/** Tells what a target with selectors selects: the kind, label selectors in the API server's syntax, names, namespaces. Pure. */
 import type { Target } from "../api/binding.ts";
 import type { Where } from "../api/installation.ts";
 import { isGlob } from "../apimachinery/glob.ts";
@@ -10,7 +7,7 @@ import type { Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 
 /** Names are globs; undefined for any. */
-export interface Choice {
+export interface SelectionCriteria {
   names: readonly string[] | undefined;
   labels: string;
 }
@@ -18,9 +15,9 @@ export interface Choice {
 export interface Selection {
   resource: Resource;
   /** One object of that name in each of the namespaces, or all that match. */
-  objects: string | Choice;
+  objects: string | SelectionCriteria;
   /** Those that are listed (the one of a kind of the cluster is undefined), or all that match. */
-  namespaces: readonly (string | undefined)[] | Choice;
+  namespaces: readonly (string | undefined)[] | SelectionCriteria;
   /** Why the installation lets nothing of it be written there. */
   refusedIn(where: Where): Problem | undefined;
 }
@@ -31,10 +28,8 @@ type Selector = NonNullable<Target["selector"]>;
 export function selectionOf(target: Target, resource: Resource, own: string): Omit<Selection, "refusedIn"> {
   const { namespaceSelector } = target;
   if (!resource.namespaced && namespaceSelector !== undefined) {
-    throw new Problem(
-      "InvalidBinding",
-      `${target.kind} belongs to the cluster and is in no namespace; leave namespaceSelector out`,
-    );
+    const message = `${target.kind} belongs to the cluster and is in no namespace; leave namespaceSelector out`;
+    throw new Problem("InvalidBinding", message);
   }
   const objects = target.name ?? choiceOf(target.selector);
   if (!resource.namespaced) return { resource, objects, namespaces: [undefined] };
@@ -44,6 +39,6 @@ export function selectionOf(target: Target, resource: Resource, own: string): Om
   return { resource, objects, namespaces: isListed ? [...new Set(namespaces.names)] : namespaces };
 }
 
-export function choiceOf({ names, ...selector }: Selector): Choice {
+export function choiceOf({ names, ...selector }: Selector): SelectionCriteria {
   return { names, labels: selectorText(selector) };
 }

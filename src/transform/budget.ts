@@ -1,9 +1,6 @@
-/**
- * What making the values of one target may cost: steps and sizes are charged before they are spent, a Problem goes out past
- * the limit. So no binding, whatever is in its templates and Secrets, keeps the others waiting.
- */
+/** Limits what making the values of one target may cost, so that no binding's templates or Secrets keep the others waiting. */
 import type { JsonValue } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, type Reason } from "../apimachinery/problem.ts";
 
 const MAX_STEPS = 10_000;
 /** Of all that is taken apart and put together on the way, in characters. */
@@ -27,21 +24,16 @@ export class Budget {
     this.#output = 0;
   }
 
-  /** One node of a template is evaluated. */
   step(): void {
     this.#steps += 1;
-    if (this.#steps > MAX_STEPS) throw new Problem("InvalidTemplate", "the target's templates have too many parts");
+    assertAtMost(MAX_STEPS, this.#steps, "InvalidTemplate", "the target's templates have too many parts");
   }
 
   /** So many characters are about to be read or made, as so many parts. */
   work(characters: number, elements = 0): void {
     this.#work += characters + elements * PER_ELEMENT;
-    if (this.#work > MAX_WORK) {
-      throw new Problem(
-        "InvalidTemplate",
-        "the target's templates and documents would take work on more than 8 MiB of text",
-      );
-    }
+    const message = "the target's templates and documents would take work on more than 8 MiB of text";
+    assertAtMost(MAX_WORK, this.#work, "InvalidTemplate", message);
   }
 
   /** The same for what is done once, however many fields need it. */
@@ -54,24 +46,20 @@ export class Budget {
   /** Text is about to become part of a template's result. */
   output(text: string): void {
     this.#output += Buffer.byteLength(text);
-    if (this.#output > MAX_OUTPUT_BYTES) {
-      throw new Problem("InvalidTemplate", "the template's text would be over 1 MiB");
-    }
+    assertAtMost(MAX_OUTPUT_BYTES, this.#output, "InvalidTemplate", "the template's text would be over 1 MiB");
   }
 
-  /** A value is to be written. */
   value(value: JsonValue): void {
     this.#values += typeof value === "string" ? value.length : sizeOf(value).characters;
-    if (this.#values > MAX_VALUES) {
-      throw new Problem(
-        "InvalidValue",
-        "the values of the target are over 3 MiB together, more than the API server takes",
-      );
-    }
+    const message = "the values of the target are over 3 MiB together, more than the API server takes";
+    assertAtMost(MAX_VALUES, this.#values, "InvalidValue", message);
   }
 }
 
-/** How many characters a value has, and how many parts. */
+function assertAtMost(limit: number, used: number, reason: Reason, message: string): void {
+  if (used > limit) throw new Problem(reason, message);
+}
+
 export function sizeOf(value: JsonValue): { characters: number; elements: number } {
   const total = { characters: 0, elements: 0 };
   const add = (each: JsonValue): void => {

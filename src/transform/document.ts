@@ -1,11 +1,11 @@
 /**
- * Text in JSON or YAML comes in, the value that it holds goes out, with every int64 exact, or a Problem that quotes
- * nothing of it. What comes out is bounded in size and depth: the text is somebody's Secret, and may be anything.
+ * Parses JSON and YAML, with every int64 exact. The text is somebody's Secret and may be anything: a Problem quotes nothing of
+ * it, and the result is bounded in size and depth.
  */
 import { type Document, isMap, isScalar, parseDocument, visit } from "yaml";
 import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Budget } from "./budget.ts";
 import { type DataSource, keyOf, readBytes, readText } from "./read.ts";
@@ -121,10 +121,7 @@ function bounded(parsed: unknown, subject: string): JsonValue {
 type Documents = Partial<Record<Language | "either", SecretValue<JsonValue> | Problem>>;
 const parsedKeys = new WeakMap<SecretValue<Uint8Array>, Documents>();
 
-/**
- * What a key holds as JSON or YAML, parsed once for all fields of all targets, also where that fails. Throws what `readText`,
- * `parseText` and the budget throw.
- */
+/** A key's JSON or YAML, parsed or refused once for all targets. Throws what `readText`, `parseText` and the budget throw. */
 export function readDocument(
   source: DataSource,
   key: string,
@@ -136,17 +133,8 @@ export function readDocument(
   budget.workOnce(bytes, () => costOf(text.reveal()));
   const known = parsedKeys.get(bytes) ?? {};
   parsedKeys.set(bytes, known);
-  known[language] ??= parsedOr(() => text.map((each) => parseText(each, language, keyOf(source, key))));
+  known[language] ??= attemptSync(() => text.map((each) => parseText(each, language, keyOf(source, key))));
   const document = known[language];
   if (document instanceof Problem) throw document;
   return document;
-}
-
-function parsedOr<T>(parse: () => T): T | Problem {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof Problem) return error;
-    throw error;
-  }
 }

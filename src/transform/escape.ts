@@ -1,4 +1,4 @@
-/** A text comes in, and so written that it stays what it is within another language goes out, or a Problem if none can. */
+/** Escapes a text for another language, so that it stays what it is there. */
 import { stringifyJson } from "../apimachinery/json.ts";
 import { Problem } from "../apimachinery/problem.ts";
 
@@ -21,9 +21,11 @@ const PLAIN = /^[^\s#;'"`\\](?:[^#;'"`\\]*[^\s#;'"`\\])?$/;
 
 export const INI_QUOTES = ["'", '"', "`", '"""'];
 
+export const invalidText = (subject: string, why: string) => new Problem("InvalidValue", `${subject}: the text ${why}`);
+
 /** For text and attributes. Blanks that a reader of XML would change are written by number. */
 export function toXml(text: string, subject: string): string {
-  if (!XML.test(text)) throw new Problem("InvalidValue", `${subject}: the text has a character that XML can't hold`);
+  if (!XML.test(text)) throw invalidText(subject, "has a character that XML can't hold");
   return ENTITIES.reduce((made, [character, entity]) => swap(made, character, entity), text);
 }
 
@@ -35,25 +37,17 @@ export const toJsonText = (text: string): string => stringifyJson(text).slice(1,
 
 /** One word of a POSIX shell. */
 export function toShell(text: string, subject: string): string {
-  if (text.includes("\0")) throw new Problem("InvalidValue", `${subject}: the text has a NUL, which no shell takes`);
+  if (text.includes("\0")) throw invalidText(subject, "has a NUL, which no shell takes");
   return `'${swap(text, "'", "'\\''")}'`;
 }
 
 /** As it is where that means the same to every reader, else in the quotes that the reader knows. */
 export function toIni(text: string, quote: string, subject: string): string {
-  if (CONTROL.test(text)) {
-    throw new Problem(
-      "InvalidValue",
-      `${subject}: the text has a line break or control character, which a value of an ini file can't`,
-    );
-  }
+  if (CONTROL.test(text))
+    throw invalidText(subject, "has a line break or control character, which a value of an ini file can't");
   if (PLAIN.test(text)) return text;
   const isEscape = quote === '"' && text.includes("\\");
-  if (isEscape || `${text}${quote.slice(1)}`.includes(quote)) {
-    throw new Problem(
-      "InvalidValue",
-      `${subject}: the text can't stand between ${quote}: it has ${isEscape ? "a backslash" : "them"} in it`,
-    );
-  }
+  if (isEscape || `${text}${quote.slice(1)}`.includes(quote))
+    throw invalidText(subject, `can't stand between ${quote}: it has ${isEscape ? "a backslash" : "them"} in it`);
   return `${quote}${text}${quote}`;
 }

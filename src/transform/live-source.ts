@@ -1,4 +1,4 @@
-/** What reading a source gives: the stage that reads makes it, the stage that shapes values takes it. No I/O. */
+/** Defines a source as it was read. Types only. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
@@ -14,21 +14,16 @@ export type LiveSource = {
   /** What becomes of the fields that need what is not in it. */
   readonly policy: MissingPolicy;
 } & (
-  | {
+  | (Metadata & {
       readonly kind: "data";
       readonly isSecret: boolean;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
-      readonly annotations: Texts;
-      readonly labels: Texts;
-    }
-  | {
-      readonly kind: "object";
-      readonly object: SecretValue<JsonObject>;
-      readonly annotations: Texts;
-      readonly labels: Texts;
-    }
+    })
+  | (Metadata & { readonly kind: "object"; readonly object: SecretValue<JsonObject> })
   | { readonly kind: "absent"; readonly problem: MissingValue }
 );
+
+type Metadata = { readonly annotations: Texts; readonly labels: Texts };
 
 /** Sealed, since kubectl keeps whole objects in an annotation. */
 type Texts = SecretValue<Readonly<Record<string, string>>>;

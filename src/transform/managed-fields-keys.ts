@@ -1,8 +1,4 @@
-/**
- * A planned field comes in, with what the target's schema has at each path; a Problem goes out if it would put a value of
- * a Secret where the API server copies it into managedFields: elements of sets, and the keys of map lists, are their names
- * there.
- */
+/** Refuses values of Secrets that the API server would copy into managedFields: elements of sets, keys of map lists. */
 import { type FieldPath, isNameable } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
@@ -21,10 +17,8 @@ export function assertNotSpelledOut({ path, value, fromSecret }: PlannedField, s
   const what = listType(list, schemaAt) === "set" ? "an element" : "a key of an element";
   // The way to a list within the value is of keys of the Secret.
   const where = path.startsWith(list) ? list : "a list within the value";
-  throw new Problem(
-    "InvalidPath",
-    `${path}: ${what} of ${where} would stand in metadata.managedFields in plain text, which everybody may read who reads the object, so no value of a Secret can be written there; take it from a ConfigMap, or write a field that is no ${what.split(" ")[1]}`,
-  );
+  const message = `${path}: ${what} of ${where} would stand in metadata.managedFields in plain text, which everybody may read who reads the object, so no value of a Secret can be written there; take it from a ConfigMap, or write a field that is no ${what.split(" ")[1]}`;
+  throw new Problem("InvalidPath", message);
 }
 
 const listType = (path: FieldPath, schemaAt: SchemaAt) => schemaAt(path)?.["x-kubernetes-list-type"] ?? "atomic";

@@ -1,4 +1,4 @@
-/** Texts that hold certificates in PEM come in, one bundle of them goes out, or a Problem that quotes nothing of them. */
+/** Bundles certificates in PEM. A Problem quotes nothing of them. */
 import { X509Certificate } from "node:crypto";
 import { Problem } from "../apimachinery/problem.ts";
 
@@ -19,10 +19,8 @@ export function pemBundle(texts: readonly string[], subject: string): string {
 function certificatesOf(text: string, subject: string): string[] {
   const blocks = [...text.matchAll(BLOCK)];
   if (blocks.some(([, label]) => label !== "CERTIFICATE")) {
-    throw wrong(
-      subject,
-      "there is something else than certificates in PEM, such as a private key; it takes certificates alone",
-    );
+    const what = "there is something else than certificates in PEM, such as a private key; it takes certificates alone";
+    throw wrong(subject, what);
   }
   if (/-----(?:BEGIN|END)/.test(text.replace(BLOCK, "")))
     throw wrong(subject, "a PEM block is not whole, or holds more than base64");

@@ -1,4 +1,4 @@
-/** What transform makes and apply writes: the fields of one target with their values. Types only. */
+/** Defines the plan of a target: its fields with their values. Types only. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import type { MissingValue } from "../apimachinery/problem.ts";

@@ -1,18 +1,16 @@
-/** The fields of one target and the sources as they were read come in; every value to write goes out, or one Problem. */
+/** Plans one target: makes the values to write from its fields and the sources as they were read. */
 import type { Field } from "../api/binding.ts";
 import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
-import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import type { TargetOutcome } from "../targets/outcome.ts";
 import { Budget } from "./budget.ts";
-import { convert, notNull } from "./convert.ts";
+import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
 import { costOf, readDocument } from "./document.ts";
-import { inferAs, type SchemaAt } from "./infer.ts";
 import type { LiveSource } from "./live-source.ts";
-import type { LeftOut, Plan, PlannedField } from "./plan-types.ts";
+import type { LeftOut, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
 import { type DataSource, keyOf, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";
@@ -62,7 +60,7 @@ export function missingOf({ leftOut }: Plan): MissingValue | undefined {
 }
 
 /** What is to be known although all is well. */
-export function noteOf({ fields, leftOut, kept, readable }: Plan): Pick<TargetOutcome, "note" | "readable"> {
+export function noteOf({ fields, leftOut, kept, readable }: Plan): { note?: string; readable?: ReadableCopies } {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
     ...(leftOut.length > 0 ? [`left out: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
@@ -99,10 +97,8 @@ function assertFoundAfter(path: FieldPath): void {
   const [element, leaf] = path.segments.slice(-2);
   if (element?.kind !== "element" || leaf?.kind !== "key") return;
   if (!element.conditions.some(({ key }) => key === leaf.key)) return;
-  throw new Problem(
-    "InvalidPath",
-    `${path}: ${leaf.key} is what the element is found by; name it by another field, or by its place`,
-  );
+  const message = `${path}: ${leaf.key} is what the element is found by; name it by another field, or by its place`;
+  throw new Problem("InvalidPath", message);
 }
 
 function recipeOf(field: Field, path: FieldPath, names: readonly string[]): Recipe {
@@ -146,17 +142,15 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
       return converted(readField(source, fieldPath), as, `field ${fieldPath} of ${source.description}`, budget);
     }
     if (fieldPath !== undefined) {
-      throw new Problem(
-        "InvalidBinding",
-        `${source.description} has keys and no fields; write key instead of fieldPath, or nothing for all of its data`,
-      );
+      const message = `${source.description} has keys and no fields; write key instead of fieldPath, or nothing for all of its data`;
+      throw new Problem("InvalidBinding", message);
     }
     const { key } = from;
     if (key === undefined) return allOf(source, path, as, schemaAt, budget);
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
       const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
-      if (found.reveal() === null) throw nothingAt(source, from.pointer, key);
+      if (found.reveal() === null) throw missingAt(source, `nothing at ${from.pointer} in its key ${key}`);
       return converted(found, as, `${from.pointer} in ${subject}`, budget);
     }
     if (as === "json" || as === "yaml") {
@@ -169,7 +163,7 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
 
 /** All data of a source as an object, each key as if it were a field of its own. Nothing is written that is empty by accident. */
 function allOf(source: DataSource, path: FieldPath, as: Field["as"], schemaAt: SchemaAt, budget: Budget): Made {
-  if (source.data.size === 0) throw nothingIn(source);
+  if (source.data.size === 0) throw missingAt(source, "no data");
   const entries = [...source.data].map(([key, bytes]) => {
     const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
     return [key, value.reveal()] as const;
@@ -201,22 +195,14 @@ function inferred(
   return converted(value, as ?? inferAs(schema, value.reveal()), subject, budget);
 }
 
-function nothingIn({ description, policy }: LiveSource): MissingValue {
-  return new MissingValue("KeyNotFound", `${description} has no data`, policy);
-}
-
-function nothingAt({ description, policy }: LiveSource, pointer: string | undefined, key: string | undefined) {
-  return new MissingValue("KeyNotFound", `${description} has nothing at ${pointer} in its key ${key}`, policy);
-}
+const missingAt = ({ description, policy }: LiveSource, what: string) =>
+  new MissingValue("KeyNotFound", `${description} has ${what}`, policy);
 
 /** Says of a Problem which field of the target it is about. */
 function about<T>(path: FieldPath, act: () => T): T {
-  try {
-    return act();
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const message = `${path}: ${error.message}`;
-    if (!(error instanceof MissingValue)) throw new Problem(error.reason, message);
-    throw new MissingValue(error.reason, message, error.policy);
-  }
+  const result = attemptSync(act);
+  if (!(result instanceof Problem)) return result;
+  const message = `${path}: ${result.message}`;
+  if (result instanceof MissingValue) throw new MissingValue(result.reason, message, result.policy);
+  throw new Problem(result.reason, message);
 }

@@ -1,4 +1,4 @@
-/** A source that was read and a place in it come in, the value there goes out, still sealed. Pure. */
+/** Reads a value of a source, still sealed. Pure. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -48,10 +48,8 @@ export function textOf(bytes: Uint8Array, subject: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Problem(
-      "NotUtf8",
-      `${subject} is not UTF-8 text; only fields of bytes take it as it is, and any text field by {{base64 source.key}}`,
-    );
+    const message = `${subject} is not UTF-8 text; only fields of bytes take it as it is, and any text field by {{base64 source.key}}`;
+    throw new Problem("NotUtf8", message);
   }
 }
 

@@ -1,30 +1,27 @@
-/**
- * The fields of a target and the binding's Secrets come in; out goes in which of the fields more people can read a value of a
- * Secret than in the Secret, and what to do about it. Pure.
- */
-import { type SecretBinding, secretsOf } from "../api/binding.ts";
+/** Finds the fields in which more people can read a value of a Secret than in the Secret, and what to do about it. Pure. */
+import type { SecretBinding } from "../api/binding.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import type { SchemaAt } from "./infer.ts";
+import type { SchemaAt } from "./convert.ts";
 import type { Recipe } from "./plan.ts";
 import type { ReadableCopies } from "./plan-types.ts";
 import { secretReferenceFor } from "./secret-reference.ts";
 
-const MOST_PATHS = 3;
+const MAX_PATHS = 3;
 
 /**
  * Who may read an object is said by kind and namespace. So a Secret keeps a value as well as the Secret of the same namespace
  * that it is from; no other object does, nor a Secret elsewhere. Undefined where there is none, or the binding says that it
- * is meant.
+ * is meant. `secrets`: the namespace of each source that holds secrets, by its name.
  */
 export function readableCopies(
   binding: SecretBinding,
+  secrets: ReadonlyMap<string, string>,
   recipes: readonly Pick<Recipe, "path" | "references">[],
   { resource, namespace }: Pick<ObjectRef, "resource" | "namespace">,
   schemaAt: SchemaAt = () => undefined,
 ): ReadableCopies | undefined {
   if (binding.spec.acknowledge?.includes("ReadableCopies")) return undefined;
-  const secrets = secretsOf(binding);
   const isSecret = resource.group === "" && resource.plural === "secrets";
   const isReadable = ({ references }: Pick<Recipe, "references">) =>
     references.some(({ source }) => secrets.has(source) && !(isSecret && secrets.get(source) === namespace));
@@ -48,6 +45,6 @@ export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies
 }
 
 function listed(texts: readonly string[]): string {
-  const more = texts.length - MOST_PATHS;
-  return `${texts.slice(0, MOST_PATHS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const more = texts.length - MAX_PATHS;
+  return `${texts.slice(0, MAX_PATHS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

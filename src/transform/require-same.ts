@@ -1,10 +1,10 @@
-/** The sources of a binding that have to be of one state come in; what tells that they are not goes out. Pure. */
+/** Tells whether the sources of a binding are of one state. Pure. */
 import { Problem } from "../apimachinery/problem.ts";
 import type { LiveSource } from "./live-source.ts";
 
 /**
  * Whether all sources carry the annotation with one value; an optional one that is not there is not asked. Undefined if
- * so, else the Problem of a source that could not be read or is not there, or Problem("SourcesDiffer").
+ * so, else the Problem of a source that could not be read or is not there, or Problem("SourceAnnotationMismatch").
  */
 export function sourcesDiffer(key: string, sources: ReadonlyMap<string, LiveSource | Problem>): Problem | undefined {
   const byValue = new Map<string, string[]>();
@@ -21,12 +21,12 @@ export function sourcesDiffer(key: string, sources: ReadonlyMap<string, LiveSour
     else byValue.set(value, [...(byValue.get(value) ?? []), source.description]);
   }
   if (without.length > 0)
-    return differ(key, `${without.join(" and ")} ${without.length > 1 ? "don't" : "doesn't"} carry it`);
+    return mismatch(key, `${without.join(" and ")} ${without.length > 1 ? "don't" : "doesn't"} carry it`);
   if (byValue.size < 2) return undefined;
-  return differ(key, `it differs between ${[...byValue.values()].map((same) => same.join(", ")).join(" and ")}`);
+  return mismatch(key, `it differs between ${[...byValue.values()].map((same) => same.join(", ")).join(" and ")}`);
 }
 
-function differ(key: string, how: string): Problem {
+function mismatch(key: string, how: string): Problem {
   const message = `all sources must carry the annotation ${key} with the same value: ${how}; nothing is written until they do`;
-  return new Problem("SourcesDiffer", message);
+  return new Problem("SourceAnnotationMismatch", message);
 }

@@ -1,18 +1,14 @@
-/**
- * A plan and the target's published schema come in; nothing goes out, or the Problem that the API server would answer
- * with, but without the value that its answer would quote. Pure.
- */
+/** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
 import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../apimachinery/openapi.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import { offer } from "../apimachinery/suggest-names.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { assertNotSpelledOut } from "./managed-fields-keys.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
 
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
-/** A schema that takes anything. */
 const ANYTHING: OpenApiSchema = {};
 
 /**
@@ -30,26 +26,19 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   }
 }
 
-/**
- * The same for the manifest of an object that a binding makes, but for its metadata. What stands in it stands in the
- * binding for all to read, so messages name every place.
- */
+/** The same for a manifest, but for its metadata. All may read what is in it, so messages name every place. */
 export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const { metadata: _, ...rest } = manifest;
-  new Walk(root, resolveRef).checkOpen(rest);
+  const walk = new Walk(root, resolveRef);
+  walk.checkWithin(walk.resolve(root), rest, "");
 }
 
 /** Finds what a kind's schema has at a path, or at a key below it; undefined for a path that the check refuses. */
 export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef) {
   const walk = new Walk(root, resolveRef);
   return (path: FieldPath, key?: string): OpenApiSchema | undefined => {
-    try {
-      const schema = walk.at(path);
-      return key === undefined ? schema : walk.below(schema, key);
-    } catch (error) {
-      if (error instanceof Problem) return undefined;
-      throw error;
-    }
+    const schema = attemptSync(() => (key === undefined ? walk.at(path) : walk.below(walk.at(path), key)));
+    return schema instanceof Problem ? undefined : schema;
   };
 }
 
@@ -74,7 +63,6 @@ class Walk {
     }, root);
   }
 
-  /** The schema of a field of an object. */
   below(schema: OpenApiSchema, key: string): OpenApiSchema {
     return this.#step(schema, { kind: "key", key }, "", "");
   }
@@ -83,48 +71,34 @@ class Walk {
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
     const value = sealed.reveal();
-    const whole = path.segments.findIndex((segment, n) => segment.kind !== "key" && !this.#isMerged(path.upTo(n)));
+    // The elements of a map list are written one by one. In any other list, nothing is.
+    const isWhole = (list: FieldPath) => this.at(list)["x-kubernetes-list-type"] !== "map";
+    const whole = path.segments.findIndex((segment, n) => segment.kind !== "key" && isWhole(path.upTo(n)));
     for (let parent = path.parent; parent !== undefined; parent = parent.parent) {
       if (whole < 0 || parent.segments.length < whole) this.#assertGranular(parent, path);
     }
     if (schema.format === "byte" && !isBytes) {
-      throw new Problem(
-        "TypeMismatch",
-        `${path}: the field is bytes in base64, and the value may be plain or base64 already; say as: bytes where it is plain, and decode it where it is not: {{base64decode source.field}}`,
-      );
+      const message = `${path}: the field is bytes in base64, and the value may be plain or base64 already; say as: bytes where it is plain, and decode it where it is not: {{base64decode source.field}}`;
+      throw new Problem("TypeMismatch", message);
     }
     assertType(schema, value, path);
     const broken = brokenRule(schema, value);
     if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
-    try {
-      this.#checkWithin(schema, value);
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      const why = error.reason === "InvalidValue" ? error.message : `is not as ${this.#kind} has it`;
-      throw new Problem(error.reason, `${path}: something within the value ${why}`);
-    }
-  }
-
-  /** Whether the elements of a list are written one by one. In any other list, nothing is. */
-  #isMerged(list: FieldPath): boolean {
-    return this.at(list)["x-kubernetes-list-type"] === "map";
+    const wrong = attemptSync(() => this.checkWithin(schema, value));
+    if (wrong === undefined) return;
+    const why = wrong.reason === "InvalidValue" ? wrong.message : `is not as ${this.#kind} has it`;
+    throw new Problem(wrong.reason, `${path}: something within the value ${why}`);
   }
 
   /** An apply of one field would take the others out of an object that is written whole. */
   #assertGranular(parent: FieldPath, path: FieldPath): void {
     if (this.at(parent)["x-kubernetes-map-type"] !== "atomic") return;
-    throw new Problem(
-      "TypeMismatch",
-      `${path}: ${this.#kind} has ${parent} written as a whole, so one field of it would take the place of all others; write ${parent} itself, from a field of an object`,
-    );
-  }
-
-  checkOpen(object: JsonObject): void {
-    this.#checkWithin(this.resolve(this.#root), object, "");
+    const message = `${path}: ${this.#kind} has ${parent} written as a whole, so one field of it would take the place of all others; write ${parent} itself, from a field of an object`;
+    throw new Problem("TypeMismatch", message);
   }
 
   /** `at` says where the value stands, if messages may tell. */
-  #checkWithin(schema: OpenApiSchema, value: JsonValue, at?: string): void {
+  checkWithin(schema: OpenApiSchema, value: JsonValue, at?: string): void {
     if (typeof value !== "object" || value === null) return;
     const children: [Segment, JsonValue][] = Array.isArray(value)
       ? value.map((child, index) => [{ kind: "index", index }, child])
@@ -139,7 +113,7 @@ class Walk {
       if (broken !== undefined) {
         throw new Problem("InvalidValue", where === undefined ? broken : `${where}: the value ${broken}`);
       }
-      this.#checkWithin(schemaBelow, child, where);
+      this.checkWithin(schemaBelow, child, where);
     }
   }
 
@@ -202,10 +176,8 @@ class Walk {
     const isEmbedded = schema["x-kubernetes-embedded-resource"] && ["apiVersion", "kind", "metadata"].includes(key);
     const isOpen = others === true || schema["x-kubernetes-preserve-unknown-fields"] || isEmbedded;
     if (isOpen || (schema.type === undefined && schema.properties === undefined)) return ANYTHING;
-    throw new Problem(
-      "UnknownField",
-      `${path}: ${this.#kind} has no such field; ${offer(parent, key, Object.keys(properties))}`,
-    );
+    const message = `${path}: ${this.#kind} has no such field; ${suggestNames(parent, key, Object.keys(properties))}`;
+    throw new Problem("UnknownField", message);
   }
 }
 
@@ -246,7 +218,6 @@ function spell(types: readonly (OpenApiType | "null")[]): string {
   return types.map((type) => words[type]).join(" or ");
 }
 
-/** Whether a resolved schema takes values of that type. */
 export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
   if (value === null && schema.nullable) return true;
   const types: readonly string[] = typesOf(schema);
@@ -273,10 +244,8 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
       : value !== null && takesText
         ? "; name a text in it, or write it with json, yaml or join in a template"
         : "";
-  throw new Problem(
-    "TypeMismatch",
-    `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`,
-  );
+  const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
+  throw new Problem("TypeMismatch", message);
 }
 
 /** By which `as` a text becomes a value of a type. */

@@ -1,4 +1,4 @@
-/** A schema's rules beside its type come in, with a value of that type; the first rule that the value breaks goes out. */
+/** Checks a value against the rules of its schema beside the type. */
 import { RE2JS } from "re2js";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";

@@ -1,22 +1,10 @@
-/**
- * The path of a field that takes a value comes in, with what the target's schema has; out goes the field beside it that
- * takes a reference to a Secret for that very value, if there is one. Pure.
- */
+/** Finds the field beside a path that takes a reference to a Secret in place of its value, if the schema has one. Pure. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import type { SchemaAt } from "./infer.ts";
+import type { SchemaAt } from "./convert.ts";
 
 /** What stands behind a field's own name: passwordSecretRef, configFrom. */
-const SUFFIXES = [
-  "secretref",
-  "secretkeyref",
-  "secretname",
-  "secretkeyselector",
-  "fromsecret",
-  "secret",
-  "ref",
-  "from",
-];
+const SUFFIXES = "secretref secretkeyref secretname secretkeyselector fromsecret secret ref from".split(" ");
 /** Beside a field that is only called value, these are for it. */
 const FOR_VALUE = ["valuefrom", "secretkeyref", "secretref", "fromsecret"];
 /** Beside credentials, these are for all of them. */

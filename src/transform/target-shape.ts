@@ -1,11 +1,31 @@
-/** A target's published schema comes in; what it says of lists and required fields goes out, for writes and releases. */
-import type { Condition, FieldPath } from "../apimachinery/field-path.ts";
+/** Tells what a target's published schema says of how it is written and released, whatever stands in it. */
+import type { ElementCondition, FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import type { ListType, TargetShape } from "../model/target-shape.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { convert } from "./convert.ts";
 import { schemaIn, typesOf } from "./schema-check.ts";
+
+/**
+ * How the API server merges what several managers write into a list. `atomic`: the list is one value. `set`: each element
+ * is a value of its own. `map`: elements are told by the fields that are its keys, and each is an object of its own.
+ */
+export type ListType = { readonly kind: "atomic" | "set" } | { readonly kind: "map"; readonly keys: readonly string[] };
+
+export interface TargetShape {
+  listAt(list: FieldPath): ListType;
+  /** Whether the API server takes the object as one value, which one manager holds as a whole. */
+  isAtomic(object: FieldPath): boolean;
+  /** Whether the object that holds the path's leaf can't be without it. */
+  isRequired(path: FieldPath): boolean;
+  /** What the API server puts there where nothing is said; undefined if nothing. */
+  defaultAt(path: FieldPath): JsonValue | undefined;
+  /**
+   * What conditions say of an element of a list, with the types that the fields have; and the defaults of its keys in a map
+   * list. Throws Problem("InvalidPath") when a text is none of its type, or a key is left open.
+   */
+  elementOf(list: FieldPath, conditions: readonly ElementCondition[]): JsonObject;
+}
 
 /** A kind that publishes no schema has no required fields, and its lists are atomic: so the API server takes them too. */
 export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | undefined): TargetShape {
@@ -28,10 +48,10 @@ export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | u
         element[condition.key] = typed(condition, field(list, condition.key), named);
       }
       const type = listTypeOf(at(list));
-      for (const key of type.kind === "map" ? type.keys : []) {
+      const keys = type.kind === "map" ? type.keys : [];
+      for (const key of keys) {
         const value = element[key] ?? field(list, key).default;
-        if (value === undefined)
-          throw new Problem("InvalidPath", incomplete(list, type.kind === "map" ? type.keys : []));
+        if (value === undefined) throw new Problem("InvalidPath", incomplete(list, keys));
         element[key] = value;
       }
       return element;
@@ -46,16 +66,13 @@ function listTypeOf(schema: OpenApiSchema): ListType {
 
 const ALLOWED = ["integer", "number", "boolean"] as const;
 
-function typed({ key, value }: Condition, schema: OpenApiSchema, path: FieldPath): JsonValue {
+function typed({ key, value }: ElementCondition, schema: OpenApiSchema, path: FieldPath): JsonValue {
   const types = typesOf(schema);
   const type = types.length === 1 ? ALLOWED.find((each) => each === types[0]) : undefined;
   if (type === undefined) return types.includes("integer") && /^-?(0|[1-9]\d*)$/.test(value) ? Number(value) : value;
-  try {
-    return convert(value, type, key);
-  } catch (error) {
-    if (error instanceof Problem) throw new Problem("InvalidPath", `${path}: ${error.message}`);
-    throw error;
-  }
+  const converted = attemptSync(() => convert(value, type, key));
+  if (converted instanceof Problem) throw new Problem("InvalidPath", `${path}: ${converted.message}`);
+  return converted;
 }
 
 function incomplete(list: FieldPath, keys: readonly string[]): string {

@@ -1,14 +1,10 @@
-/**
- * What stands in a template's braces comes in, as Handlebars parses it; a function that makes its value goes out. Only
- * paths of values, and calls of the helpers, are let through.
- */
-
+/** Compiles what is in a template's braces. Only paths of values, and calls of the helpers, are allowed. */
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
-import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { Budget } from "./budget.ts";
 import { costOf, parseText } from "./document.ts";
-import { type Helper, helpers, isLiteral, type Kind, literalRule } from "./template-helpers.ts";
+import { type ArgumentKind, type Helper, helpers, literals } from "./template-helpers.ts";
 import {
   bytesOf,
   documentOf,
@@ -81,8 +77,7 @@ export class Expressions {
       };
       return { evaluate, slot };
     }
-    const isConstant = depth > 0 && (node.type === "StringLiteral" || node.type === "NumberLiteral");
-    if (!isConstant) throw refuse(node, "only the path of a value is allowed here");
+    if (depth === 0 || !isConstant(node)) throw refuse(node, "only the path of a value is allowed here");
     const { value } = node as hbs.AST.StringLiteral;
     return { evaluate: () => value };
   }
@@ -100,7 +95,7 @@ export class Expressions {
       const count = helper.repeats ? `${length} or more` : length;
       throw refuse(node, `${name} takes ${count} of ${params.length} given; write {{${helper.usage}}}`);
     }
-    const kinds = params.map((_, n) => helper.takes[Math.min(n, length - 1)] as Kind);
+    const kinds = params.map((_, n) => helper.takes[Math.min(n, length - 1)] as ArgumentKind);
     const args = kinds.map((kind, n) => this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1));
     const subject = `template ${positionOf(node)}`;
     const used = this.slots.slice(first);
@@ -119,14 +114,15 @@ export class Expressions {
   }
 
   /** One argument, made what the helper takes. */
-  #argument(kind: Kind, node: hbs.AST.Expression, { usage }: Helper, depth: number): Evaluate<unknown> {
+  #argument(kind: ArgumentKind, node: hbs.AST.Expression, { usage }: Helper, depth: number): Evaluate<unknown> {
     const at = positionOf(node);
-    if (isLiteral(kind)) {
+    const literal = literals.get(kind);
+    if (literal !== undefined) {
       const { value } = node as hbs.AST.StringLiteral;
-      const isConstant = node.type === "StringLiteral" || node.type === "NumberLiteral";
-      const rule = literalRule(kind, isConstant ? value : undefined);
-      if (rule !== undefined) throw refuse(node, `here stands ${rule}, as in {{${usage}}}`);
-      if (kind === "pointer") this.#checkPointer(node, value);
+      const fits = isConstant(node) && literal.fits(value);
+      if (!fits) throw refuse(node, `here stands ${literal.rule}, as in {{${usage}}}`);
+      const wrong = kind === "pointer" ? attemptSync(() => parsePointer(value)) : undefined;
+      if (wrong instanceof Problem) throw refuse(node, wrong.message);
       return () => value;
     }
     const { evaluate, slot } = this.#value(node, depth);
@@ -149,14 +145,6 @@ export class Expressions {
     }
   }
 
-  #checkPointer(node: hbs.AST.Node, text: string): void {
-    try {
-      parsePointer(text);
-    } catch (error) {
-      throw error instanceof Problem ? refuse(node, error.message) : error;
-    }
-  }
-
   #slot(node: hbs.AST.PathExpression): Slot {
     const { parts, original } = node;
     const [source, ...path] = parts;
@@ -164,10 +152,8 @@ export class Expressions {
     if (source === undefined || original !== parts.join(".")) throw refuse(node, `${original} is no path of a value`);
     const at = positionOf(node);
     if (RESERVED.has(source)) {
-      throw new Problem(
-        "InvalidBinding",
-        `template ${at}: ${source} is a word of templates; give the source another name by its field name`,
-      );
+      const message = `template ${at}: ${source} is a word of templates; give the source another name by its field name`;
+      throw new Problem("InvalidBinding", message);
     }
     if (path.length === 0) throw refuse(node, `{{${source}}} names no key; write {{${spell([source, "key"])}}}`);
     const slot = { source, path, at };
@@ -184,6 +170,8 @@ export function refuse(node: hbs.AST.Node, what: string): Problem {
   return new Problem("InvalidTemplate", `template ${positionOf(node)}: ${what}; ${ALLOWED}`);
 }
 
+const isConstant = (node: hbs.AST.Node) => node.type === "StringLiteral" || node.type === "NumberLiteral";
+
 const isPath = (node: hbs.AST.Node): node is hbs.AST.PathExpression => node.type === "PathExpression";
 
 /** The value as text, where it is a text, number or boolean. */
@@ -192,10 +180,8 @@ export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
     const value = evaluate(frame);
     if (value !== null && typeof value !== "object") return String(value);
     const what = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
-    throw new Problem(
-      "TypeMismatch",
-      `template ${at}: the value is ${what}; name a text or number in it, or write it with json, yaml or join`,
-    );
+    const message = `template ${at}: the value is ${what}; name a text or number in it, or write it with json, yaml or join`;
+    throw new Problem("TypeMismatch", message);
   };
 }
 

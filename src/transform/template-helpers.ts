@@ -1,13 +1,12 @@
-/** The helpers of templates, by name: what each takes, and what it makes of it. Every argument is of its kind already. */
+/** Defines the helpers of templates: what each takes and makes. Every argument is of its kind already. */
 import { createHash } from "node:crypto";
 import { stringify } from "yaml";
 import { stringifyJson } from "../apimachinery/json.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import type { Budget } from "./budget.ts";
-import { sizeOf } from "./budget.ts";
-import { INI_QUOTES, swap, toIni, toJsonText, toShell, toXml } from "./escape.ts";
+import { type Budget, sizeOf } from "./budget.ts";
+import { INI_QUOTES, invalidText, swap, toIni, toJsonText, toShell, toXml } from "./escape.ts";
 import { pemBundle } from "./pem.ts";
 import { textOf } from "./read.ts";
 
@@ -16,7 +15,17 @@ import { textOf } from "./read.ts";
  * `list`: a list. `word`: a text that stands in the template, not empty. `any`: one that may be. `count`: a whole number
  * that stands there, at most 64. `pointer`: a JSON pointer that stands there. `quote`: a quote of ini files.
  */
-export type Kind = "value" | "document" | "text" | "bytes" | "list" | "word" | "any" | "count" | "pointer" | "quote";
+export type ArgumentKind =
+  | "value"
+  | "document"
+  | "text"
+  | "bytes"
+  | "list"
+  | "word"
+  | "any"
+  | "count"
+  | "pointer"
+  | "quote";
 
 /** What a helper may use beside its arguments. */
 export interface Call {
@@ -30,9 +39,8 @@ export interface Call {
 }
 
 export interface Helper {
-  /** How it is written. */
   usage: string;
-  takes: readonly Kind[];
+  takes: readonly ArgumentKind[];
   /** Whether any number of the last may stand there, but none. */
   repeats?: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: the arguments are of the kinds that `takes` lists
@@ -55,7 +63,7 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     base64url: ofBytes("base64url source.key", "base64url"),
     base64decode: ofText("base64decode source.key", decode),
     urlencode: ofText("urlencode source.key", (text, { subject }) => {
-      if (!text.isWellFormed()) throw new Problem("InvalidValue", `${subject}: the text has half a character in it`);
+      if (!text.isWellFormed()) throw invalidText(subject, "has half a character in it");
       return [..."!'()*"].reduce(
         (made, each) => swap(made, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
         encodeURIComponent(text),
@@ -88,20 +96,18 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
   } satisfies Record<string, Helper>),
 );
 
-/** What an argument of that kind must be, or undefined if it may be anything. Only these are checked as they stand. */
-export function literalRule(kind: Kind, value: unknown): string | undefined {
-  if (kind === "count") {
-    const isCount = typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_SPACES;
-    return isCount ? undefined : `a whole number from 0 to ${MAX_SPACES}`;
-  }
-  if (kind === "quote")
-    return INI_QUOTES.some((each) => each === value) ? undefined : `one of ${INI_QUOTES.join(" ")} in quotes`;
-  if (kind === "any") return typeof value === "string" ? undefined : "a text in quotes";
-  if (kind === "word") return typeof value === "string" && value !== "" ? undefined : "a text in quotes, not empty";
-  return typeof value === "string" ? undefined : "a JSON pointer in quotes";
-}
+const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_SPACES;
+const isText = (value: unknown) => typeof value === "string";
+const isQuote = (value: unknown) => INI_QUOTES.some((each) => each === value);
 
-export const isLiteral = (kind: Kind): boolean => ["word", "any", "count", "pointer", "quote"].includes(kind);
+/** The kinds of argument that stand in the template itself: what each must be, for messages, and whether a value is. */
+export const literals: ReadonlyMap<ArgumentKind, { rule: string; fits(value: unknown): boolean }> = new Map([
+  ["word", { rule: "a text in quotes, not empty", fits: (value) => isText(value) && value !== "" }],
+  ["any", { rule: "a text in quotes", fits: isText }],
+  ["count", { rule: `a whole number from 0 to ${MAX_SPACES}`, fits: isCount }],
+  ["pointer", { rule: "a JSON pointer in quotes", fits: isText }],
+  ["quote", { rule: `one of ${INI_QUOTES.join(" ")} in quotes`, fits: isQuote }],
+]);
 
 function ofBytes(usage: string, encoding: "base64" | "base64url"): Helper {
   return {
@@ -118,9 +124,7 @@ function ofBytes(usage: string, encoding: "base64" | "base64url"): Helper {
 function decode(text: string, { subject }: Call): JsonValue {
   const plain = text.replace(/[\r\n]/g, "");
   const [, body = ""] = /^([A-Za-z0-9+/_-]*)={0,2}$/.exec(plain) ?? [];
-  if (body.length % 4 === 1 || (body === "" && plain !== "")) {
-    throw new Problem("InvalidValue", `${subject}: the text is not base64`);
-  }
+  if (body.length % 4 === 1 || (body === "" && plain !== "")) throw invalidText(subject, "is not base64");
   return textOf(Buffer.from(body, "base64url"), `${subject}: what the base64 holds`);
 }
 
@@ -138,29 +142,33 @@ function ini([text, quote]: [string, string], { budget, subject }: Call): JsonVa
 /** A hash without a key lets anybody who reads it try what the value might be. */
 function sha256sum(text: string, { fromSecret, subject }: Call): JsonValue {
   if (!fromSecret) return createHash("sha256").update(text).digest("hex");
-  throw new Problem(
-    "InvalidTemplate",
-    `${subject}: sha256sum takes no value of a Secret, since whoever reads the hash can try values until one fits; hash what a ConfigMap or an object holds`,
-  );
+  const message = `${subject}: sha256sum takes no value of a Secret, since whoever reads the hash can try values until one fits; hash what a ConfigMap or an object holds`;
+  throw new Problem("InvalidTemplate", message);
 }
 
 function pembundle(texts: string[], { budget, subject }: Call): JsonValue {
   // Certificates are read, not only copied.
-  budget.work(texts.reduce((sum, text) => sum + text.length * 16, 0));
+  budget.work(lengthOf(texts) * 16);
   return pemBundle(texts, subject);
 }
 
-function replace([text, from, to]: [string, string, string], { budget }: Call): JsonValue {
+/** How often a part is in a text, without making anything of it. */
+function countOf(text: string, part: string): number {
   let count = 0;
-  for (let at = text.indexOf(from); at >= 0; at = text.indexOf(from, at + from.length)) count += 1;
+  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) count += 1;
+  return count;
+}
+
+const lengthOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
+
+function replace([text, from, to]: [string, string, string], { budget }: Call): JsonValue {
+  const count = countOf(text, from);
   budget.work(text.length + count * Math.max(0, to.length - from.length), count / 8);
   return swap(text, from, to);
 }
 
 function split([text, separator]: [string, string], { budget }: Call): JsonValue {
-  let count = 1;
-  for (let at = text.indexOf(separator); at >= 0; at = text.indexOf(separator, at + separator.length)) count += 1;
-  budget.work(text.length, count);
+  budget.work(text.length, countOf(text, separator) + 1);
   return text.split(separator);
 }
 
@@ -169,24 +177,19 @@ function join([list, separator]: [JsonValue[], string], { budget, subject }: Cal
     throw new Problem("TypeMismatch", `${subject}: the list holds more than texts and numbers, so it can't be joined`);
   }
   const texts = list.map(String);
-  budget.work(
-    texts.reduce((sum, each) => sum + each.length + separator.length, 0),
-    texts.length,
-  );
+  budget.work(lengthOf(texts) + texts.length * separator.length, texts.length);
   return texts.join(separator);
 }
 
 /** For another helper to take as one text: outside of calls a template does it by itself. */
 function concat(texts: string[], { budget }: Call): JsonValue {
-  budget.work(texts.reduce((sum, text) => sum + text.length, 0));
+  budget.work(lengthOf(texts));
   return texts.join("");
 }
 
 /** Every line, the first too, unless it is empty. */
 function indent([text, spaces]: [string, number], { budget }: Call): JsonValue {
-  let lines = 1;
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines += 1;
-  budget.work(text.length + lines * spaces);
+  budget.work(text.length + (countOf(text, "\n") + 1) * spaces);
   const pad = " ".repeat(spaces);
   return text
     .split("\n")
@@ -200,9 +203,7 @@ const YAML_TIMES = 16;
 function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) => string, times = 1): JsonValue {
   const { characters, elements } = sizeOf(value);
   budget.work(characters, elements * times);
-  const text = write(value);
-  budget.work(text.length);
-  return text;
+  return charged(write(value), budget);
 }
 
 /** A text is quoted, so that it stays what it is wherever it stands. */

@@ -1,7 +1,4 @@
-/**
- * The text of a template comes in; how deep its calls and blocks stand in each other goes out, before it is parsed: the time
- * that Handlebars takes grows with the square of that.
- */
+/** Measures how deep a template nests before it is parsed: Handlebars takes time with the square of that. */
 
 /** What a mustache begins with. */
 const TAG = /\{+[~&]*(!--|!|\s*else\b|[#^/])?/y;
@@ -10,10 +7,7 @@ const CLOSES = /\s*~?\}\}/y;
 /** What may hold braces and parentheses that mean nothing, as Handlebars' lexer has it. */
 const QUOTED = /"(?:\\"|[^"])*"|'(?:\\'|[^'])*'|\[(?:\\\]|[^\]])*\]/y;
 
-/**
- * How deep calls or blocks stand in each other, where an `else` counts as one more. Reads braces, quotes and comments as
- * Handlebars' lexer does.
- */
+/** How deep calls or blocks nest, an `else` as one more. Reads braces, quotes and comments as Handlebars' lexer does. */
 export function nestingOf(text: string): number {
   let deepest = 0;
   /** Each block that is open, with its branches. */

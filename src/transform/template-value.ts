@@ -1,4 +1,4 @@
-/** A path that stands in a template comes in, with the sources as they were read; the value that it names goes out. */
+/** Reads the value that a path in a template names. */
 import { step } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -25,16 +25,13 @@ export function sourceOf(slot: Slot, sources: Sources): LiveSource {
   const source = sources.get(slot.source);
   if (source === undefined) throw new Problem("InvalidBinding", unknownSource(slot, sources.keys()));
   if (source.kind === "data" && slot.path.length > 1) {
-    throw new Problem(
-      "InvalidTemplate",
-      `template ${slot.at}: ${source.description} has keys, and nothing below them; a key with dots stands in ` +
-        `brackets: {{${spell([slot.source, slot.path.join(".")])}}}`,
-    );
+    const instead = `{{${spell([slot.source, slot.path.join(".")])}}}`;
+    const message = `template ${slot.at}: ${source.description} has keys, and nothing below them; a key with dots stands in brackets: ${instead}`;
+    throw new Problem("InvalidTemplate", message);
   }
   return source;
 }
 
-/** Whether the slot's source is a Secret that is there. */
 export function isOfSecret(slot: Slot, sources: Sources): boolean {
   const source = sourceOf(slot, sources);
   return source.kind === "data" && source.isSecret;

@@ -1,11 +1,8 @@
-/**
- * Text with values in it: a template's text comes in, a compiled template goes out, which makes literal text of the
- * sources' values, or a value where nothing stands around it. Handlebars parses it; what its syntax tree says is done here, so nothing runs that is not named here.
- */
+/** Compiles and renders templates. Handlebars only parses: nothing runs that is not named here. */
 import Handlebars from "handlebars";
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, refuse } from "./template-expression.ts";
@@ -28,7 +25,7 @@ let cached = 0;
  */
 export function compileTemplate(text: string): Template {
   const known = cache.get(text);
-  const template = known ?? compiledOr(text);
+  const template = known ?? attemptSync(() => new Template(text));
   if (!cache.delete(text)) cached += text.length;
   cache.set(text, template);
   for (const oldest of cache.keys()) {
@@ -38,15 +35,6 @@ export function compileTemplate(text: string): Template {
   }
   if (template instanceof Problem) throw template;
   return template;
-}
-
-function compiledOr(text: string): Template | Problem {
-  try {
-    return new Template(text);
-  } catch (error) {
-    if (error instanceof Problem) return error;
-    throw error;
-  }
 }
 
 export class Template {
@@ -141,15 +129,10 @@ function parse(text: string): hbs.AST.Program {
   } catch (error) {
     const { message, lineNumber, column } = error as Error & { lineNumber?: number; column?: number };
     if (lineNumber !== undefined && column !== undefined) {
-      throw new Problem(
-        "InvalidTemplate",
-        `template ${lineNumber}:${column + 1}: ${message.split(" - ")[0]}; ${ALLOWED}`,
-      );
+      const what = message.split(" - ")[0];
+      throw new Problem("InvalidTemplate", `template ${lineNumber}:${column + 1}: ${what}; ${ALLOWED}`);
     }
-    const [, line, near] = /^Parse error on line (\d+):\n(.*)\n/.exec(message) ?? [];
-    throw new Problem(
-      "InvalidTemplate",
-      `template ${line ?? 1}, near ${near ?? "the start"}: not well-formed; ${ALLOWED}`,
-    );
+    const [, line = 1, near = "the start"] = /^Parse error on line (\d+):\n(.*)\n/.exec(message) ?? [];
+    throw new Problem("InvalidTemplate", `template ${line}, near ${near}: not well-formed; ${ALLOWED}`);
   }
 }

@@ -3,19 +3,15 @@
  * be made anew, without what the Job controller added. No I/O.
  */
 import { createHash } from "node:crypto";
-import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
+import { parseJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, Resource } from "../apimachinery/objects.ts";
+import { at, fieldsAt } from "./fields.ts";
 
 /** On a copy: what the Job had that the copy has not, and which Job it was. */
 const COPY_OF = "inlay.dev/copy-of";
 /** A copy has no other label: nobody takes it for the Job, or for a part of what the Job is part of. */
 const COPY_LABELS = { "inlay.dev/copy": "true" };
-const BY_CONTROLLER = [
-  "controller-uid",
-  "job-name",
-  "batch.kubernetes.io/controller-uid",
-  "batch.kubernetes.io/job-name",
-];
+const BY_CONTROLLER = ["controller-uid", "job-name"].flatMap((name) => [name, `batch.kubernetes.io/${name}`]);
 
 /** What stands in COPY_OF. */
 interface Original {
@@ -42,7 +38,7 @@ export function copied({ metadata }: KubeObject): { name: string; uid: string; a
   const said = read(metadata.annotations?.[COPY_OF]);
   const { name, uid } = said;
   if (typeof name !== "string" || typeof uid !== "string" || metadata.name !== copyName(uid)) return undefined;
-  return { name, uid, annotations: fieldsOf(said["metadata"])["annotations"] };
+  return { name, uid, annotations: at(said, "metadata", "annotations") };
 }
 
 export const copyName = (uid: string): string =>
@@ -50,14 +46,13 @@ export const copyName = (uid: string): string =>
 
 /** Why a Job can't be made anew. */
 export function whyNoCopy(job: KubeObject): string | undefined {
-  const spec = fieldsOf(job["spec"]);
-  if (spec["manualSelector"] === true) return "it chooses its pods itself (spec.manualSelector)";
-  return spec["managedBy"] === undefined ? undefined : "another controller runs it (spec.managedBy)";
+  if (at(job, "spec", "manualSelector") === true) return "it chooses its pods itself (spec.manualSelector)";
+  return at(job, "spec", "managedBy") === undefined ? undefined : "another controller runs it (spec.managedBy)";
 }
 
 /** All but apiVersion, kind and name. */
 export function copyOf({ metadata, spec }: KubeObject): JsonObject {
-  const { selector: _, template, ...rest } = fieldsOf(spec);
+  const { selector: _, template, ...rest } = fieldsAt(spec);
   const { labels = {}, annotations = {}, ownerReferences = [] } = metadata;
   const original: Original = {
     name: metadata.name,
@@ -66,12 +61,9 @@ export function copyOf({ metadata, spec }: KubeObject): JsonObject {
     metadata: { labels: besides(labels), annotations, ownerReferences: ownerReferences as unknown as JsonValue[] },
     spec: { suspend: rest["suspend"] ?? null, parallelism: rest["parallelism"] ?? null },
   };
-  const pods = fieldsOf(template);
-  const podMetadata = fieldsOf(pods["metadata"]);
-  const inPods = { ...podMetadata, labels: besides(fieldsOf(podMetadata["labels"])) };
   return {
     metadata: { labels: COPY_LABELS, annotations: { [COPY_OF]: stringifyJson(original) } },
-    spec: { ...rest, suspend: true, parallelism: 0, template: { ...pods, metadata: inPods } },
+    spec: { ...rest, suspend: true, parallelism: 0, template: podsOf(template) },
   };
 }
 
@@ -88,18 +80,21 @@ export function madeAnew(
   annotation: string,
   value: string,
 ): JsonObject {
-  const { selector: _, template, suspend: __, parallelism: ___, ...rest } = fieldsOf(copy["spec"]);
-  const pods = fieldsOf(template);
-  const podMetadata = fieldsOf(pods["metadata"]);
-  const annotations = { ...fieldsOf(podMetadata["annotations"]), [annotation]: value };
-  const inPods = { ...podMetadata, labels: besides(fieldsOf(podMetadata["labels"])), annotations };
+  const { selector: _, template, suspend: __, parallelism: ___, ...rest } = fieldsAt(copy, "spec");
+  const annotations = { ...fieldsAt(template, "metadata", "annotations"), [annotation]: value };
   const given = Object.fromEntries(Object.entries(kept).filter(([, each]) => each !== null));
-  return { metadata, spec: { ...rest, ...given, template: { ...pods, metadata: inPods } } };
+  return { metadata, spec: { ...rest, ...given, template: podsOf(template, { annotations }) } };
+}
+
+/** A pod template without what the Job controller added. */
+function podsOf(template: unknown, more: JsonObject = {}): JsonObject {
+  const labels = besides(fieldsAt(template, "metadata", "labels"));
+  return { ...fieldsAt(template), metadata: { ...fieldsAt(template, "metadata"), labels, ...more } };
 }
 
 function read(text = "null"): JsonObject {
   try {
-    return fieldsOf(parseJson(text));
+    return fieldsAt(parseJson(text));
   } catch {
     return {};
   }
@@ -107,4 +102,3 @@ function read(text = "null"): JsonObject {
 
 const besides = (labels: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(labels).filter(([key]) => !BY_CONTROLLER.includes(key)));
-const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? (value as JsonObject) : {});

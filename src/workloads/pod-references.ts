@@ -1,5 +1,5 @@
 /** The spec of a pod comes in; what its pods read of Secrets, ConfigMaps and SecretProviderClasses goes out, by name and key. No I/O. */
-import { isObject } from "../apimachinery/json.ts";
+import { at, listAt, namesIn } from "./fields.ts";
 
 export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 
@@ -23,21 +23,21 @@ const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scal
 /** One for each object, in the order of kind and name. What is not as it should be names nothing. */
 export function podReferences(podSpec: unknown): PodReference[] {
   const found = new Found();
-  for (const container of CONTAINERS.flatMap((field) => list(podSpec, field))) {
-    for (const variable of list(container, "env")) {
+  for (const container of CONTAINERS.flatMap((field) => listAt(podSpec, field))) {
+    for (const variable of listAt(container, "env")) {
       const from = at(variable, "valueFrom");
       found.addKey("Secret", at(from, "secretKeyRef"), "env");
       found.addKey("ConfigMap", at(from, "configMapKeyRef"), "env");
     }
-    for (const source of list(container, "envFrom")) {
+    for (const source of listAt(container, "envFrom")) {
       found.add("Secret", at(source, "secretRef", "name"), "envFrom");
       found.add("ConfigMap", at(source, "configMapRef", "name"), "envFrom");
     }
   }
-  for (const volume of list(podSpec, "volumes")) {
+  for (const volume of listAt(podSpec, "volumes")) {
     found.addItems("Secret", at(volume, "secret", "secretName"), at(volume, "secret"), "volume");
     found.addItems("ConfigMap", at(volume, "configMap", "name"), at(volume, "configMap"), "volume");
-    for (const source of list(at(volume, "projected"), "sources")) {
+    for (const source of listAt(volume, "projected", "sources")) {
       found.addItems("Secret", at(source, "secret", "name"), at(source, "secret"), "projected");
       found.addItems("ConfigMap", at(source, "configMap", "name"), at(source, "configMap"), "projected");
     }
@@ -46,7 +46,7 @@ export function podReferences(podSpec: unknown): PodReference[] {
     found.add("Secret", at(volume, "azureFile", "secretName"), "volume");
     for (const type of WITH_SECRET_REF) found.add("Secret", at(volume, type, "secretRef", "name"), "volume");
   }
-  for (const secret of list(podSpec, "imagePullSecrets")) found.add("Secret", at(secret, "name"), "imagePullSecret");
+  for (const secret of listAt(podSpec, "imagePullSecrets")) found.add("Secret", at(secret, "name"), "imagePullSecret");
   return found.references();
 }
 
@@ -70,9 +70,7 @@ class Found {
 
   /** Of a volume that names no items, pods see every key. */
   addItems(kind: PodSource, name: unknown, volume: unknown, by: PodPlace): void {
-    const keys = list(volume, "items").map((item) => at(item, "key"));
-    const isExact = keys.length > 0 && keys.every((key) => typeof key === "string");
-    this.add(kind, name, by, isExact ? keys : "all");
+    this.add(kind, name, by, namesIn(listAt(volume, "items"), "key") ?? "all");
   }
 
   references(): PodReference[] {
@@ -85,13 +83,4 @@ class Found {
         by: [...by].toSorted(),
       }));
   }
-}
-
-/** What stands there, or undefined. */
-const at = (value: unknown, ...path: readonly string[]): unknown =>
-  path.reduce((from, key) => (isObject(from) ? from[key] : undefined), value);
-
-function list(value: unknown, field: string): readonly unknown[] {
-  const found = at(value, field);
-  return Array.isArray(found) ? found : [];
 }

@@ -2,13 +2,13 @@
  * A StatefulSet or DaemonSet whose new pods come only when somebody deletes the old ones comes in, and its pods; which of
  * them to delete next goes out: one, when all others are as they should be. No I/O.
  */
-import { isObject } from "../apimachinery/json.ts";
 import { type LabelSelector, selectorText } from "../apimachinery/label-selector.ts";
-import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
+import type { KubeObject } from "../apimachinery/objects.ts";
+import { conditionIn, fieldsAt, groupKindOf } from "./fields.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 
 /** What is kept of such a workload. */
-export interface Replacing {
+export interface PodReplacement {
   /** Of its pods, as the API server takes it. */
   readonly selector: string;
   /** How many there should be. */
@@ -23,23 +23,22 @@ export interface Replacing {
   readonly progress: Progress;
 }
 
-/** What is to be done next. `againMs`: until a pod has been ready for long enough. */
-export type Next = { do: "nothing" } | { do: "wait"; againMs?: number } | { do: "evict"; pod: KubeObject };
+/** What is to be done next. `requeueAfterMs`: until a pod has been ready for long enough. */
+export type Next = { do: "nothing" } | { do: "wait"; requeueAfterMs?: number } | { do: "evict"; pod: KubeObject };
 
 const GENERATION = "deprecated.daemonset.template.generation";
 
 /** Undefined for any other workload. */
-export function replacingOf(object: KubeObject): Replacing | undefined {
-  const { metadata, kind } = object;
-  const { spec, status } = { spec: fieldsOf(object["spec"]), status: fieldsOf(object["status"]) };
-  const isSet = parseApiVersion(object.apiVersion).group === "apps" && (kind === "StatefulSet" || kind === "DaemonSet");
-  if (!isSet || !isOnDelete(spec)) return undefined;
-  const isStateful = kind === "StatefulSet";
+export function replacingOf(object: KubeObject): PodReplacement | undefined {
+  const { metadata } = object;
+  const [spec, status] = [fieldsAt(object, "spec"), fieldsAt(object, "status")];
+  const isStateful = groupKindOf(object) === "apps/StatefulSet";
+  if (!(isStateful || groupKindOf(object) === "apps/DaemonSet") || !isOnDelete(spec)) return undefined;
   const isObserved = Number(status["observedGeneration"]) >= (metadata.generation ?? 0);
   const revision = isStateful ? status["updateRevision"] : metadata.annotations?.[GENERATION];
   const updateStrategy = { type: "RollingUpdate", rollingUpdate: {} };
   return {
-    selector: selectorText(fieldsOf(spec["selector"]) as LabelSelector),
+    selector: selectorText(fieldsAt(spec, "selector") as LabelSelector),
     wanted: Number(isStateful ? (spec["replicas"] ?? 1) : (status["desiredNumberScheduled"] ?? 0)),
     label: isStateful ? "controller-revision-hash" : "pod-template-generation",
     revision: isObserved && typeof revision === "string" ? revision : undefined,
@@ -53,7 +52,7 @@ export function replacingOf(object: KubeObject): Replacing | undefined {
  * goes when there are as many as there should be, and all are ready. From the highest ordinal down.
  */
 export function nextPod(
-  { wanted, label, revision, readySeconds }: Replacing,
+  { wanted, label, revision, readySeconds }: PodReplacement,
   pods: readonly KubeObject[],
   now: number,
 ): Next {
@@ -66,14 +65,13 @@ export function nextPod(
   if (old[0] === undefined) return { do: "nothing" };
   if (pods.length < wanted || pods.some(isGoing)) return { do: "wait" };
   const readyAt = Math.max(...pods.filter((pod) => !isOld(pod)).map((pod) => readySince(pod) + readySeconds * 1000));
-  if (readyAt > now) return { do: "wait", ...(Number.isFinite(readyAt) && { againMs: readyAt - now }) };
+  if (readyAt > now) return { do: "wait", ...(Number.isFinite(readyAt) && { requeueAfterMs: readyAt - now }) };
   return { do: "evict", pod: old[0] };
 }
 
 /** For ever, if it is not. */
 function readySince(pod: KubeObject): number {
-  const conditions = fieldsOf(pod["status"])["conditions"];
-  const ready = (Array.isArray(conditions) ? conditions : []).map(fieldsOf).find(({ type }) => type === "Ready");
+  const ready = conditionIn(pod["status"], "Ready");
   if (ready?.["status"] !== "True") return Number.POSITIVE_INFINITY;
   return Date.parse(String(ready["lastTransitionTime"])) || 0;
 }
@@ -81,4 +79,3 @@ function readySince(pod: KubeObject): number {
 const isReady = (pod: KubeObject) => Number.isFinite(readySince(pod));
 const ordinalOf = ({ metadata }: KubeObject) => Number(/-(\d+)$/.exec(metadata.name)?.[1] ?? 0);
 const byName = (a: KubeObject, b: KubeObject) => (a.metadata.name < b.metadata.name ? -1 : 1);
-const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> => (isObject(value) ? value : {});

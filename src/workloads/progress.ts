@@ -2,9 +2,9 @@
  * A workload as the API server has it comes in; whether its pods are those of its template by now goes out, as
  * `kubectl rollout status` judges. No I/O. Nothing that a controller wrote as free text goes into a message.
  */
-
 import { isObject } from "../apimachinery/json.ts";
-import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
+import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
+import { ARGO_ROLLOUT, at, conditionIn, fieldsAt, groupKindOf, listAt } from "./fields.ts";
 
 export interface Progress {
   readonly state: "Done" | "Rolling" | "Failed";
@@ -16,10 +16,9 @@ export interface Progress {
 interface Parts {
   name: string;
   generation: number;
-  spec: Fields;
-  status: Fields;
+  spec: JsonObject;
+  status: JsonObject;
 }
-type Fields = Readonly<Record<string, unknown>>;
 
 /** One for all of them: most workloads are done most of the time. */
 const DONE: Progress = { state: "Done", message: "rolled out" };
@@ -29,22 +28,22 @@ const judges: Readonly<Record<string, (workload: Parts) => Progress>> = {
   "apps/Deployment": ofDeployment,
   "apps/StatefulSet": ofStatefulSet,
   "apps/DaemonSet": ofDaemonSet,
-  "argoproj.io/Rollout": ofArgoRollout,
+  [ARGO_ROLLOUT]: ofArgoRollout,
   "batch/Job": ofJob,
 };
 
-export function progressOf({ apiVersion, kind, metadata, spec, status }: KubeObject): Progress {
-  const judge = judges[`${parseApiVersion(apiVersion).group}/${kind}`] ?? ofOther;
-  const { name, generation = 0 } = metadata;
-  return judge({ name, generation, spec: fieldsOf(spec), status: fieldsOf(status) });
+export function progressOf(object: KubeObject): Progress {
+  const { name, generation = 0 } = object.metadata;
+  const judge = judges[groupKindOf(object)] ?? ofOther;
+  return judge({ name, generation, spec: fieldsAt(object, "spec"), status: fieldsAt(object, "status") });
 }
 
 /** Whether new pods come only when somebody deletes the old ones. */
-export const isOnDelete = (spec: unknown): boolean => fieldsOf(fieldsOf(spec)["updateStrategy"])["type"] === "OnDelete";
+export const isOnDelete = (spec: unknown): boolean => at(spec, "updateStrategy", "type") === "OnDelete";
 
 function ofDeployment({ generation, spec, status }: Parts): Progress {
   if (generation > number(status["observedGeneration"])) return NOT_OBSERVED;
-  if (condition(status, "Progressing")?.["reason"] === "ProgressDeadlineExceeded")
+  if (conditionIn(status, "Progressing")?.["reason"] === "ProgressDeadlineExceeded")
     return failed("it made no progress within its spec.progressDeadlineSeconds");
   const wanted = number(spec["replicas"], 1);
   const updated = number(status["updatedReplicas"]);
@@ -64,7 +63,7 @@ function ofStatefulSet({ generation, spec, status }: Parts): Progress {
   const ready = number(status["readyReplicas"]);
   const updated = number(status["updatedReplicas"]);
   if (ready < wanted) return rolling(`${ready} of ${wanted} pods are ready`);
-  const update = fieldsOf(spec["updateStrategy"])["rollingUpdate"];
+  const update = at(spec, "updateStrategy", "rollingUpdate");
   // Without one, which the API server fills in, only the revisions tell.
   if (!isObject(update))
     return status["updateRevision"] === status["currentRevision"]
@@ -91,7 +90,7 @@ function ofDaemonSet({ generation, spec, status }: Parts): Progress {
 /** Argo's controller judges by itself, and says what generation it judged as text. Before 0.10 that was a hash. */
 function ofArgoRollout({ name, generation, spec, status }: Parts): Progress {
   const observed = status["observedGeneration"];
-  const isUnpausing = status["controllerPause"] === true && list(status["pauseConditions"]).length === 0;
+  const isUnpausing = status["controllerPause"] === true && listAt(status, "pauseConditions").length === 0;
   if (observed === undefined || isBehind(observed, generation) || isUnpausing) return NOT_OBSERVED;
   switch (status["phase"]) {
     case "Healthy":
@@ -112,8 +111,8 @@ function ofArgoRollout({ name, generation, spec, status }: Parts): Progress {
 }
 
 function ofJob({ spec, status }: Parts): Progress {
-  if (condition(status, "Complete")?.["status"] === "True") return { state: "Done", message: "complete" };
-  if (condition(status, "Failed")?.["status"] === "True") return failed("the Job failed");
+  if (conditionIn(status, "Complete")?.["status"] === "True") return { state: "Done", message: "complete" };
+  if (conditionIn(status, "Failed")?.["status"] === "True") return failed("the Job failed");
   const wanted = number(spec["completions"], 1);
   return rolling(`${number(status["succeeded"])} of ${wanted} pods have succeeded`);
 }
@@ -124,10 +123,9 @@ function ofJob({ spec, status }: Parts): Progress {
  */
 function ofOther({ generation, spec, status }: Parts): Progress {
   if (isBehind(status["observedGeneration"], generation)) return NOT_OBSERVED;
-  const type = ["Ready", "Available"].find((each) => condition(status, each) !== undefined);
-  const own = type === undefined ? undefined : condition(status, type);
+  const own = conditionIn(status, "Ready") ?? conditionIn(status, "Available");
   if (isBehind(own?.["observedGeneration"], generation)) return NOT_OBSERVED;
-  if (own !== undefined && own["status"] !== "True") return rolling(`its condition ${type} is not True yet`);
+  if (own !== undefined && own["status"] !== "True") return rolling(`its condition ${own["type"]} is not True yet`);
   return isOnDelete(spec) ? WHEN_DELETED : DONE;
 }
 
@@ -142,17 +140,9 @@ function rolling(message: string): Progress {
 
 const failed = (message: string): Progress => ({ state: "Failed", message });
 
-function condition(status: Fields, type: string): Fields | undefined {
-  return list(status["conditions"])
-    .map(fieldsOf)
-    .find((each) => each["type"] === type);
-}
-
 /** Whether a generation that a controller says it saw, be it as text, is an older one. */
 const isBehind = (observed: unknown, generation: number): boolean =>
   (typeof observed === "number" || typeof observed === "string") && Number(observed) < generation;
 
-const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const fieldsOf = (value: unknown): Fields => (isObject(value) ? value : {});
 /** What is not there is 0 to the API server, which leaves it out, or what it fills in. */
 const number = (value: unknown, otherwise = 0): number => (typeof value === "number" ? value : otherwise);

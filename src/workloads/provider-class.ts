@@ -2,28 +2,22 @@
  * A SecretProviderClass of the Secrets Store CSI driver comes in; the Secrets that the driver writes for pods which mount it
  * go out, with the keys of each. No I/O.
  */
-import { isObject } from "../apimachinery/json.ts";
+import { at, listAt, namesIn } from "./fields.ts";
 
 export const PROVIDER_CLASS = { apiVersion: "secrets-store.csi.x-k8s.io/v1", kind: "SecretProviderClass" };
 
-export interface Synced {
+export interface SyncedSecret {
   readonly secret: string;
   /** In order. Undefined: all that it has. */
   readonly keys: readonly string[] | undefined;
 }
 
 /** Of its spec. What is not as it should be names nothing. */
-export function syncedBy(spec: unknown): Synced[] {
-  return listIn(spec, "secretObjects").flatMap((each): Synced[] => {
-    const name = isObject(each) ? each["secretName"] : undefined;
-    if (typeof name !== "string" || name === "") return [];
-    const keys = listIn(each, "data").map((item) => (isObject(item) ? item["key"] : undefined));
-    const isExact = keys.length > 0 && keys.every((key) => typeof key === "string");
-    return [{ secret: name, keys: isExact ? [...new Set(keys)].toSorted() : undefined }];
+export function syncedBy(spec: unknown): SyncedSecret[] {
+  return listAt(spec, "secretObjects").flatMap((each): SyncedSecret[] => {
+    const secret = at(each, "secretName");
+    if (typeof secret !== "string" || secret === "") return [];
+    const keys = namesIn(listAt(each, "data"), "key");
+    return [{ secret, keys: keys && [...new Set(keys)].toSorted() }];
   });
-}
-
-function listIn(value: unknown, field: string): readonly unknown[] {
-  const found = isObject(value) ? value[field] : undefined;
-  return Array.isArray(found) ? found : [];
 }

@@ -2,22 +2,19 @@
  * The field that a workload restarts on, where that is no annotation of its pod template, comes in; what has to be written
  * there, and whether the workload has restarted for what stands there, goes out, as the operators document it. No I/O.
  */
-
-import type { Dependent } from "../api/rollout.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
-import { isObject } from "../apimachinery/json.ts";
-import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import type { KubeObject } from "../apimachinery/objects.ts";
+import { ARGO_ROLLOUT, at, groupKindOf, valueAt } from "./fields.ts";
 import type { Progress } from "./progress.ts";
 
 /** What a field needs that doesn't take just any text. */
-export type RestartText = "time" | "true";
+type RestartText = "time" | "true";
 
 /** Strimzi does what such an annotation says if it says true, and takes it away when that is done. */
 const STRIMZI = "strimzi.io/";
 
 /** Undefined where every change of the field counts, as in a pod template. */
-export const givenText = ({ stampAt, isRestartField }: Pick<Dependent, "stampAt" | "isRestartField">) =>
+export const givenText = ({ stampAt, isRestartField }: { stampAt: FieldPath; isRestartField: boolean }) =>
   isRestartField ? textFor(stampAt) : undefined;
 
 function textFor(path: FieldPath): RestartText | undefined {
@@ -29,13 +26,8 @@ function textFor(path: FieldPath): RestartText | undefined {
 
 /** What stands there, if it is a text. */
 export function restartText(object: KubeObject, path: FieldPath): string | undefined {
-  try {
-    const found = path.get(object);
-    return typeof found === "string" ? found : undefined;
-  } catch (error) {
-    if (error instanceof Problem) return undefined;
-    throw error;
-  }
+  const found = valueAt(object, path);
+  return typeof found === "string" ? found : undefined;
 }
 
 /** Why a workload that has rolled out otherwise has not restarted yet, where its operator tells; undefined where it has. */
@@ -44,10 +36,8 @@ export function restarting(object: KubeObject, path: FieldPath): Progress | unde
   if (text === undefined) return undefined;
   if (textFor(path) === "true")
     return { state: "Rolling", message: `Strimzi takes ${path} away when all pods have restarted` };
-  const { status } = object;
-  const isArgo = object.kind === "Rollout" && parseApiVersion(object.apiVersion).group === "argoproj.io";
-  if (!isArgo || textFor(path) !== "time") return undefined;
-  const restarted = isObject(status) ? status["restartedAt"] : undefined;
+  if (groupKindOf(object) !== ARGO_ROLLOUT || textFor(path) !== "time") return undefined;
+  const restarted = at(object, "status", "restartedAt");
   if (typeof restarted === "string" && Date.parse(restarted) === Date.parse(text)) return undefined;
   return { state: "Rolling", message: `some of its pods are older than ${path}` };
 }

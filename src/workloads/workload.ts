@@ -1,13 +1,12 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
-
-import { type Told, toldBy } from "../api/reloader.ts";
+import { type ReloaderAnnotations, reloaderAnnotations } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import { copied, isJob, isPassing } from "./job-copy.ts";
+import type { KubeObject } from "../apimachinery/objects.ts";
+import { ARGO_ROLLOUT, at, groupKindOf, listAt, valueAt } from "./fields.ts";
+import { copied, isPassing } from "./job-copy.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
-import { type Replacing, replacingOf } from "./pod-replacement.ts";
+import { type PodReplacement, replacingOf } from "./pod-replacement.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 import { restarting, restartText } from "./restart-field.ts";
 import { isStamp } from "./rollout-stamp.ts";
@@ -24,7 +23,7 @@ export interface Workload {
   /** New pods come only when somebody deletes the old ones. */
   readonly onDelete: boolean;
   /** Of such a one, what it takes to have its pods replaced. */
-  readonly replacing?: Replacing;
+  readonly replacing?: PodReplacement;
   /** A Job that nobody restarts: the next run of its CronJob replaces it, or it is the copy of another. */
   readonly isPassing?: true;
   /** Of a copy, the Job that it stands for. */
@@ -42,7 +41,7 @@ export interface Workload {
   /** Those of its pods. */
   readonly labels: Readonly<Record<string, string>>;
   /** What it says to Reloader, if anything; of a copy, what the Job says. */
-  readonly told?: Told;
+  readonly reloaderAnnotations?: ReloaderAnnotations;
 }
 
 /** Where things stand in a workload. */
@@ -53,14 +52,7 @@ export interface WorkloadPaths {
   readonly restart?: string;
 }
 
-/** A kind whose objects have pods made. */
-export interface WorkloadKind {
-  apiVersion: string;
-  /** The path of its pod template. */
-  template: string;
-}
-
-/** Those that need no path in a binding. */
+/** The kinds that need no path in a binding: of each, the path of its pod template. */
 export const WORKLOAD_KINDS = {
   Deployment: { apiVersion: "apps/v1", template: "spec.template" },
   StatefulSet: { apiVersion: "apps/v1", template: "spec.template" },
@@ -68,7 +60,7 @@ export const WORKLOAD_KINDS = {
   CronJob: { apiVersion: "batch/v1", template: "spec.jobTemplate.spec.template" },
   Job: { apiVersion: "batch/v1", template: "spec.template" },
   Rollout: { apiVersion: "argoproj.io/v1alpha1", template: "spec.template" },
-} as const satisfies Record<string, WorkloadKind>;
+} as const satisfies Record<string, { apiVersion: string; template: string }>;
 
 /** One for all that have none of something. */
 const NONE: readonly never[] = [];
@@ -79,64 +71,47 @@ const NO_TEXTS = {};
  * are no references. `restart`: the field that it restarts on, where that is another.
  */
 export function workloadOf(object: KubeObject, template: FieldPath | undefined, restart?: FieldPath): Workload {
-  const pods = template && templateIn(object, template);
-  const podSpec = isObject(pods) ? pods["spec"] : undefined;
+  const pods = template && valueAt(object, template);
+  const podSpec = at(pods, "spec");
   const { spec, metadata } = object;
+  const groupKind = groupKindOf(object);
+  const isAJob = groupKind === "batch/Job";
   const progress = progressOf(object);
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
   const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
-  const original = isAJob(object) ? copied(object) : undefined;
-  const told = toldBy(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
+  const original = isAJob ? copied(object) : undefined;
+  const annotations = reloaderAnnotations(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
   return {
     references: orNone(podReferences(podSpec)),
     progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,
-    paused: isObject(spec) && spec["paused"] === true,
-    ...(pods === undefined && isObject(spec) && isArgo(object) && { templateElsewhere: true as const }),
+    paused: at(spec, "paused") === true,
+    ...(pods === undefined && isObject(spec) && groupKind === ARGO_ROLLOUT && { templateElsewhere: true as const }),
     ...(text !== undefined && { restart: text }),
-    ...(isObject(pods) && isObject(spec) && Number(spec["replicas"]) > 1 && { isMany: true as const }),
+    ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
     ...(replacing && { replacing }),
-    ...(isAJob(object) && isPassing(object) && { isPassing: true as const }),
+    ...(isAJob && isPassing(object) && { isPassing: true as const }),
     ...(original && { copied: { name: original.name, uid: original.uid } }),
-    unprobed: orNone(runsToItsEnd(object) ? NONE : unprobedIn(podSpec)),
+    unprobed: orNone(groupKind.startsWith("batch/") ? NONE : unprobedIn(podSpec)),
     owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),
     labels: textsOf(pods, "labels"),
-    ...(told !== undefined && { told }),
+    ...(annotations !== undefined && { reloaderAnnotations: annotations }),
   };
 }
 
-const runsToItsEnd = ({ apiVersion }: KubeObject) => parseApiVersion(apiVersion).group === "batch";
-const isAJob = ({ apiVersion, kind }: KubeObject) => isJob({ group: parseApiVersion(apiVersion).group, kind });
-const isArgo = ({ apiVersion, kind }: KubeObject) =>
-  kind === "Rollout" && parseApiVersion(apiVersion).group === "argoproj.io";
-
-/** Conditions in a path may fit more than one element: then it is not known which is meant. */
-function templateIn(object: KubeObject, template: FieldPath): unknown {
-  try {
-    return template.get(object);
-  } catch (error) {
-    if (error instanceof Problem) return undefined;
-    throw error;
-  }
-}
-
 function unprobedIn(podSpec: unknown): string[] {
-  const containers = isObject(podSpec) ? podSpec["containers"] : undefined;
-  if (!Array.isArray(containers)) return [];
-  return containers.flatMap((each) =>
+  return listAt(podSpec, "containers").flatMap((each) =>
     isObject(each) && each["readinessProbe"] === undefined && typeof each["name"] === "string" ? [each["name"]] : [],
   );
 }
 
 function textsOf(pods: unknown, map: "labels" | "annotations"): Readonly<Record<string, string>> {
-  const metadata = isObject(pods) ? pods["metadata"] : undefined;
-  const texts = isObject(metadata) ? metadata[map] : undefined;
+  const texts = at(pods, "metadata", map);
   if (!isObject(texts)) return NO_TEXTS;
-  return Object.fromEntries(
-    Object.entries(texts).filter((each): each is [string, string] => typeof each[1] === "string"),
-  );
+  const entries = Object.entries(texts).filter((each): each is [string, string] => typeof each[1] === "string");
+  return Object.fromEntries(entries);
 }
 
 const orNone = <T>(all: readonly T[]): readonly T[] => (all.length === 0 ? NONE : all);

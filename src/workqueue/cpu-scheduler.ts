@@ -11,7 +11,7 @@ const TURN_MS = 20;
 const BURST_MS = 200;
 const SHARE = 1 / 4;
 /** More are not remembered. */
-const MOST_TAKERS = 10_000;
+const MAX_TAKERS = 10_000;
 
 interface Taker {
   /** What it took, less what it may have in the time that went by, as of `at`. */
@@ -24,7 +24,7 @@ interface Waiting {
   go: () => void;
 }
 
-export class Turns {
+export class CpuScheduler {
   readonly #now: () => number;
   readonly #takers = new Map<string, Taker>();
   readonly #waiting: Waiting[] = [];
@@ -37,7 +37,7 @@ export class Turns {
   }
 
   /** Does the work for somebody, such as a namespace. */
-  async take<T>(name: string, work: () => T): Promise<T> {
+  async run<T>(name: string, work: () => T): Promise<T> {
     for (let over = this.#lately(name).tookMs - BURST_MS; over > 0; over = this.#lately(name).tookMs - BURST_MS) {
       await sleep(Math.ceil(over / SHARE));
     }
@@ -62,7 +62,7 @@ export class Turns {
 
   #lately(name: string): Taker {
     const now = this.#now();
-    if (this.#takers.size > MOST_TAKERS) this.#takers.clear();
+    if (this.#takers.size > MAX_TAKERS) this.#takers.clear();
     const taker = this.#takers.get(name) ?? { tookMs: 0, at: now };
     taker.tookMs = Math.max(0, taker.tookMs - (now - taker.at) * SHARE);
     taker.at = now;

@@ -1,31 +1,26 @@
-/** Many things come in, they are worked on, so many at once, and what became of each goes out, in their order. */
+/** Runs asynchronous work on many items with bounded concurrency. */
 
-/** So many requests keep the API server busy, and leave room for those of others. */
-const AT_ONCE = 32;
+/** Enough requests to keep the API server busy, few enough to leave room for those of others. */
+export const MAX_CONCURRENT = 32;
 
 /**
- * Waits until all have ended, also when one fails: what goes on in the background could meet the next reconcile. Once it does
- * not `goOn`, no other is begun, and the results are those of the first so many.
+ * Returns the results in the order of the items. Waits until all have ended, also when one fails: work that goes on in the
+ * background could meet the next reconcile.
  */
-export async function sideBySide<T, R>(
-  items: readonly T[],
-  work: (item: T) => Promise<R>,
-  goesOn = () => true,
-): Promise<R[]> {
+export async function mapConcurrent<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   const errors: unknown[] = [];
-  const left = items.entries();
+  const entries = items.entries();
   const worker = async () => {
-    for (const [position, item] of left) {
+    for (const [position, item] of entries) {
       try {
         results[position] = await work(item);
       } catch (error) {
         errors.push(error);
       }
-      if (!goesOn()) return;
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT, items.length) }, worker));
   if (errors.length > 0) throw errors[0];
   return results;
 }

@@ -2,7 +2,7 @@
  * Items of many groups come in, each under a key; they go out by turns, one group's first after another's, so that the
  * many of one don't keep the few of others waiting.
  */
-export class ByTurns<T> {
+export class RoundRobinQueue<T> {
   readonly #most: number;
   /** In the order of their turns, none of them empty; the items of each in the order of their coming. */
   readonly #groups = new Map<string, Map<string, T>>();

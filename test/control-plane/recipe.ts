@@ -32,6 +32,6 @@ export function versionFlags(goMod: string): string {
 
 /** Names a build by everything that decides what comes out of it. */
 export function cacheKey(recipe: Pick<Recipe, "goMod" | "goSum" | "ldflags">): string {
-  const parts = [recipe.goMod, recipe.goSum, recipe.ldflags, process.platform, process.arch];
-  return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
+  const deps = [recipe.goMod, recipe.goSum, recipe.ldflags, process.platform, process.arch];
+  return createHash("sha256").update(JSON.stringify(deps)).digest("hex").slice(0, 16);
 }

@@ -5,7 +5,7 @@ import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./leak-detector.ts";
 import { madeIn, PULSE_BINDING, untilMade } from "./reloader.ts";
-import { newTeam, type Team } from "./test-namespace.ts";
+import { createNamespace, type TestNamespace } from "./test-namespace.ts";
 import { deployment, PULSE, Workloads } from "./workloads.ts";
 
 export const AUTO = { "reloader.stakater.com/auto": "true" };
@@ -28,8 +28,8 @@ export function annotated(
 }
 
 export class Shop extends Workloads {
-  readonly team: Team;
-  constructor(team: Team) {
+  readonly team: TestNamespace;
+  constructor(team: TestNamespace) {
     super(team);
     this.team = team;
   }
@@ -100,13 +100,13 @@ export class Shop extends Workloads {
   }
 }
 
-export async function newShop(team?: Team): Promise<Shop> {
-  const shop = new Shop(team ?? (await newTeam({ account: false, rules: [], controller: false })));
+export async function newShop(team?: TestNamespace): Promise<Shop> {
+  const shop = new Shop(team ?? (await createNamespace({ account: false, rules: [], controller: false })));
   await shop.rotate("one");
   await shop.configure("config", "1");
   return shop;
 }
 
 /** What is wrong with its annotations, as it is told there. */
-export const warningsOn = async (team: Team, name: string) =>
+export const warningsOn = async (team: TestNamespace, name: string) =>
   (await team.events(name)).filter(({ reason }) => reason === "InvalidAnnotation").map(({ note }) => note);

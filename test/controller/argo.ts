@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 
 const [group, version, plural, kind] = ["argoproj.io", "v1alpha1", "rollouts", "Rollout"];
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -31,10 +31,15 @@ export async function removeRollouts(): Promise<void> {
   await eventually(async () => assert.equal(await api.find(path), undefined));
 }
 
-export const rolloutsPath = (team: Team) => team.path(`${group}/${version}`, plural);
+export const rolloutsPath = (team: TestNamespace) => team.path(`${group}/${version}`, plural);
 
 /** Creates one with these annotations and this pod template. */
-export function newRollout(team: Team, name: string, annotations: object, template: object): Promise<AnyObject> {
+export function newRollout(
+  team: TestNamespace,
+  name: string,
+  annotations: object,
+  template: object,
+): Promise<AnyObject> {
   return team.api.create(rolloutsPath(team), {
     apiVersion: `${group}/${version}`,
     kind,

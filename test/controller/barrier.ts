@@ -11,7 +11,7 @@ import { harborCluster } from "./harbor.ts";
 import { apiVersionOf, type Kind } from "./kinds.ts";
 import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 
 /** A kind of objects that bindings write, and a text field of it. */
 export interface Through {
@@ -48,11 +48,11 @@ export const isOfBarrier = ({ name }: Pick<AuditedRequest, "name">) => name.star
 
 /** Two bindings beside what is tested: one of a Secret, and one that selects objects. */
 export class Barrier {
-  readonly #team: Team;
+  readonly #team: TestNamespace;
   readonly #through: Through;
   #beats = 0;
 
-  constructor(team: Team, kind: Through) {
+  constructor(team: TestNamespace, kind: Through) {
     this.#team = team;
     this.#through = kind;
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
 import { applyFile } from "./manifests.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 
 export const CLASS_GROUP = "secrets-store.csi.x-k8s.io";
 const file = join(import.meta.dirname, "..", "demand", "crds", "secretproviderclass.yaml");
@@ -16,10 +16,10 @@ export const classVolume = (secretProviderClass: string) => ({
   csi: { driver: "secrets-store.csi.k8s.io", readOnly: true, volumeAttributes: { secretProviderClass } },
 });
 
-export const classesPath = (team: Team) => team.path(`${CLASS_GROUP}/v1`, "secretproviderclasses");
+export const classesPath = (team: TestNamespace) => team.path(`${CLASS_GROUP}/v1`, "secretproviderclasses");
 
 /** Makes a class that has those keys written into Secrets. */
-export const newClass = (team: Team, name: string, secrets: Record<string, string[]>): Promise<AnyObject> =>
+export const newClass = (team: TestNamespace, name: string, secrets: Record<string, string[]>): Promise<AnyObject> =>
   team.api.create(classesPath(team), {
     apiVersion: `${CLASS_GROUP}/v1`,
     kind: "SecretProviderClass",

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { AnyObject } from "./api.ts";
 import { foundIn } from "./leak-detector.ts";
 
-const program = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+const program = join(import.meta.dirname, "..", "..", "src", "main.ts");
 
 export interface Said {
   stdout: string;

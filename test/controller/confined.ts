@@ -7,7 +7,7 @@ import { ControllerProcess } from "./controller.ts";
 export class ConfinedController extends ControllerProcess {
   protected override readonly command = [
     "--max-old-space-size=160",
-    join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts"),
+    join(import.meta.dirname, "..", "..", "src", "main.ts"),
   ];
 
   /** It is the one that was started, is ready, and never held more than it may. */

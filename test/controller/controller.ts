@@ -40,7 +40,7 @@ export class ControllerProcess {
   }
 
   /** What Node is started with: the source, as it is. The benchmark runs what is built. */
-  protected readonly command: readonly string[] = [join(root, "src", "cli", "inlay.ts")];
+  protected readonly command: readonly string[] = [join(root, "src", "main.ts")];
   protected readonly env: NodeJS.ProcessEnv = process.env;
   readonly #controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">;
   readonly #args: readonly string[];
@@ -104,7 +104,7 @@ export class ControllerProcess {
 
   /**
    * Waits until it has dealt with everything that it has observed: its watches are open, no binding waits for its turn and
-   * none is reconciled. What happened a moment ago it may not have observed yet; `Team.barrier` waits for that too.
+   * none is reconciled. What happened a moment ago it may not have observed yet; `TestNamespace.barrier` waits for that too.
    */
   idle(withinMs?: number): Promise<void> {
     return eventually(async () => {
@@ -139,7 +139,8 @@ export class ControllerProcess {
   }
 }
 
-function sumIn(page: string, name: string, label = ""): number {
+/** Adds up a metric over all its series on a page whose labels contain `label`. */
+export function sumIn(page: string, name: string, label = ""): number {
   const series = page.split("\n").filter((line) => /^\w+/.exec(line)?.[0] === name && line.includes(label));
   return series.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }

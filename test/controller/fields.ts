@@ -2,7 +2,7 @@
 import type { AnyObject } from "./api.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
 import { secretText } from "./leak-detector.ts";
-import { newTeam, type Team, usualRules } from "./test-namespace.ts";
+import { createNamespace, type TestNamespace, usualRules } from "./test-namespace.ts";
 import { Workloads } from "./workloads.ts";
 
 export const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
@@ -23,7 +23,7 @@ export const CLUSTER: Kind = {
 };
 
 export interface Site {
-  team: Team;
+  team: TestNamespace;
   shop: Workloads;
   path: string;
   rotate(): Promise<void>;
@@ -33,14 +33,14 @@ export interface Site {
 
 /** Creates a team with a Secret, a workload and a binding that restarts it by that path, all called `main`. */
 export async function newSite(kind: Kind, spec: object, restartPath: string, stamp: object = {}): Promise<Site> {
-  const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
+  const team = await createNamespace({ rules: [...usualRules, mayWrite(kind)] });
   await installKind(team.api, kind);
   return addSite(team, "main", kind, spec, restartPath, stamp);
 }
 
 /** Creates the same in an existing team, under another name. */
 export async function addSite(
-  team: Team,
+  team: TestNamespace,
   name: string,
   kind: Kind,
   spec: object,

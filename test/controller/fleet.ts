@@ -7,17 +7,17 @@ import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { foundIn, secretText } from "./leak-detector.ts";
 import { requestsFor } from "./requests.ts";
-import { harborTarget, type Team } from "./test-namespace.ts";
+import { harborTarget, type TestNamespace } from "./test-namespace.ts";
 
 export class Fleet {
-  readonly team: Team;
+  readonly team: TestNamespace;
   readonly names: readonly string[];
   /** A barrier has others in the same namespace. */
   readonly #isOwn: (name: string) => boolean;
   /** What each pair should be. */
   readonly #current = new Map<string, { accesskey: string; regionendpoint: string }>();
 
-  constructor(team: Team, count: number) {
+  constructor(team: TestNamespace, count: number) {
     this.team = team;
     this.names = Array.from({ length: count }, (_, index) => `harbor-${index}`);
     const own = new Set(this.names);

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import type { AnyObject, Api } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./leak-detector.ts";
-import { newTeam, type Rule, type Team } from "./test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "./test-namespace.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 const PROTECTS = "inlay.dev/protects";
@@ -62,8 +62,10 @@ export const removeCollection: Act = (api, path) => api.delete(collectionOf(path
 const collectionOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 
 /** `edith` has the role edit there, `adam` the role admin. */
-export async function newGuarded(options: Parameters<typeof newTeam>[0] = { controller: false }): Promise<Guarded> {
-  const guarded = new Guarded(await newTeam(options));
+export async function newGuarded(
+  options: Parameters<typeof createNamespace>[0] = { controller: false },
+): Promise<Guarded> {
+  const guarded = new Guarded(await createNamespace(options));
   await Promise.all([
     guarded.team.secret("bucket", { accessKeyID: secretText("protected") }),
     guarded.mayBy("edith", "edit"),
@@ -73,10 +75,10 @@ export async function newGuarded(options: Parameters<typeof newTeam>[0] = { cont
 }
 
 export class Guarded {
-  readonly team: Team;
+  readonly team: TestNamespace;
   #count = 0;
 
-  constructor(team: Team) {
+  constructor(team: TestNamespace) {
     this.team = team;
   }
 

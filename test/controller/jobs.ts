@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import type { Rule, Team } from "./test-namespace.ts";
+import type { Rule, TestNamespace } from "./test-namespace.ts";
 import { deployment } from "./workloads.ts";
 
 export const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
@@ -14,15 +14,20 @@ export const mayRecreate: Rule = {
   verbs: ["get", "list", "watch", "create", "delete"],
 };
 
-export const jobs = (team: Team, name = "") => `${team.path("batch/v1", "jobs")}${name && `/${name}`}`;
-export const jobOf = (team: Team, name = "migrate"): Promise<AnyObject> => team.api.get(jobs(team, name));
+export const jobs = (team: TestNamespace, name = "") => `${team.path("batch/v1", "jobs")}${name && `/${name}`}`;
+export const jobOf = (team: TestNamespace, name = "migrate"): Promise<AnyObject> => team.api.get(jobs(team, name));
 export const isComplete = ({ status }: AnyObject): boolean =>
   status.conditions?.some(({ type, status: is }: AnyObject) => type === "Complete" && is === "True") ?? false;
-export const ended = (team: Team, name = "migrate") =>
+export const ended = (team: TestNamespace, name = "migrate") =>
   eventually(async () => assert.ok(isComplete(await jobOf(team, name))), 30_000);
 
 /** Its pods read the key `token` of the Secret `bucket`. */
-export function newJob(team: Team, name: string, spec: object = {}, metadata: object = {}): Promise<AnyObject> {
+export function newJob(
+  team: TestNamespace,
+  name: string,
+  spec: object = {},
+  metadata: object = {},
+): Promise<AnyObject> {
   const { template } = (deployment("app", { env: { bucket: ["token"] } }) as AnyObject).spec;
   const [{ readinessProbe: _, ...container }] = template.spec.containers;
   const pods = { ...template, spec: { containers: [container], restartPolicy: "Never" } };
@@ -36,7 +41,7 @@ export function newJob(team: Team, name: string, spec: object = {}, metadata: ob
 }
 
 /** The names of all Jobs, copies too. */
-export async function names(team: Team): Promise<string[]> {
+export async function names(team: TestNamespace): Promise<string[]> {
   const { items } = await team.api.get(jobs(team));
   return items.map(({ metadata }: AnyObject) => metadata.name).sort();
 }

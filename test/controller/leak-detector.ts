@@ -16,7 +16,7 @@ const needles = new Map<number, Needle[]>();
 /** Where one of them may begin, by a hash of six bytes: almost nowhere, and an audit log is more than 100 MB. */
 const beginnings = new Uint8Array(1 << 24);
 
-/** A new value that occurs nowhere else. Its label says what it stands for; what is hunted is the random part. */
+/** A new value that occurs nowhere else. Its label says what it stands for; what is searched for is the random part. */
 export function secretText(label: string): string {
   const random = randomBytes(12).toString("hex");
   const whole = `${label}-${random}`;
@@ -25,14 +25,14 @@ export function secretText(label: string): string {
 }
 
 /** Remembers a value that was not made here. */
-export function hunt(value: string): string {
+export function registerSecret(value: string): string {
   if (value.length < SHORTEST) throw new Error(`a value of ${value.length} characters may occur anywhere`);
   remember(value, [...spellings(value), ...digests(value)]);
   return value;
 }
 
 /** Remembers bytes that are no text, such as a key. They are called by their hex. */
-export function huntBytes(bytes: Uint8Array): void {
+export function registerSecretBytes(bytes: Uint8Array): void {
   if (bytes.length < SHORTEST) throw new Error(`${bytes.length} bytes may occur anywhere`);
   const hex = Buffer.from(bytes).toString("hex");
   remember(hex, [...encodings(bytes), hex.toUpperCase(), [...bytes].join(","), ...digests(bytes)]);

@@ -2,7 +2,7 @@
 import type { AnyObject } from "./api.ts";
 import { harborCluster } from "./harbor.ts";
 import { secretText } from "./leak-detector.ts";
-import { newTeam, type Rule, type Team } from "./test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "./test-namespace.ts";
 
 /** Says which binding made an object. */
 export const LABEL = "inlay.dev/created-by";
@@ -17,7 +17,7 @@ export const ownRules = (verbs: string[]): Rule[] => [
 export const ALL = ["get", "list", "watch", "patch", "create", "delete"];
 
 /** A team whose account may do that to what is made. */
-export const newMaker = (verbs = ALL) => newTeam({ rules: ownRules(verbs) });
+export const newMaker = (verbs = ALL) => createNamespace({ rules: ownRules(verbs) });
 
 /** The manifest of a HarborCluster, with other values for some of its spec. */
 export function manifest(spec: object = {}, metadata: object = { labels: { tier: "prod" } }): AnyObject {
@@ -41,7 +41,7 @@ export const bucket = [{ secret: { name: "bucket" } }];
 export const specOf = (...targets: object[]) => ({ sources: bucket, targets });
 
 /** Makes the Secret and the binding `harbor`, and waits until the object is there. Returns it. */
-export async function makeHarbor(team: Team, target: object = {}): Promise<AnyObject> {
+export async function makeHarbor(team: TestNamespace, target: object = {}): Promise<AnyObject> {
   await team.secret("bucket", { accessKeyID: secretText("access") });
   await team.bind("harbor", specOf(made(target)));
   await team.until("harbor", "Synced");

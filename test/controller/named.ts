@@ -2,7 +2,6 @@
  * What bindings ever named, and since when: every SecretBinding that was stored comes in, and whether a request that was
  * made as an account is for something that a binding of that account names goes out.
  */
-import { sourceName } from "../../src/api/binding.ts";
 import { nameMatcher } from "../../src/apimachinery/glob.ts";
 import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
 import type { AnyObject } from "./api.ts";
@@ -100,7 +99,9 @@ export class Named {
       if (names === undefined) this.#names.set(at, [{ since, key, use, ...place }]);
       else names.push({ since, key, use, ...place });
     };
-    for (const source of spec.sources) note("source", sourceAt(source, namespace));
+    // What a test's own kind of source reads is no object.
+    const objects = spec.sources.filter(({ secret, configMap, object }: AnyObject) => secret ?? configMap ?? object);
+    for (const source of objects) note("source", sourceAt(source, namespace));
     for (const target of spec.targets) {
       const use = target.create === undefined ? "target" : "made";
       const kinds = this.#kinds.get(`${groupOf(target.apiVersion)}/${target.kind}`) ?? [];
@@ -128,7 +129,7 @@ export class Named {
     own: string,
   ) {
     const wanted = new Set<string>(consumersOf);
-    const read = sources.filter((each) => wanted.has(sourceName(each)));
+    const read = sources.filter(({ name, secret, configMap }) => wanted.has(name ?? (secret ?? configMap)?.name));
     const among: string[] = read.map(({ secret, configMap }) => (secret ?? configMap)?.namespace ?? own);
     if (ownedByTargets) among.push(own);
     const all: AnyObject[] = among.flatMap((namespace) =>

@@ -4,19 +4,19 @@ import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
-import { harborTarget, newTeam, type Rule, type Team } from "./test-namespace.ts";
+import { createNamespace, harborTarget, type Rule, type TestNamespace } from "./test-namespace.ts";
 
-/** Not one of the names that `Team.barrier` selects. */
+/** Not one of the names that `TestNamespace.barrier` selects. */
 const PULSE = "pulses";
 const mayRead: Rule[] = [{ apiGroups: [""], resources: ["secrets", "configmaps"], verbs: ["get", "list", "watch"] }];
 
 export class Neighbours {
   /** Whose Secret it is. */
-  readonly owner: Team;
+  readonly owner: TestNamespace;
   /** Whose binding reads it. */
-  readonly reader: Team;
+  readonly reader: TestNamespace;
 
-  constructor(owner: Team, reader: Team) {
+  constructor(owner: TestNamespace, reader: TestNamespace) {
     this.owner = owner;
     this.reader = reader;
   }
@@ -92,7 +92,7 @@ export class Neighbours {
 
 /** The owner has the Secret `bucket`; the reader a HarborCluster, and an account that may read all that is the owner's. */
 export async function newNeighbours({ rights = true } = {}): Promise<{ both: Neighbours; value: string }> {
-  const [owner, reader] = [await newTeam(), await newTeam()];
+  const [owner, reader] = [await createNamespace(), await createNamespace()];
   const both = new Neighbours(owner, reader);
   const value = await both.rotate();
   await reader.harbor();

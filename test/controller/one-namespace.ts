@@ -11,7 +11,7 @@ import { foundIn } from "./leak-detector.ts";
 import { paste } from "./paste.ts";
 import { loggedUntilNow } from "./requests.ts";
 import { auditLog } from "./shared.ts";
-import { newTeam, type Team } from "./test-namespace.ts";
+import { createNamespace, type TestNamespace } from "./test-namespace.ts";
 
 export const folder = join(import.meta.dirname, "..", "..", "deploy", "namespaced");
 
@@ -19,11 +19,11 @@ export const leads = (replica: ControllerProcess) => eventually(() => assert.mat
 
 /** A team with an Inlay of its own. */
 export class Installation {
-  readonly team: Team;
+  readonly team: TestNamespace;
   readonly replicas: ControllerProcess[] = [];
   readonly ports: number[] = [];
 
-  constructor(team: Team) {
+  constructor(team: TestNamespace) {
     this.team = team;
   }
 
@@ -33,7 +33,7 @@ export class Installation {
 
   /** As its README says. */
   static async make(): Promise<Installation> {
-    const one = new Installation(await newTeam({ controller: false }));
+    const one = new Installation(await createNamespace({ controller: false }));
     await one.apply("*.yaml");
     return one;
   }

@@ -1,7 +1,7 @@
 /** A policy of the platform that refuses writes comes in, until it is lifted again. */
 import assert from "node:assert/strict";
 import { eventually } from "./eventually.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 
 const POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
@@ -13,7 +13,7 @@ interface Writes {
 
 /** Refuses such writes in the team's namespace of which `isFine`, in CEL, is false; from when `probe` is refused by it. */
 export async function refuse(
-  { api, namespace }: Team,
+  { api, namespace }: TestNamespace,
   name: string,
   writes: Writes,
   isFine: string,

@@ -1,7 +1,7 @@
 /** A team with a Secret and a HarborCluster, and the binding of the one to the other, for tests of as whom Inlay acts. */
 import type { AnyObject } from "./api.ts";
 import { secretText } from "./leak-detector.ts";
-import { harborTarget, newTeam, type Team } from "./test-namespace.ts";
+import { createNamespace, harborTarget, type TestNamespace } from "./test-namespace.ts";
 
 /** "Within seconds", on a machine that has other things to do. */
 export const SECONDS = 10_000;
@@ -16,8 +16,10 @@ export const spec = (more: object = {}, target: object = {}) => ({
 });
 
 /** Returns the value in the Secret too. */
-export async function newRegistry(options: Parameters<typeof newTeam>[0] = {}): Promise<{ team: Team; value: string }> {
-  const team = await newTeam(options);
+export async function newRegistry(
+  options: Parameters<typeof createNamespace>[0] = {},
+): Promise<{ team: TestNamespace; value: string }> {
+  const team = await createNamespace(options);
   const value = secretText("access");
   await team.secret("bucket", { accessKeyID: value });
   await team.harbor();

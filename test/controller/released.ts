@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { eventually } from "./eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
 import { secretText } from "./leak-detector.ts";
-import { newTeam, type Team } from "./test-namespace.ts";
+import { createNamespace, type TestNamespace } from "./test-namespace.ts";
 
 export const FINALIZER = "inlay.dev/release";
 export const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
@@ -28,8 +28,8 @@ export const nest: Kind = {
   },
 };
 
-export async function newTeamWithNest(spec: object): Promise<Team> {
-  const team = await newTeam({
+export async function createNamespaceWithNest(spec: object): Promise<TestNamespace> {
+  const team = await createNamespace({
     rules: [mayWrite(nest), { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] }],
   });
   await installKind(team.api, nest);
@@ -53,12 +53,14 @@ export const nestSpec = (...paths: string[]) => ({
   ],
 });
 
-export const nestIn = async (team: Team) => (await team.api.get(objectPath(nest, team.namespace, "nest"))).spec;
+export const nestIn = async (team: TestNamespace) =>
+  (await team.api.get(objectPath(nest, team.namespace, "nest"))).spec;
 
-export const finalizersOf = async (team: Team, name: string) => (await team.binding(name)).metadata.finalizers ?? [];
+export const finalizersOf = async (team: TestNamespace, name: string) =>
+  (await team.binding(name)).metadata.finalizers ?? [];
 
 /** Waits for an event about a binding. */
-export async function untilEvent(team: Team, binding: string, reason: string, note: RegExp): Promise<void> {
+export async function untilEvent(team: TestNamespace, binding: string, reason: string, note: RegExp): Promise<void> {
   await eventually(async () => {
     const events = await team.events(binding);
     assert.ok(

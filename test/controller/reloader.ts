@@ -11,7 +11,7 @@ import { applyFile, deleteFile, deleteObjects } from "./manifests.ts";
 import { paste } from "./paste.ts";
 import { CONTROLLER } from "./requests.ts";
 import { stopSharedController } from "./shared.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 import { PULSE } from "./workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");
@@ -20,7 +20,7 @@ export const reloaderFile = join(root, FILE);
 const ROLE = "inlay-reloader";
 const JOBS = "inlay-reloader-jobs";
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
-export const MADE_FOR_RELOADER = "inlay.dev/made-for=reloader";
+export const GENERATED_FOR_RELOADER = "inlay.dev/generated-for=reloader";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const actAsReloader: Access = {
@@ -82,7 +82,7 @@ export async function removeReloader(): Promise<void> {
   const api = new Api(controlPlane());
   for (const name of [ROLE, JOBS]) await api.remove(`${RBAC}/clusterrolebindings/${name}`);
   await deleteFile(api, reloaderFile);
-  const made = `/apis/inlay.dev/v1alpha1/secretbindings?labelSelector=${MADE_FOR_RELOADER}`;
+  const made = `/apis/inlay.dev/v1alpha1/secretbindings?labelSelector=${GENERATED_FOR_RELOADER}`;
   await deleteObjects(api, (await api.get(made)).items);
   await untilMayNot(CONTROLLER, actAsReloader);
 }
@@ -103,14 +103,14 @@ export async function configFile(reloader: object, more: object = {}): Promise<s
 export const PULSE_BINDING = `reloader-deployment-${PULSE}`;
 
 /** The bindings that were made of annotations in a namespace. */
-export async function madeIn(team: Team): Promise<AnyObject[]> {
+export async function madeIn(team: TestNamespace): Promise<AnyObject[]> {
   const path = team.path("inlay.dev/v1alpha1", "secretbindings");
-  const { items } = await team.api.get(`${path}?labelSelector=${MADE_FOR_RELOADER}`);
+  const { items } = await team.api.get(`${path}?labelSelector=${GENERATED_FOR_RELOADER}`);
   return items.filter(({ metadata }: AnyObject) => metadata.name !== PULSE_BINDING);
 }
 
 /** Waits until there are these, each has what its workload has by now, and nothing is left to do. */
-export function untilMade(team: Team, names: readonly string[], withinMs = 30_000): Promise<AnyObject[]> {
+export function untilMade(team: TestNamespace, names: readonly string[], withinMs = 30_000): Promise<AnyObject[]> {
   return eventually(async () => {
     const made = await madeIn(team);
     assert.deepEqual(made.map(({ metadata }) => metadata.name).sort(), [...names].sort());

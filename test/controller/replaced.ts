@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { secretText } from "./leak-detector.ts";
-import { newTeam, type Rule, type Team } from "./test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "./test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "./workloads.ts";
 
 export const mayReplace: Rule[] = [
@@ -13,7 +13,7 @@ export const mayReplace: Rule[] = [
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;
 
 export interface Replaced {
-  team: Team;
+  team: TestNamespace;
   shop: Workloads;
   rotate(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export async function newReplaced(
   count: number,
   more: Rule[] = mayReplace,
 ): Promise<Replaced> {
-  const team = await newTeam({ rules: [...rolloutRules, ...more] });
+  const team = await createNamespace({ rules: [...rolloutRules, ...more] });
   const shop = new Workloads(team);
   const rotate = () => team.secret("bucket", { token: secretText("token") });
   await rotate();
@@ -48,7 +48,7 @@ export const newReplacedSet = (replicas: number, more?: Rule[]): Promise<Replace
   newReplaced("statefulsets", "StatefulSet", { serviceName: "app", replicas }, replicas, more);
 
 /** The pods that are not being deleted. */
-export async function podsOf(team: Team): Promise<AnyObject[]> {
+export async function podsOf(team: TestNamespace): Promise<AnyObject[]> {
   const { items } = await team.api.get(team.path("v1", "pods"));
   return items.filter(({ metadata }: AnyObject) => metadata.deletionTimestamp === undefined);
 }

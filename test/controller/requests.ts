@@ -2,26 +2,26 @@
 import type { AuditedRequest } from "./audit.ts";
 import { eventually } from "./eventually.ts";
 import { auditLog } from "./shared.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 
 export const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 let markers = 0;
 
 /** Returns all since a mark that were answered before this call; a later one may be among them. */
-export async function requestsFor(team: Team, mark: number): Promise<AuditedRequest[]> {
+export async function requestsFor(team: TestNamespace, mark: number): Promise<AuditedRequest[]> {
   await loggedUntilNow(team);
   return (await auditLog().since(mark)).filter((request) => isFor(team, request));
 }
 
 /** The watches since a mark of one team, and whether each is still answered. */
-export async function watchesFor(team: Team, mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
+export async function watchesFor(team: TestNamespace, mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
   await loggedUntilNow(team);
   return (await auditLog().watchesSince(mark)).filter((request) => isFor(team, request));
 }
 
 /** A request enters the log when it is answered, or a moment after: one more request of ours brings it up to now. */
-export async function loggedUntilNow({ api, namespace }: Pick<Team, "api" | "namespace">): Promise<void> {
+export async function loggedUntilNow({ api, namespace }: Pick<TestNamespace, "api" | "namespace">): Promise<void> {
   const uri = `/api/v1/namespaces/${namespace}?marker=${++markers}`;
   const mark = await auditLog().mark();
   await api.get(uri);
@@ -30,7 +30,7 @@ export async function loggedUntilNow({ api, namespace }: Pick<Team, "api" | "nam
   });
 }
 
-function isFor({ namespace }: Team, { user, as, namespace: where }: AuditedRequest): boolean {
+function isFor({ namespace }: TestNamespace, { user, as, namespace: where }: AuditedRequest): boolean {
   if (user !== CONTROLLER) return false;
   return as === undefined ? where === namespace : as.startsWith(`system:serviceaccount:${namespace}:`);
 }

@@ -1,7 +1,7 @@
 /** Waits until the controller has processed everything that happened before, by a later restart of another workload. */
 import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
-import type { Team } from "./test-namespace.ts";
+import type { TestNamespace } from "./test-namespace.ts";
 import { PULSE, Workloads } from "./workloads.ts";
 
 /**
@@ -9,7 +9,7 @@ import { PULSE, Workloads } from "./workloads.ts";
  * returned function to wait until the controller has processed all earlier changes there to Secrets, Deployments and bindings:
  * a watch delivers changes in order, and each call makes a later change of each kind. The account needs `rolloutRules`.
  */
-export async function rolloutPulse(team: Team, controller = team.controller): Promise<() => Promise<void>> {
+export async function rolloutPulse(team: TestNamespace, controller = team.controller): Promise<() => Promise<void>> {
   const shop = new Workloads(team);
   const rotate = () => team.secret(PULSE, { token: secretText("pulse") });
   if (!(await team.api.find(team.bindingPath(PULSE)))) {
@@ -31,7 +31,7 @@ export async function rolloutPulse(team: Team, controller = team.controller): Pr
 }
 
 /** After this, the controller restarts no workload for an earlier change. */
-export async function rolloutBarrier(team: Team, controller = team.controller): Promise<void> {
+export async function rolloutBarrier(team: TestNamespace, controller = team.controller): Promise<void> {
   const pulse = await rolloutPulse(team, controller);
   await pulse();
 }

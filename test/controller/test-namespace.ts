@@ -44,21 +44,21 @@ const ACTIVE = [
 ] as const;
 
 let count = 0;
-let teams: Team[] = [];
+let namespaces: TestNamespace[] = [];
 
 /** Those that were made since the last call. setup.ts removes them at the end of the test or file that made them. */
-export function takeTeams(): Team[] {
-  const taken = teams;
-  teams = [];
+export function takeNamespaces(): TestNamespace[] {
+  const taken = namespaces;
+  namespaces = [];
   return taken;
 }
 
 /** Makes a namespace with the account `inlay` and starts the controller if it does not run, unless a test has its own. */
-export async function newTeam(
+export async function createNamespace(
   options: { account?: boolean; rules?: Rule[]; controller?: boolean } = {},
-): Promise<Team> {
-  const team = new Team(`team-${++count}`);
-  teams.push(team);
+): Promise<TestNamespace> {
+  const team = new TestNamespace(`team-${++count}`);
+  namespaces.push(team);
   await team.api.create("/api/v1/namespaces", { metadata: { name: team.namespace } });
   if (options.account ?? true) await team.createAccount();
   await team.grant(options.rules ?? usualRules);
@@ -66,7 +66,7 @@ export async function newTeam(
   return team;
 }
 
-export class Team {
+export class TestNamespace {
   readonly namespace: string;
   readonly api = new Api(controlPlane());
   readonly controller: ControllerProcess = sharedController(controlPlane());

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
-import { type Rule, type Team, usualRules } from "./test-namespace.ts";
+import { type Rule, type TestNamespace, usualRules } from "./test-namespace.ts";
 
 /** What an account needs beside, to restart workloads. */
 export const rolloutRules: Rule[] = [
@@ -70,9 +70,9 @@ export const PULSE = "pulse-rollout";
 
 /** The workloads of a team. */
 export class Workloads {
-  readonly #team: Team;
+  readonly #team: TestNamespace;
 
-  constructor(team: Team) {
+  constructor(team: TestNamespace) {
     this.#team = team;
   }
 

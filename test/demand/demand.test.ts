@@ -9,7 +9,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { applyFile } from "../controller/manifests.ts";
-import { harborTarget, newTeam, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget, usualRules } from "../controller/test-namespace.ts";
 import { pem } from "./row.ts";
 import { rows } from "./rows.ts";
 import { live } from "./story.ts";
@@ -41,7 +41,7 @@ describe("of the custom resources that want values inline", () => {
   for (const row of rows) it(`${row.number}. ${row.title}`, () => live(row));
 
   it("8. webhook configurations decide what the API server lets in: no binding writes them, and it says so", async () => {
-    const team = await newTeam({ rules: usualRules });
+    const team = await createNamespace({ rules: usualRules });
     const webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     const verbs = ["get", "list", "watch", "patch"];
     const resources = ["validatingwebhookconfigurations"];

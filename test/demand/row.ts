@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { AnyObject } from "../controller/api.ts";
-import { hunt } from "../controller/leak-detector.ts";
+import { registerSecret } from "../controller/leak-detector.ts";
 
 /** Something that users keep by hand today. */
 export interface Row {
@@ -45,7 +45,7 @@ export interface Target {
 
 /** A certificate to look at: nobody can read this one. */
 export function pem(): string {
-  const body = hunt(randomBytes(48).toString("base64"));
+  const body = registerSecret(randomBytes(48).toString("base64"));
   return `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
 }
 

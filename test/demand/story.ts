@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import type { AnyObject, RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn } from "../controller/leak-detector.ts";
-import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 import type { Place, Row, Target, Values } from "./row.ts";
 
 const BINDING = "demand";
 
 export async function live(row: Row): Promise<void> {
-  const team = await newTeam();
+  const team = await createNamespace();
   await grantTargets(team, row.targets);
   const story = new Story(team, row);
   await story.begins();
@@ -22,7 +22,7 @@ export async function live(row: Row): Promise<void> {
   await story.retains();
 }
 
-async function grantTargets(team: Team, targets: Target[]): Promise<void> {
+async function grantTargets(team: TestNamespace, targets: Target[]): Promise<void> {
   const rules = targets.map(({ apiVersion, plural, entry }): Rule => {
     const verbs = ["get", "list", "watch", "patch", ...(entry.create ? ["create", "delete"] : [])];
     return { apiGroups: [apiVersion.slice(0, apiVersion.indexOf("/"))], resources: [plural], verbs };
@@ -32,7 +32,7 @@ async function grantTargets(team: Team, targets: Target[]): Promise<void> {
 }
 
 class Story {
-  readonly #team: Team;
+  readonly #team: TestNamespace;
   readonly #row: Row;
   /** The objects as they were when there was no binding. */
   readonly #before = new Map<Target, AnyObject>();
@@ -40,7 +40,7 @@ class Story {
   #values: Values = {};
   #first: Values = {};
 
-  constructor(team: Team, row: Row) {
+  constructor(team: TestNamespace, row: Row) {
     this.#team = team;
     this.#row = row;
   }

@@ -3,37 +3,37 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
 import type { HttpProxy } from "./http-proxy.ts";
-import { startBehindHttp, survivesRefusals } from "./http-trouble.ts";
-import type { Behind } from "./proxied-controller.ts";
+import { startBehindHttpProxy, survivesRefusals } from "./http-trouble.ts";
+import type { ProxiedController } from "./proxied-controller.ts";
 
 describe("an API server that", function () {
   this.timeout("2m");
-  let behind: Behind<HttpProxy>;
+  let proxied: ProxiedController<HttpProxy>;
 
   before(async () => {
-    behind = await startBehindHttp(40);
+    proxied = await startBehindHttpProxy(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   for (const [code, reason, counted] of [
     [500, "InternalError", "unavailable"],
     [410, "Expired", "expired"],
   ] as const) {
     it(`breaks watches off by an ERROR of ${code} is watched anew at once, and nothing is written for it`, async () => {
-      const [mark, restarts] = [await auditLog().mark(), await behind.restarts(counted)];
-      const broken = behind.proxy.breakWatches(code, reason);
+      const [mark, restarts] = [await auditLog().mark(), await proxied.restarts(counted)];
+      const broken = proxied.proxy.breakWatches(code, reason);
       assert.ok(broken > 0);
-      await eventually(async () => assert.equal(await behind.restarts(counted), restarts + broken));
-      await behind.isWell();
-      const writes = await behind.fleet.writesSince(mark);
-      assert.deepEqual([...writes.values()], Array(behind.fleet.names.length).fill(1));
+      await eventually(async () => assert.equal(await proxied.restarts(counted), restarts + broken));
+      await proxied.isWell();
+      const writes = await proxied.fleet.writesSince(mark);
+      assert.deepEqual([...writes.values()], Array(proxied.fleet.names.length).fill(1));
     });
   }
 
   for (const code of [500, 403]) {
     it(`refuses to watch with ${code} is asked again until it does, and what changed meanwhile is written once`, async () => {
       const breaksWith = code === 403 ? 410 : code;
-      await survivesRefusals(behind, (path) => path.includes("watch=true"), code, breaksWith);
+      await survivesRefusals(proxied, (path) => path.includes("watch=true"), code, breaksWith);
     });
   }
 });

@@ -2,46 +2,46 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 /** How long streams may be away after a start of the API server: it begins by refusing, and pauses grow. */
 const TROUBLE_MS = 45_000;
 
 describe("a controller whose API server", function () {
   this.timeout("2m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
-    behind = await Behind.start(40);
+    proxied = await ProxiedController.start(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("is killed and started again, hears of what changes right after", async () => {
     const { apiServer } = controlPlane();
     await apiServer.kill("SIGKILL");
-    await eventually(async () => assert.ok((await behind.streams("interrupted")) > 0));
+    await eventually(async () => assert.ok((await proxied.streams("interrupted")) > 0));
     await apiServer.start();
-    await behind.rotate();
-    await behind.isWell(TROUBLE_MS);
+    await proxied.rotate();
+    await proxied.isWell(TROUBLE_MS);
   });
 
   it("is killed in the middle of its work and started again, writes each target once", async () => {
     const { apiServer } = controlPlane();
-    const { fleet } = behind;
+    const { fleet } = proxied;
     const before = await fleet.generations();
     await fleet.rotate();
     await apiServer.kill("SIGKILL");
     await apiServer.start();
     await fleet.inStep();
     // What was written as it died is not in the audit log.
-    await behind.changedOnce(before);
-    await behind.isWell(TROUBLE_MS);
+    await proxied.changedOnce(before);
+    await proxied.isWell(TROUBLE_MS);
   });
 
   it("has forgotten all that happened meanwhile, as etcd was compacted, finds out what is different", async () => {
-    const { proxy, fleet } = behind;
+    const { proxy, fleet } = proxied;
     const { apiServer } = controlPlane();
-    const [expired, before] = [await behind.restarts("expired"), await fleet.generations()];
+    const [expired, before] = [await proxied.restarts("expired"), await fleet.generations()];
     proxy.stall();
     proxy.cut();
     await fleet.rotate();
@@ -50,8 +50,8 @@ describe("a controller whose API server", function () {
     await apiServer.start();
     proxy.resume();
     await fleet.inStep();
-    await behind.changedOnce(before);
-    assert.ok((await behind.restarts("expired")) > expired);
-    await behind.isWell(TROUBLE_MS);
+    await proxied.changedOnce(before);
+    assert.ok((await proxied.restarts("expired")) > expired);
+    await proxied.isWell(TROUBLE_MS);
   });
 });

@@ -1,30 +1,30 @@
 /** Connections that are cut: nothing is lost, and nothing is written twice. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 describe("when its connections", function () {
   this.timeout("1m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
-    behind = await Behind.start(40);
+    proxied = await ProxiedController.start(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("are cut time and again, the controller goes on, and tells that it watches anew", async () => {
-    const restarts = await behind.restarts("unavailable");
+    const restarts = await proxied.restarts("unavailable");
     for (let time = 0; time < 3; time++) {
-      assert.ok(behind.proxy.cut() > 0);
-      await behind.rotate();
+      assert.ok(proxied.proxy.cut() > 0);
+      await proxied.rotate();
     }
-    assert.ok((await behind.restarts("unavailable")) > restarts);
-    await behind.isWell();
+    assert.ok((await proxied.restarts("unavailable")) > restarts);
+    await proxied.isWell();
   });
 
   it("are cut while forty Secrets change, each target is written once", async () => {
-    const { fleet, proxy } = behind;
-    await behind.rotate(async () => {
+    const { fleet, proxy } = proxied;
+    await proxied.rotate(async () => {
       await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
       for (let time = 0; time < 3; time++) {
         const { accepted } = proxy;
@@ -32,16 +32,16 @@ describe("when its connections", function () {
         await eventually(() => assert.ok(proxy.accepted > accepted));
       }
     });
-    await behind.isWell();
+    await proxied.isWell();
   });
 
   it("are cut after changes that it did not hear of, it hears of them", async () => {
-    const { fleet, proxy } = behind;
+    const { fleet, proxy } = proxied;
     proxy.stall();
     await fleet.rotate();
     proxy.resume();
     proxy.cut();
     await fleet.inStep();
-    await behind.isWell();
+    await proxied.isWell();
   });
 });

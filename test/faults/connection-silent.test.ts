@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 /** Longer than it takes until a PING is missed, and shorter than until a connection is given up. */
 const SILENT_MS = 4_000;
@@ -11,15 +11,15 @@ const NOTICED_MS = 14_000;
 
 describe("when its connections", function () {
   this.timeout("1m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
-    behind = await Behind.start(40);
+    proxied = await ProxiedController.start(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("go silent for good, it notices within seconds and takes others", async () => {
-    const { fleet, proxy } = behind;
+    const { fleet, proxy } = proxied;
     const { accepted } = proxy;
     proxy.stall();
     await fleet.rotate();
@@ -27,24 +27,24 @@ describe("when its connections", function () {
     proxy.cut();
     proxy.resume();
     await fleet.inStep();
-    await behind.isWell();
+    await proxied.isWell();
   });
 
   it("go silent for a while, nothing is lost and nothing is written twice", async () => {
-    const { proxy } = behind;
-    await behind.rotate(() => proxy.stallFor(SILENT_MS));
-    await behind.isWell();
+    const { proxy } = proxied;
+    await proxied.rotate(() => proxy.stallFor(SILENT_MS));
+    await proxied.isWell();
   });
 
   it("lead to an API server that is paused, it goes on when that does", async () => {
     const { apiServer } = controlPlane();
-    const restarts = await behind.restarts();
+    const restarts = await proxied.restarts();
     await apiServer.kill("SIGSTOP");
     try {
-      await eventually(async () => assert.ok((await behind.restarts()) > restarts), NOTICED_MS);
+      await eventually(async () => assert.ok((await proxied.restarts()) > restarts), NOTICED_MS);
     } finally {
       await apiServer.kill("SIGCONT");
     }
-    await behind.isWell();
+    await proxied.isWell();
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 /** How long etcd is away: longer than the 15 seconds that a request may take. */
 const AWAY_MS = 16_000;
@@ -12,35 +12,35 @@ const TROUBLE_MS = 45_000;
 
 describe("a controller whose API server", function () {
   this.timeout("2m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
-    behind = await Behind.start(40);
+    proxied = await ProxiedController.start(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("has no etcd for a while, goes on when that is back", async () => {
     const { etcd } = controlPlane();
-    await behind.rotate(() => etcd.pauseFor(AWAY_MS), TROUBLE_MS);
-    await behind.isWell(TROUBLE_MS);
+    await proxied.rotate(() => etcd.pauseFor(AWAY_MS), TROUBLE_MS);
+    await proxied.isWell(TROUBLE_MS);
   });
 });
 
 describe("a leader whose API server has no etcd for a while", function () {
   this.timeout("2m");
-  let behind: Behind;
+  let proxied: ProxiedController;
   let successor: ControllerProcess;
 
   before(async () => {
-    behind = await Behind.start(40, { args: ["--leader-elect"] });
+    proxied = await ProxiedController.start(40, { args: ["--leader-elect"] });
     successor = new ControllerProcess(controlPlane(), "--leader-elect");
     await successor.start();
   });
-  after(() => Promise.all([behind?.stop(), successor?.stop()]));
+  after(() => Promise.all([proxied?.stop(), successor?.stop()]));
 
   it("ends by itself and writes nothing more, and its successor finishes what it began", async () => {
     const { etcd } = controlPlane();
-    const { fleet, controller } = behind;
+    const { fleet, controller } = proxied;
     const before = await fleet.generations();
     const rotated = fleet.rotate();
     await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
@@ -55,6 +55,6 @@ describe("a leader whose API server has no etcd for a while", function () {
     await fleet.inStep(30_000);
     await eventually(() => assert.match(successor.output, /"msg":"leading"/));
     // What it had sent when it ended may have been written and not be in the audit log.
-    await behind.changedOnce(before);
+    await proxied.changedOnce(before);
   });
 });

@@ -4,12 +4,12 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
 import { HttpProxy } from "./http-proxy.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
-/** Starts all of it, with so many bindings, as `Behind.start` does. */
-export async function startBehindHttp(count: number): Promise<Behind<HttpProxy>> {
+/** Starts all of it, with so many bindings, as `ProxiedController.start` does. */
+export async function startBehindHttpProxy(count: number): Promise<ProxiedController<HttpProxy>> {
   const { url } = controlPlane();
-  return Behind.behind(await HttpProxy.start(url, await controlPlane().servingIdentity()), count);
+  return ProxiedController.through(await HttpProxy.start(url, await controlPlane().servingIdentity()), count);
 }
 
 /**
@@ -17,19 +17,19 @@ export async function startBehindHttp(count: number): Promise<Behind<HttpProxy>>
  * says that it is not ready. Once nothing is refused any more, it is well, and each target is written once.
  */
 export async function survivesRefusals(
-  behind: Behind<HttpProxy>,
+  proxied: ProxiedController<HttpProxy>,
   isRefused: (path: string) => boolean,
   status: number,
   code = status,
 ): Promise<void> {
-  const { fleet, proxy } = behind;
+  const { fleet, proxy } = proxied;
   const [mark, before] = [await auditLog().mark(), await fleet.generations()];
   proxy.refuse(isRefused, status);
   proxy.breakWatches(code, "Trouble");
-  await eventually(async () => assert.notEqual(await behind.readiness(), "ok\n"), 30_000);
+  await eventually(async () => assert.notEqual(await proxied.readiness(), "ok\n"), 30_000);
   await fleet.rotate();
   proxy.resume();
   await fleet.inStep(45_000);
-  await behind.writtenOnce(mark, before);
-  await behind.isWell(30_000);
+  await proxied.writtenOnce(mark, before);
+  await proxied.isWell(30_000);
 }

@@ -6,8 +6,8 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, usualRules } from "../controller/test-namespace.ts";
-import { Behind } from "./proxied-controller.ts";
+import { createNamespace, usualRules } from "../controller/test-namespace.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 /** On a machine with much else to do. A request that watches keep from being sent fails after 15 s. */
 const AT_ONCE_MS = 14_000;
@@ -15,17 +15,17 @@ const MANY = scaled(1_000, 150);
 
 describe("with a stream for each of 160 names", function () {
   this.timeout("2m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
     const resourceNames = Array.from({ length: 80 }, (_, index) => `harbor-${index}`);
-    behind = await Behind.start(80, { rules: usualRules.map((rule) => ({ ...rule, resourceNames })) });
-    assert.ok((await behind.streams("synced")) > 160);
+    proxied = await ProxiedController.start(80, { rules: usualRules.map((rule) => ({ ...rule, resourceNames })) });
+    assert.ok((await proxied.streams("synced")) > 160);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("a change is written at once", async () => {
-    const { fleet } = behind;
+    const { fleet } = proxied;
     const [first = ""] = fleet.names;
     for (let time = 0; time < 3; time++) {
       await fleet.rotate([first]);
@@ -34,11 +34,11 @@ describe("with a stream for each of 160 names", function () {
   });
 
   it("all of them come back when all connections are cut, and none is open twice", async () => {
-    const streams = await behind.streams("synced");
-    behind.proxy.cut();
-    await behind.rotate();
-    await behind.isWell();
-    assert.equal(await behind.streams("synced"), streams);
+    const streams = await proxied.streams("synced");
+    proxied.proxy.cut();
+    await proxied.rotate();
+    await proxied.isWell();
+    assert.equal(await proxied.streams("synced"), streams);
   });
 });
 
@@ -57,7 +57,7 @@ describe(`a controller that is killed in the middle of ${MANY} changes`, functio
   before(async () => {
     await stopSharedController();
     await newController();
-    fleet = new Fleet(await newTeam({ controller: false }), MANY);
+    fleet = new Fleet(await createNamespace({ controller: false }), MANY);
     await fleet.launch(120_000);
   });
   after(async () => {

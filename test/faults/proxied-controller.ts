@@ -9,7 +9,7 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Rule, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule, usualRules } from "../controller/test-namespace.ts";
 import { TcpProxy } from "./proxy.ts";
 
 /** How long streams may be away after a fault is over. One that hangs on a dead connection is noticed after 100 s. */
@@ -32,7 +32,7 @@ interface Options {
   rules?: Rule[];
 }
 
-export class Behind<Proxy extends Door = TcpProxy> {
+export class ProxiedController<Proxy extends Door = TcpProxy> {
   readonly proxy: Proxy;
   readonly controller: ControllerProcess;
   readonly fleet: Fleet;
@@ -44,16 +44,16 @@ export class Behind<Proxy extends Door = TcpProxy> {
   }
 
   /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
-  static async start(count: number, options: Options = {}): Promise<Behind> {
-    return Behind.behind(await TcpProxy.start(controlPlane().url), count, options);
+  static async start(count: number, options: Options = {}): Promise<ProxiedController> {
+    return ProxiedController.through(await TcpProxy.start(controlPlane().url), count, options);
   }
 
-  /** The same behind another proxy, which it stops. */
-  static async behind<Proxy extends Door>(
+  /** The same through another proxy, which it stops. */
+  static async through<Proxy extends Door>(
     proxy: Proxy,
     count: number,
     { args = [], rules = usualRules }: Options = {},
-  ): Promise<Behind<Proxy>> {
+  ): Promise<ProxiedController<Proxy>> {
     await stopSharedController();
     const door = {
       kubeconfigForServiceAccount: (namespace: string, name: string) =>
@@ -62,9 +62,9 @@ export class Behind<Proxy extends Door = TcpProxy> {
     const controller = new ControllerProcess(door, ...args);
     try {
       await controller.start();
-      const fleet = new Fleet(await newTeam({ controller: false, rules }), count);
+      const fleet = new Fleet(await createNamespace({ controller: false, rules }), count);
       await fleet.launch();
-      return new Behind(proxy, controller, fleet);
+      return new ProxiedController(proxy, controller, fleet);
     } catch (error) {
       // A test that fails leaves nothing behind that would have others fail too.
       await controller.stop();

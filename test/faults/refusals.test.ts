@@ -5,7 +5,7 @@ import { eventually } from "../controller/eventually.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { usualRules } from "../controller/test-namespace.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1";
@@ -14,53 +14,53 @@ const TROUBLE_MS = 45_000;
 
 describe("when the API server refuses", function () {
   this.timeout("2m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
-    behind = await Behind.start(40);
+    proxied = await ProxiedController.start(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("a binding's account with 403 on list and watch, what was written stays, and it goes on once it may again", async () => {
-    const { fleet, proxy } = behind;
+    const { fleet, proxy } = proxied;
     const { team } = fleet;
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
-    const streams = await behind.streams("synced");
+    const streams = await proxied.streams("synced");
     await team.revoke();
     proxy.cut();
     await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden", TROUBLE_MS)));
     await fleet.rotate();
-    await eventually(async () => assert.ok((await behind.streams("failed")) > 0));
+    await eventually(async () => assert.ok((await proxied.streams("failed")) > 0));
     assert.deepEqual(await fleet.generations(), before);
     await team.grant(usualRules, { role: "again" });
     await fleet.inStep(TROUBLE_MS);
-    await behind.writtenOnce(mark, before);
-    await behind.isWell();
+    await proxied.writtenOnce(mark, before);
+    await proxied.isWell();
     // While it may not watch all Secrets, it may some by name. That costs a stream for each, but not for ever.
-    await eventually(async () => assert.equal(await behind.streams("synced"), streams));
+    await eventually(async () => assert.equal(await proxied.streams("synced"), streams));
   });
 
   it("the controller itself with 403, it is not ready, and goes on once it may again", async () => {
-    const { fleet, proxy } = behind;
+    const { fleet, proxy } = proxied;
     const { api } = fleet.team;
     const name = "inlay-controller";
     const { roleRef, subjects } = await api.get(`${RBAC}/clusterrolebindings/${name}`);
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
-    const streams = await behind.streams("synced");
+    const streams = await proxied.streams("synced");
     await api.delete(`${RBAC}/clusterrolebindings/${name}`);
     try {
       proxy.cut();
-      await eventually(async () => assert.match(await behind.readiness(), /^failed: inlay\.dev\/secretbindings$/m));
+      await eventually(async () => assert.match(await proxied.readiness(), /^failed: inlay\.dev\/secretbindings$/m));
       await fleet.rotate();
       // It may not act as any account: a stream for each name would be refused as well.
-      assert.ok((await behind.streams("failed")) <= streams);
+      assert.ok((await proxied.streams("failed")) <= streams);
     } finally {
       await api.create(`${RBAC}/clusterrolebindings`, { metadata: { name }, roleRef, subjects });
     }
     await fleet.inStep(TROUBLE_MS);
-    await behind.writtenOnce(mark, before);
-    await behind.isWell();
-    assert.equal(await behind.streams("synced"), streams);
+    await proxied.writtenOnce(mark, before);
+    await proxied.isWell();
+    assert.equal(await proxied.streams("synced"), streams);
   });
 
   for (const [what, verbs] of Object.entries({
@@ -68,7 +68,7 @@ describe("when the API server refuses", function () {
     writes: ["patch", "update", "create"],
   })) {
     it(`${what} with 429, as there is a place for one at a time only, each comes through once`, async () => {
-      const { fleet, proxy } = behind;
+      const { fleet, proxy } = proxied;
       const { team } = fleet;
       const before = await fleet.generations();
       const refused = await auditLog().mark();
@@ -84,14 +84,14 @@ describe("when the API server refuses", function () {
         await end();
       }
       await fleet.inStep(TROUBLE_MS);
-      await behind.changedOnce(before);
-      await behind.isWell(TROUBLE_MS);
+      await proxied.changedOnce(before);
+      await proxied.isWell(TROUBLE_MS);
     });
   }
 
   /** Has API Priority and Fairness leave one place for these requests of all accounts. Call what comes back to end it. */
   async function refuse(verbs: string[]): Promise<() => Promise<void>> {
-    const { api } = behind.fleet.team;
+    const { api } = proxied.fleet.team;
     const metadata = { name: "no-place" };
     const limited = {
       nominalConcurrencyShares: 0,
@@ -99,7 +99,7 @@ describe("when the API server refuses", function () {
       borrowingLimitPercent: 0,
       limitResponse: { type: "Reject" },
     };
-    const groups = [behind.fleet.team.namespace, "inlay-system"].map((namespace) => ({
+    const groups = [proxied.fleet.team.namespace, "inlay-system"].map((namespace) => ({
       kind: "Group",
       group: { name: `system:serviceaccounts:${namespace}` },
     }));

@@ -3,26 +3,26 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
 import type { HttpProxy } from "./http-proxy.ts";
-import { startBehindHttp } from "./http-trouble.ts";
-import type { Behind } from "./proxied-controller.ts";
+import { startBehindHttpProxy } from "./http-trouble.ts";
+import type { ProxiedController } from "./proxied-controller.ts";
 
 const RETRY_AFTER_S = 2;
 
 describe("an API server that", function () {
   this.timeout("2m");
-  let behind: Behind<HttpProxy>;
+  let proxied: ProxiedController<HttpProxy>;
 
   before(async () => {
-    behind = await startBehindHttp(40);
+    proxied = await startBehindHttpProxy(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   for (const [what, methods] of [
     ["reads and watches", ["GET"]],
     ["writes", ["PATCH", "PUT"]],
   ] as const) {
     it(`has no place for ${what} is asked again, and no sooner than it says`, async () => {
-      const { fleet, proxy } = behind;
+      const { fleet, proxy } = proxied;
       const [mark, before] = [await auditLog().mark(), await fleet.generations()];
       proxy.refuse((_, method) => methods.some((each) => each === method), 429, RETRY_AFTER_S);
       await fleet.rotate();
@@ -39,8 +39,8 @@ describe("an API server that", function () {
       );
       proxy.resume();
       await fleet.inStep(45_000);
-      await behind.writtenOnce(mark, before);
-      await behind.isWell(30_000);
+      await proxied.writtenOnce(mark, before);
+      await proxied.isWell(30_000);
     });
   }
 });

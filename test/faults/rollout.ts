@@ -5,7 +5,7 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 /** For all of them to be restarted, on a machine with much else to do, after a lease has run out too. */
@@ -15,14 +15,14 @@ export class Rollout {
   readonly names: readonly string[];
   /** How many of them may roll out at once, until `limit` says otherwise. */
   readonly most: number;
-  readonly team: Team;
+  readonly team: TestNamespace;
   readonly shop: Workloads;
   /** The value that the Secret has now. */
   current = "";
   #rotations = 0;
   readonly #controllers: ControllerProcess[] = [];
 
-  private constructor(team: Team, count: number) {
+  private constructor(team: TestNamespace, count: number) {
     this.team = team;
     this.names = Array.from({ length: count }, (_, at) => `app-${at}`);
     this.most = Math.ceil(count / 4);
@@ -32,7 +32,7 @@ export class Rollout {
   /** Makes so many Deployments and all else, with one controller in the place of the shared one. */
   static async start(count: number): Promise<Rollout> {
     await stopSharedController();
-    const rollout = new Rollout(await newTeam({ controller: false, rules: rolloutRules }), count);
+    const rollout = new Rollout(await createNamespace({ controller: false, rules: rolloutRules }), count);
     await rollout.newController();
     await rollout.#create();
     return rollout;

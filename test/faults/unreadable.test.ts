@@ -4,22 +4,22 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { Behind } from "./proxied-controller.ts";
+import { ProxiedController } from "./proxied-controller.ts";
 
 /** How long it may take until all is well after a server had trouble: pauses grow to 30 s, its own and ours. */
 const TROUBLE_MS = 45_000;
 
 describe("when the API server refuses", function () {
   this.timeout("2m");
-  let behind: Behind;
+  let proxied: ProxiedController;
 
   before(async () => {
-    behind = await Behind.start(40);
+    proxied = await ProxiedController.start(40);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   it("a kind with 500 on list, since one object of it can't be read, it goes on once they all can", async () => {
-    const { fleet, controller } = behind;
+    const { fleet, controller } = proxied;
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
     const heal = await controlPlane().spoil(`/registry/secrets/${fleet.team.namespace}/spoilt`);
     try {
@@ -37,9 +37,9 @@ describe("when the API server refuses", function () {
       await heal();
     }
     await fleet.inStep(TROUBLE_MS);
-    await behind.changedOnce(before);
+    await proxied.changedOnce(before);
     // The API server takes its time too: until its own cache is filled anew, it grants watches and sends nothing.
-    await behind.rotate(undefined, TROUBLE_MS);
-    await behind.isWell();
+    await proxied.rotate(undefined, TROUBLE_MS);
+    await proxied.isWell();
   });
 });

@@ -3,27 +3,27 @@ import assert from "node:assert/strict";
 import { CLASS_GROUP, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { harborTarget, newTeam } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 import type { HttpProxy } from "./http-proxy.ts";
-import { startBehindHttp } from "./http-trouble.ts";
-import type { Behind } from "./proxied-controller.ts";
+import { startBehindHttpProxy } from "./http-trouble.ts";
+import type { ProxiedController } from "./proxied-controller.ts";
 
 const mayListClasses = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
 
 describe("an API server that gives no answer to who lists workloads", function () {
   this.timeout("2m");
-  let behind: Behind<HttpProxy>;
+  let proxied: ProxiedController<HttpProxy>;
 
   before(async () => {
     await installClasses();
-    behind = await startBehindHttp(1);
+    proxied = await startBehindHttpProxy(1);
   });
-  after(() => behind?.stop());
+  after(() => proxied?.stop());
 
   /** A binding that writes a field and restarts consumers, while lists that match get no answer until it has written twice. */
   async function held(isHeld: (path: string) => boolean, workload: object): Promise<void> {
-    const team = await newTeam({ controller: false, rules: [...rolloutRules, mayListClasses] });
+    const team = await createNamespace({ controller: false, rules: [...rolloutRules, mayListClasses] });
     const shop = new Workloads(team);
     const rotate = async () => {
       const access = secretText("access");
@@ -34,7 +34,7 @@ describe("an API server that gives no answer to who lists workloads", function (
     await newClass(team, "store", { bucket: ["access"] });
     await shop.deploy({ core: workload });
     await team.harbor();
-    behind.proxy.hold(isHeld);
+    proxied.proxy.hold(isHeld);
     await team.bind("rolls", {
       sources: [{ secret: { name: "bucket" } }],
       targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } })],
@@ -45,7 +45,7 @@ describe("an API server that gives no answer to who lists workloads", function (
     assert.deepEqual([status.rollout, status.conditions.length], [undefined, 1]);
     const second = await rotate();
     await eventually(async () => assert.equal((await team.s3()).accesskey, second));
-    behind.proxy.resume();
+    proxied.proxy.resume();
     await shop.rolledOut("rolls", 0, 60_000);
     await rotate();
     await shop.rolledOut("rolls", 1, 60_000);

@@ -5,7 +5,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { CONTROLLER } from "../controller/requests.ts";
-import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const AUTHOR = "alice";
 const RBAC = "rbac.authorization.k8s.io";
@@ -36,7 +36,7 @@ const binding = (sources: object[], changes: object = {}) => ({
 });
 
 describe("the policy on a binding's author", () => {
-  let team: Team;
+  let team: TestNamespace;
   /** Another namespace than any test's own. */
   let far = "";
   let count = 0;
@@ -44,7 +44,7 @@ describe("the policy on a binding's author", () => {
   const author = () => new Api(controlPlane(), AUTHOR);
   const bindings = () => team.path("inlay.dev/v1alpha1", "secretbindings");
   const clusterPath = (plural: string) => `/apis/${RBAC}/v1/${plural}`;
-  const newNamespace = () => newTeam({ account: false, rules: [], controller: false });
+  const newNamespace = () => createNamespace({ account: false, rules: [], controller: false });
   const adminCreates = (object: object) => team.api.create(bindings(), object);
 
   const bound = (kind: "Role" | "ClusterRole", name: string) => ({

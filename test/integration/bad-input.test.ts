@@ -6,7 +6,7 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const HARBORS = "goharbor.io/harborclusters";
 const S3 = "spec.storage.spec.s3";
@@ -93,7 +93,7 @@ const good = harborTarget({}, { name: "other", fields: [accessKey] });
 const specOf = (...targets: object[]) => ({ sources: [{ secret: { name: "bucket" } }], targets });
 
 /** A team with all kinds of values in a Secret, and two HarborClusters. Returns the access key. */
-async function prepare(team: Team): Promise<string> {
+async function prepare(team: TestNamespace): Promise<string> {
   const value = secretText("access");
   await team.secret("bucket", {
     accessKeyID: value,
@@ -107,7 +107,7 @@ async function prepare(team: Team): Promise<string> {
 }
 
 /** Waits until the binding says of its first target what is wrong, and of the second that it is right. */
-async function untilOneIsBad(team: Team, reason: string): Promise<AnyObject> {
+async function untilOneIsBad(team: TestNamespace, reason: string): Promise<AnyObject> {
   const { status } = await team.until("harbor-s3", reason);
   assert.deepEqual(
     status.targets.map((target: AnyObject) => target.reason),
@@ -120,7 +120,7 @@ async function untilOneIsBad(team: Team, reason: string): Promise<AnyObject> {
   return status;
 }
 
-const patchesOf = async (team: Team, mark: number, resource: string, name: string) =>
+const patchesOf = async (team: TestNamespace, mark: number, resource: string, name: string) =>
   (await requestsFor(team, mark)).filter(
     (each) => each.verb === "patch" && each.resource === resource && each.name === name,
   );
@@ -128,7 +128,7 @@ const patchesOf = async (team: Team, mark: number, resource: string, name: strin
 describe("a binding with bad input", () => {
   for (const { is, field, reason, says } of cases) {
     it(`says ${reason} of ${is}, writes nothing there, goes on elsewhere, and is Synced once it is mended`, async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       const value = await prepare(team);
       const mark = await auditLog().mark();
       await team.bind("harbor-s3", specOf(bad(field), good));
@@ -145,7 +145,7 @@ describe("a binding with bad input", () => {
   }
 
   it("is told of it by an event too", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await prepare(team);
     await team.bind("harbor-s3", specOf(bad({ path: "status.x", template: "x" }), good));
     await untilOneIsBad(team, "ForbiddenPath");
@@ -165,7 +165,7 @@ describe("a binding with bad input", () => {
   ] as const) {
     it(`says ForbiddenKind of the kind ${kind}, does not even look at it, and goes on elsewhere`, async () => {
       const all = { apiGroups: [apiVersion.split("/")[0] as string], resources: ["*"], verbs: ["*"] };
-      const team = await newTeam();
+      const team = await createNamespace();
       await team.grantInCluster([all]);
       const value = await prepare(team);
       const mark = await auditLog().mark();
@@ -180,7 +180,7 @@ describe("a binding with bad input", () => {
   }
 
   it("that names one object twice, with and without its namespace, writes the first and refuses the second", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const value = await prepare(team);
     const twin = harborTarget({ regionendpoint: { template: "twin" } }, { namespace: team.namespace });
     await team.bind("harbor-s3", specOf(harborTarget({}, { fields: [accessKey] }), twin));
@@ -191,7 +191,7 @@ describe("a binding with bad input", () => {
   });
 
   it("whose source is called like a word of templates says InvalidBinding when a template uses it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await prepare(team);
     await team.bind("harbor-s3", {
       sources: [{ secret: { name: "bucket" } }, { name: "lookup", secret: { name: "bucket" } }],
@@ -236,7 +236,7 @@ describe("a binding with bad input", () => {
       ["a length", "short", "abc", "InvalidValue"],
     ] as const) {
       it(`by ${rule} says ${reason} without the value and without the server's words, and is Synced once it is right`, async () => {
-        const team = await newTeam({ rules: [...usualRules, mayWrite(lock)] });
+        const team = await createNamespace({ rules: [...usualRules, mayWrite(lock)] });
         await installKind(team.api, lock);
         await createObject(team.api, lock, "lock", {}, team.namespace);
         const value = await prepare(team);
@@ -263,7 +263,7 @@ describe("a binding with bad input", () => {
 
   it("whose value the API server can't read, which it tells with 500, says TypeMismatch and goes on with a right one", async () => {
     const quotas = { apiGroups: [""], resources: ["resourcequotas"], verbs: ["get", "list", "watch", "patch"] };
-    const team = await newTeam({ rules: [...usualRules, quotas] });
+    const team = await createNamespace({ rules: [...usualRules, quotas] });
     const value = await prepare(team);
     await team.api.create(team.path("v1", "resourcequotas"), { metadata: { name: "quota" }, spec: {} });
     await team.secret("bucket", { pods: secretText("pods") });
@@ -280,7 +280,7 @@ describe("a binding with bad input", () => {
   });
 
   it("that was good before leaves what it wrote", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const value = await prepare(team);
     const endpoint = (text: string) => ({ path: `${S3}.regionendpoint`, template: text });
     await team.bind("harbor-s3", specOf(bad(endpoint("https://{{bucket.accessKeyID}}")), good));
@@ -299,7 +299,7 @@ describe("a binding with bad input", () => {
   });
 
   it("whose Secret turned bad leaves what it wrote", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const value = await prepare(team);
     await team.bind("harbor-s3", specOf(bad({ path: `${S3}.regionendpoint`, template: "{{bucket.host}}" }), good));
     await team.until("harbor-s3", "Synced");

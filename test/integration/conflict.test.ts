@@ -2,14 +2,21 @@
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { accessKeySpec, fieldsOf, harborTarget, newTeam, s3Fields, type Team } from "../controller/test-namespace.ts";
+import {
+  accessKeySpec,
+  createNamespace,
+  fieldsOf,
+  harborTarget,
+  s3Fields,
+  type TestNamespace,
+} from "../controller/test-namespace.ts";
 
 const SECONDS = 15_000;
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 
 /** A HarborCluster whose access key another manager applied, and a Secret with a different one, which comes back. */
-async function newTeamWithRival(): Promise<{ team: Team; accessKey: string }> {
-  const team = await newTeam();
+async function createNamespaceWithRival(): Promise<{ team: TestNamespace; accessKey: string }> {
+  const team = await createNamespace();
   const accessKey = secretText("access");
   await team.secret("bucket", { accessKeyID: accessKey });
   await team.harbor();
@@ -19,7 +26,7 @@ async function newTeamWithRival(): Promise<{ team: Team; accessKey: string }> {
 
 describe("a field that another manager holds", () => {
   it("is left to him, and the condition and the target's status name him and the path", async () => {
-    const { team } = await newTeamWithRival();
+    const { team } = await createNamespaceWithRival();
     await team.bind("harbor-s3", accessKeySpec());
     const { status } = await team.until("harbor-s3", "Conflict");
     for (const message of [status.conditions[0].message, status.targets[0].message]) {
@@ -32,7 +39,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("keeps the target's other fields from being written, and no other target", async () => {
-    const { team, accessKey } = await newTeamWithRival();
+    const { team, accessKey } = await createNamespaceWithRival();
     await team.harbor("free");
     const fields = { regionendpoint: { template: "https://s3.test" }, accesskey: accessKeyFrom };
     const before = await team.api.get(team.harborPath());
@@ -48,7 +55,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("that is added to a binding keeps what the binding holds already from being lost or rotated by half", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const first = await team.boundHarbor();
     await team.applyS3({ regionendpoint: "theirs" }, "platform");
     const fields = { regionendpoint: { template: "https://s3.test" }, accesskey: accessKeyFrom };
@@ -65,7 +72,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("is written within seconds after he lets go", async () => {
-    const { team, accessKey } = await newTeamWithRival();
+    const { team, accessKey } = await createNamespaceWithRival();
     await team.bind("harbor-s3", accessKeySpec());
     await team.until("harbor-s3", "Conflict");
     await team.applyS3({}, "platform");
@@ -74,7 +81,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("is written within seconds after he gave up his name and left the value", async () => {
-    const { team, accessKey } = await newTeamWithRival();
+    const { team, accessKey } = await createNamespaceWithRival();
     await team.bind("harbor-s3", accessKeySpec());
     await team.until("harbor-s3", "Conflict");
     const { managedFields } = (await team.api.get(team.harborPath())).metadata;
@@ -85,7 +92,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("is no field in an object that he made, with nothing of his in it any more", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.secret("db", { host: "db.test", user: secretText("user") });
     await team.harbor();
     const bind = (field: string, value: object) =>
@@ -106,7 +113,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("is taken over with onConflict: Force", async () => {
-    const { team, accessKey } = await newTeamWithRival();
+    const { team, accessKey } = await createNamespaceWithRival();
     await team.bind("harbor-s3", accessKeySpec({ onConflict: "Force" }));
     await team.until("harbor-s3", "Synced");
     assert.equal((await team.s3()).accesskey, accessKey);
@@ -116,7 +123,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("is taken over when onConflict becomes Force later", async () => {
-    const { team, accessKey } = await newTeamWithRival();
+    const { team, accessKey } = await createNamespaceWithRival();
     await team.bind("harbor-s3", accessKeySpec());
     await team.until("harbor-s3", "Conflict");
     await team.rebind("harbor-s3", accessKeySpec({ onConflict: "Force" }));
@@ -125,7 +132,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("by another binding is left to that, which is named", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.secret("other", { accessKeyID: secretText("other") });
     await team.bind("second", {
@@ -140,7 +147,7 @@ describe("a field that another manager holds", () => {
   });
 
   it("by another binding is taken on after that is deleted", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const other = secretText("other");
     await team.secret("other", { accessKeyID: other });

@@ -6,12 +6,12 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 
 const ROTATIONS = scaled(25, 12);
 
 /** When bindings changed an object of a team since a mark, in milliseconds. */
-async function changesSince(mark: number, team: Team, object: string): Promise<number[]> {
+async function changesSince(mark: number, team: TestNamespace, object: string): Promise<number[]> {
   const changes = (await auditLog().since(mark)).filter(
     ({ verb, resource, name, as, code }) =>
       verb === "patch" &&
@@ -23,7 +23,7 @@ async function changesSince(mark: number, team: Team, object: string): Promise<n
 }
 
 /** Waits until an object was changed a second after the change before, and then two seconds after. Returns when all were. */
-function untilRare(mark: number, team: Team, object: string): Promise<number[]> {
+function untilRare(mark: number, team: TestNamespace, object: string): Promise<number[]> {
   return eventually(async () => {
     const times = await changesSince(mark, team, object);
     const pauses = pausesIn(times);
@@ -37,7 +37,7 @@ const pausesIn = (times: number[]) => times.slice(1).map((time, n) => time - (ti
 const isDoubling = (pauses: number[]) => pauses.every((ms, n) => ms >= 1_000 * 2 ** n - 1);
 
 /** Has somebody put the access key back whenever it is changed, until `act` has ended. */
-function againstRival<T>(team: Team, act: () => Promise<T>): Promise<T> {
+function againstRival<T>(team: TestNamespace, act: () => Promise<T>): Promise<T> {
   const putBack = async () => {
     if ((await team.s3()).accesskey !== "theirs") await team.editS3({ accesskey: "theirs" }, "stubborn");
   };
@@ -48,7 +48,7 @@ const contended = (binding: AnyObject) => binding.status.conditions[0];
 
 describe("a target of which somebody keeps changing other fields", () => {
   it("takes every new value at once, and nobody is said to fight", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     let edits = 0;
     const edit = () => team.editS3({ rootdirectory: `/${edits++}` }, "busy");
@@ -71,7 +71,7 @@ describe("a target of which somebody keeps changing other fields", () => {
 
 describe("a field that somebody keeps changing back", () => {
   it("is written three times at once and then more and more rarely, and the condition names him", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     const mark = await auditLog().mark();
     await againstRival(team, async () => {
@@ -85,7 +85,7 @@ describe("a field that somebody keeps changing back", () => {
   });
 
   it("is the binding's again soon after he stops, which is said once it has stayed for a minute", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await againstRival(team, () => team.until("harbor-s3", "Contended"));
     await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
@@ -93,7 +93,7 @@ describe("a field that somebody keeps changing back", () => {
   });
 
   it("is written at once when its own value changes, fight or not", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     await againstRival(team, () => team.until("harbor-s3", "Contended"));
     const rotated = secretText("rotated");
@@ -102,7 +102,7 @@ describe("a field that somebody keeps changing back", () => {
   });
 
   it("does not keep the binding's other targets from being written", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     await againstRival(team, () => team.until("harbor-s3", "Contended"));
     await team.harbor("other");
@@ -116,7 +116,7 @@ describe("a field that somebody keeps changing back", () => {
 
 describe("bindings that feed each other", () => {
   it("come to rest instead of writing for ever", async () => {
-    const team = await newTeam({
+    const team = await createNamespace({
       rules: [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch", "patch"] }],
     });
     const maps = team.path("v1", "configmaps");
@@ -148,7 +148,7 @@ describe("bindings that feed each other", () => {
 
   it("come to rest too when the circle goes through somebody who is no binding", async () => {
     const rules = [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch", "patch"] }];
-    const team = await newTeam({ rules });
+    const team = await createNamespace({ rules });
     const maps = team.path("v1", "configmaps");
     for (const name of ["one", "two"]) await team.api.create(maps, { metadata: { name }, data: { text: "x" } });
     const mark = await auditLog().mark();

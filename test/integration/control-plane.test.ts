@@ -8,14 +8,14 @@ import { type ControlPlane, startControlPlane } from "../control-plane/control-p
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { Workloads } from "../controller/workloads.ts";
 
 describe("the shared control plane", () => {
-  let team: Team;
+  let team: TestNamespace;
 
   before(async () => {
-    team = await newTeam({ account: false, rules: [], controller: false });
+    team = await createNamespace({ account: false, rules: [], controller: false });
     const account = `${team.path("v1", "serviceaccounts")}/default`;
     await eventually(async () => assert.ok(await team.api.find(account)), 20_000);
   });
@@ -44,7 +44,7 @@ describe("the shared control plane", () => {
   });
 
   it("deletes a namespace with all that is in it", async () => {
-    const deleted = await newTeam({ account: false, rules: [], controller: false });
+    const deleted = await createNamespace({ account: false, rules: [], controller: false });
     await deleted.api.create(deleted.path("v1", "configmaps"), { metadata: { name: "inside" } });
     const namespace = `/api/v1/namespaces/${deleted.namespace}`;
     await deleted.api.delete(namespace);

@@ -5,7 +5,7 @@ import { secretText } from "../controller/leak-detector.ts";
 import { ALL } from "../controller/made.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace } from "../controller/test-namespace.ts";
 
 const mayCopy = [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }];
 const namespaces = [{ apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }];
@@ -30,14 +30,14 @@ const secretPath = (namespace: string, name = "blog") => `/api/v1/namespaces/${n
 
 let made = 0;
 /** Makes a namespace of its own, with labels. */
-async function newNamespace(team: Team, labels: object = {}): Promise<string> {
+async function newNamespace(team: TestNamespace, labels: object = {}): Promise<string> {
   const name = `copies-${++made}-${team.namespace}`;
   await team.api.create("/api/v1/namespaces", { metadata: { name, labels } });
   return name;
 }
 
 /** Waits until the copy there is like the source. */
-async function untilCopied(team: Team, namespace: string, name = "blog"): Promise<void> {
+async function untilCopied(team: TestNamespace, namespace: string, name = "blog"): Promise<void> {
   await eventually(async () => {
     const [source, found] = await Promise.all(
       [team.namespace, namespace].map((each) => team.api.get(secretPath(each, name))),
@@ -47,8 +47,8 @@ async function untilCopied(team: Team, namespace: string, name = "blog"): Promis
   });
 }
 
-async function newCopier(): Promise<Team> {
-  const team = await newTeam({ rules: mayCopy });
+async function newCopier(): Promise<TestNamespace> {
+  const team = await createNamespace({ rules: mayCopy });
   await team.grantInCluster([...mayCopy, ...namespaces]);
   await team.secret("blog", { user: secretText("user"), binary: new Uint8Array([0, 255, 254, 1]) });
   return team;
@@ -100,10 +100,10 @@ describe("a copy of a Secret in another namespace", () => {
 
 describe("copies of a Secret in the namespaces that a selector matches", () => {
   /** Which namespaces a test is about. */
-  const selecting = (team: Team) => ({ namespaceSelector: { matchLabels: { blog: team.namespace } } });
-  const labelsOf = (team: Team) => ({ blog: team.namespace });
+  const selecting = (team: TestNamespace) => ({ namespaceSelector: { matchLabels: { blog: team.namespace } } });
+  const labelsOf = (team: TestNamespace) => ({ blog: team.namespace });
 
-  async function copied(count: number): Promise<{ team: Team; names: string[] }> {
+  async function copied(count: number): Promise<{ team: TestNamespace; names: string[] }> {
     const team = await newCopier();
     const names: string[] = [];
     for (let n = 0; n < count; n++) names.push(await newNamespace(team, labelsOf(team)));

@@ -5,7 +5,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { watchesFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";
@@ -22,13 +22,13 @@ function upgraded(spec: AnyObject): AnyObject {
 }
 
 /** Puts a spec in place of the CRD's, and waits until bindings are read by it. */
-async function become(team: Team, spec: AnyObject, isThere: (binding: AnyObject) => boolean): Promise<void> {
+async function become(team: TestNamespace, spec: AnyObject, isThere: (binding: AnyObject) => boolean): Promise<void> {
   await team.api.jsonPatch(CRD, [{ op: "replace", path: "/spec", value: spec }]);
   await eventually(async () => assert.ok(isThere(await team.binding("rolls"))));
 }
 
 /** Waits until the controller watches a kind as an account of the team, since a mark. */
-async function untilWatched(team: Team, mark: number, kind: string): Promise<void> {
+async function untilWatched(team: TestNamespace, mark: number, kind: string): Promise<void> {
   await eventually(async () => {
     const watches = await watchesFor(team, mark);
     assert.ok(watches.some(({ resource, open }) => resource === kind && open));
@@ -39,7 +39,7 @@ describe("a CRD that is upgraded", function () {
   this.timeout("2m");
 
   it("restarts nothing, has nothing written, and loses no change", async () => {
-    const team = await newTeam({ rules: rolloutRules });
+    const team = await createNamespace({ rules: rolloutRules });
     const shop = new Workloads(team);
     await team.secret("bucket", { access: secretText("access") });
     await shop.deploy({ core: { env: { bucket: ["access"] } } });

@@ -7,12 +7,12 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { configMap, LABEL, made, makeHarbor, manifest, newMaker, specOf } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
+import { RESTARTED_WITHIN_MS, type TestNamespace } from "../controller/test-namespace.ts";
 
-const recordOf = async (team: Team, name = "harbor") => (await team.binding(name)).status.targets[0];
+const recordOf = async (team: TestNamespace, name = "harbor") => (await team.binding(name)).status.targets[0];
 
 /** The writes to HarborClusters and ConfigMaps since a mark. */
-async function writesSince(team: Team, mark: number): Promise<AuditedRequest[]> {
+async function writesSince(team: TestNamespace, mark: number): Promise<AuditedRequest[]> {
   return (await auditLog().controllerWritesSince(mark)).filter(
     ({ namespace, resource }) => namespace === team.namespace && /harborclusters|configmaps/.test(resource),
   );
@@ -58,7 +58,7 @@ describe("an object that a binding made", () => {
     assert.equal(spec.version, "3.0.0");
   });
 
-  const edits: Record<string, (team: Team) => Promise<unknown>> = {
+  const edits: Record<string, (team: TestNamespace) => Promise<unknown>> = {
     "a value of the manifest is changed": (team) => team.api.merge(team.harborPath(), { spec: { version: "9.9.9" } }),
     "a value of a field is changed": (team) => team.editS3({ accesskey: "edited" }),
     "a value is removed": (team) => team.api.merge(team.harborPath(), { spec: { version: null } }),
@@ -229,7 +229,7 @@ describe("an object that is made once", () => {
 });
 
 describe("a controller that is killed while it makes objects", () => {
-  const moments: Record<string, (team: Team) => [path: string, has: (object: AnyObject) => boolean]> = {
+  const moments: Record<string, (team: TestNamespace) => [path: string, has: (object: AnyObject) => boolean]> = {
     "when it has noted what it is about to make": (team) => [
       team.path("inlay.dev/v1alpha1", "secretbindings"),
       ({ status }) => status?.targets?.[0].created === true,

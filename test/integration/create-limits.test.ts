@@ -4,7 +4,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, installKind, type Kind, objectPath } from "../controller/kinds.ts";
-import { hunt, secretText } from "../controller/leak-detector.ts";
+import { registerSecret, secretText } from "../controller/leak-detector.ts";
 import {
   ALL,
   accessKey,
@@ -20,7 +20,7 @@ import {
 } from "../controller/made.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, fieldsOf, type TestNamespace } from "../controller/test-namespace.ts";
 
 const clusterThing: Kind = {
   group: "create.example.com",
@@ -31,11 +31,11 @@ const clusterThing: Kind = {
 };
 
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
-const finalizersOf = async (team: Team, name: string) => (await team.binding(name)).metadata.finalizers ?? [];
+const finalizersOf = async (team: TestNamespace, name: string) => (await team.binding(name)).metadata.finalizers ?? [];
 
 describe("an object that is made somewhere else", () => {
   it("in another namespace, has no owner, and goes with its binding all the same", async () => {
-    const [team, other] = [await newMaker(), await newTeam({ account: false })];
+    const [team, other] = [await newMaker(), await createNamespace({ account: false })];
     await team.grant(ownRules(ALL), { namespace: other.namespace, role: "guest" });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.bind("harbor", specOf(made({ namespace: other.namespace })));
@@ -96,7 +96,7 @@ describe("an object that is made somewhere else", () => {
   });
 
   it("is left alone, and neither made again nor deleted, where its namespace is being deleted", async () => {
-    const [team, other] = [await newMaker(), await newTeam({ account: false })];
+    const [team, other] = [await newMaker(), await createNamespace({ account: false })];
     await team.grantInCluster(ownRules(ALL));
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.bind("harbor", specOf(made({ namespace: other.namespace })));
@@ -244,7 +244,7 @@ describe("a manifest", () => {
   });
 
   it("is put under the values of fields, in a Secret too", async () => {
-    const team = await newTeam({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }] });
+    const team = await createNamespace({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }] });
     const [user, password] = [secretText("user"), secretText("password")];
     await team.secret("bucket", { user, password });
     const auth = { type: "kubernetes.io/basic-auth", data: { username: "aWdub3JlZA==", region: "ZXU=" } };
@@ -263,8 +263,8 @@ describe("a manifest", () => {
   });
 
   it("makes no object that the binding reads", async () => {
-    const team = await newTeam({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }] });
-    await team.secret("bucket", { a: hunt("hunted-value") });
+    const team = await createNamespace({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs: ALL }] });
+    await team.secret("bucket", { a: registerSecret("sensitive-marker-value") });
     const { metadata } = await team.api.get(`${team.path("v1", "secrets")}/bucket`);
     const field = { path: "data.b", from: { source: "bucket", key: "a" } };
     await team.bind(

@@ -5,7 +5,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { ALL, configMap, LABEL } from "../controller/made.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const OBJECTS = ["a", "b", "c"];
 const BINDINGS = ["x", "y", "z"];
@@ -26,13 +26,13 @@ const action = fc.oneof(
 
 /** One namespace in which bindings and somebody else make ConfigMaps of the same names. */
 class World {
-  readonly #team: Team;
+  readonly #team: TestNamespace;
   /** What somebody else made, as he left it. */
   readonly theirs = new Map<string, AnyObject>();
   readonly bound = new Map<string, { object: string; onRelease: string }>();
   #edits = 0;
 
-  constructor(team: Team) {
+  constructor(team: TestNamespace) {
     this.#team = team;
   }
 
@@ -107,7 +107,7 @@ describe("what others made", () => {
     .sample(fc.array(action, { minLength: 25, maxLength: 25 }), { numRuns: 4, seed: SEED })
     .entries()) {
     it(`stays as they left it, through story ${index} of seed ${SEED}`, async () => {
-      const team = await newTeam({
+      const team = await createNamespace({
         rules: [
           { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },
           { apiGroups: [""], resources: ["configmaps"], verbs: ALL },

@@ -5,11 +5,11 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { ALL, accessKey, bucket, LABEL, made, makeHarbor, newMaker, ownRules, specOf } from "../controller/made.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, fieldsOf, type TestNamespace } from "../controller/test-namespace.ts";
 
 const FINALIZER = "inlay.dev/release";
 
-async function untilEvent(team: Team, binding: string, reason: string, note: RegExp): Promise<void> {
+async function untilEvent(team: TestNamespace, binding: string, reason: string, note: RegExp): Promise<void> {
   await eventually(async () => {
     const events = await team.events(binding);
     assert.ok(
@@ -20,7 +20,7 @@ async function untilEvent(team: Team, binding: string, reason: string, note: Reg
 }
 
 /** The writes to HarborClusters and ConfigMaps since a mark. */
-async function writesSince(team: Team, mark: number): Promise<string[]> {
+async function writesSince(team: TestNamespace, mark: number): Promise<string[]> {
   const requests = await auditLog().controllerWritesSince(mark);
   return requests
     .filter(({ namespace, resource }) => namespace === team.namespace && /harborclusters|configmaps/.test(resource))
@@ -213,7 +213,7 @@ describe("an object that a binding did not make", () => {
 describe("what is made", () => {
   it("may be of a built-in kind, without fields, and with a manifest as the server would not spell it", async () => {
     const deployments = { apiGroups: ["apps"], resources: ["deployments"], verbs: ALL };
-    const team = await newTeam({ rules: [...ownRules(ALL), deployments] });
+    const team = await createNamespace({ rules: [...ownRules(ALL), deployments] });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const labels = { app: "web" };
     const container = {

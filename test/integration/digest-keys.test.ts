@@ -13,7 +13,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { type KeyClient, Keyring } from "../controller/keyring.ts";
-import { foundIn, huntBytes } from "../controller/leak-detector.ts";
+import { foundIn, registerSecretBytes } from "../controller/leak-detector.ts";
 import { applyFile } from "../controller/manifests.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
@@ -36,7 +36,7 @@ describe("the key of the installation", function () {
   /** A key that is looked for from now on in all that is put out. */
   async function primaryOf(keys: DigestKeys): Promise<DigestKey> {
     const key = await keys.primary();
-    huntBytes(key.bytes.reveal());
+    registerSecretBytes(key.bytes.reveal());
     for (const shown of [keys, key]) {
       assert.deepEqual(foundIn(inspect(shown, { depth: null, showHidden: true }) + JSON.stringify(shown)), []);
     }
@@ -153,9 +153,9 @@ describe("the key of the installation", function () {
     await drop();
     assert.equal(text(await primaryOf(running)), text(old));
     const keys = ring.start();
-    const { message, healing } = await problemOf(keys, "NoDigestKey");
+    const { message, retryPolicy: healing } = await problemOf(keys, "NoDigestKey");
     assert.match(message, /^there is no Secret inlay-system\/inlay-digest-key, /);
-    assert.equal(healing, "soon");
+    assert.equal(healing, "Backoff");
     await paste(commandsIn(message));
     const key = await eventually(() => primaryOf(keys));
     assert.notEqual(text(key), text(old));

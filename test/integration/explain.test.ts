@@ -8,16 +8,16 @@ import { secretText } from "../controller/leak-detector.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { paste } from "../controller/paste.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const admin = () => controlPlane().kubeconfigFile;
-const explain = (team: Team, binding = "harbor-s3", kubeconfig = admin()) =>
+const explain = (team: TestNamespace, binding = "harbor-s3", kubeconfig = admin()) =>
   inlayJson(kubeconfig, "explain", binding, "-n", team.namespace);
 const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
 
 /** Somebody who may read all of a team's namespace but its Secrets. */
-async function auditor(team: Team): Promise<string> {
+async function auditor(team: TestNamespace): Promise<string> {
   await team.createAccount("auditor");
   const rules = [
     { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["get", "list"] },
@@ -30,7 +30,7 @@ async function auditor(team: Team): Promise<string> {
 
 describe("inlay explain", () => {
   it("tells the whole chain of a binding that is well, and that there is nothing to do", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const { json, text } = await explain(team);
     const { metadata } = await team.api.get(`${team.path("v1", "secrets")}/bucket`);
@@ -44,7 +44,7 @@ describe("inlay explain", () => {
         namespace: team.namespace,
         state: "Found",
         resourceVersion: metadata.resourceVersion,
-        uses: [{ of: "accessKeyID", present: true }],
+        uses: [{ key: "accessKeyID", present: true }],
       },
     ]);
     const [target] = json.targets;
@@ -64,21 +64,21 @@ describe("inlay explain", () => {
   });
 
   it("tells which key is missing and who holds a field, with exit code 0", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.secret("bucket", { other: secretText("other") });
     await team.harbor();
     await team.applyS3({ accesskey: secretText("theirs") }, "argocd");
     await team.bind("harbor-s3", accessKeySpec());
     await team.until("harbor-s3", "KeyNotFound");
     const { json, text } = await explain(team);
-    assert.deepEqual(json.sources[0].uses, [{ of: "accessKeyID", present: false }]);
+    assert.deepEqual(json.sources[0].uses, [{ key: "accessKeyID", present: false }]);
     assert.deepEqual(json.targets[0].objects[0].fields, [{ path: ACCESS_KEY, held: false, managers: ["argocd"] }]);
     assert.equal(json.advice.reason, "KeyNotFound");
     assert.match(text, /accessKeyID \(not there\)/);
   });
 
   it("ends with the command that mends it, to be pasted", async () => {
-    const team = await newTeam({ rules: [] });
+    const team = await createNamespace({ rules: [] });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.harbor();
     await team.bind("harbor-s3", accessKeySpec());
@@ -98,7 +98,7 @@ describe("inlay explain", () => {
   });
 
   it("tells what a selector matched, and by which templates", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const bound = { accessKeyID: secretText("access"), region: secretText("region") };
     await team.secret("bucket", bound);
     for (const name of ["harbor-a", "harbor-b"]) await team.harbor(name);
@@ -123,7 +123,7 @@ describe("inlay explain", () => {
   });
 
   it("tells which workloads restart, and of a rollout how far each is, what it waits for, and what to do", async () => {
-    const team = await newTeam({ rules: rolloutRules });
+    const team = await createNamespace({ rules: rolloutRules });
     const shop = new Workloads(team);
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await shop.deploy({ core: { env: { bucket: ["accessKeyID"] } }, jobs: { env: { bucket: ["accessKeyID"] } } });
@@ -136,7 +136,7 @@ describe("inlay explain", () => {
       suspended: false,
       restarts: ["step core: Deployment core", "step jobs: Deployment jobs"],
       revision: 0,
-      compares: ["bucket/*"],
+      trackedValues: ["bucket/*"],
     });
     assert.equal(quiet.advice.reason, "Synced");
 
@@ -144,10 +144,13 @@ describe("inlay explain", () => {
     await team.api.merge(shop.path("core"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const { status } = await shop.until("harbor-s3", "RollingOut");
-    const { since, began } = status.rollout.pending;
+    const { firstChangeTime, startTime } = status.rollout.pending;
     const { json, text } = await explain(team);
     const { pending } = json.rollout;
-    assert.deepEqual([pending.since, pending.began, pending.reason], [since, began, "RollingOut"]);
+    assert.deepEqual(
+      [pending.firstChangeTime, pending.startTime, pending.reason],
+      [firstChangeTime, startTime, "RollingOut"],
+    );
     assert.deepEqual(
       pending.workloads.map(({ name, step: of, state, namespace }: AnyObject) => [namespace, name, of, state]),
       [
@@ -172,30 +175,30 @@ describe("inlay explain", () => {
     await both.reader.bind("harbor-s3", both.spec());
     await both.reader.until("harbor-s3", "NotGranted");
     const before = await explain(both.reader);
-    assert.deepEqual(before.json.sources[0].grants, { state: "NotFound", by: [] });
+    assert.deepEqual(before.json.sources[0].grants, { state: "NotFound", names: [] });
     assert.deepEqual(await paste(before.json.advice.command), []);
     await both.untilHeld(value);
     await both.reader.until("harbor-s3", "Synced");
     const { grants } = (await explain(both.reader)).json.sources[0];
     assert.equal(grants.state, "Found");
-    assert.match(grants.by[0], /reads-secrets-bucket$/);
+    assert.match(grants.names[0], /reads-secrets-bucket$/);
   });
 
   it("tells one who may not read Secrets all the rest, and that he may not", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const { json, text } = await explain(team, "harbor-s3", await auditor(team));
     const [source] = json.sources;
     assert.equal(source.state, "Unreadable");
     assert.equal(source.message, `you may not get secrets/bucket in namespace ${team.namespace}`);
-    assert.deepEqual(source.uses, [{ of: "accessKeyID" }]);
+    assert.deepEqual(source.uses, [{ key: "accessKeyID" }]);
     assert.equal(json.targets[0].objects[0].state, "Found");
     assert.equal(json.advice.reason, "Synced");
     assert.match(text, /accessKeyID \(unknown\)/);
   });
 
   it("tells one who may do nothing so, with exit code 1, as it tells that there is no such binding", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const refused = await inlay(
       controlPlane().kubeconfigFor("carol"),
@@ -215,7 +218,7 @@ describe("inlay explain", () => {
   });
 
   it("reads only, as the user himself", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const kubeconfig = await auditor(team);
     const mark = await auditLog().mark();

@@ -6,13 +6,20 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { secretText } from "../controller/leak-detector.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborTarget, newTeam, s3Fields, type Team, usualRules } from "../controller/test-namespace.ts";
+import {
+  createNamespace,
+  fieldsOf,
+  harborTarget,
+  s3Fields,
+  type TestNamespace,
+  usualRules,
+} from "../controller/test-namespace.ts";
 
 /** On a machine that has other things to do. */
 const AT_ONCE_MS = 5_000;
 
 /** A binding of one key of a Secret of its own to a field of HarborCluster `harbor`. */
-async function bindTo(team: Team, name: string, field: string, more: object = {}): Promise<string> {
+async function bindTo(team: TestNamespace, name: string, field: string, more: object = {}): Promise<string> {
   const value = secretText(name);
   await team.secret(name, { value });
   await team.bind(name, specTo(name, field, more));
@@ -28,7 +35,7 @@ function specTo(name: string, field: string, more: object = {}): object {
  * Waits until what is made is younger than a binding, as its creation is noted to the second. Of two that are made in one
  * second, the first by name is the older: most tests name theirs in the order in which they are made, and need not wait.
  */
-async function untilYounger(team: Team, name: string): Promise<void> {
+async function untilYounger(team: TestNamespace, name: string): Promise<void> {
   const { metadata } = await team.binding(name);
   await eventually(async () => {
     const probe = await team.api.dryRun.create(team.path("v1", "configmaps"), { metadata: { name: "probe" } });
@@ -36,19 +43,19 @@ async function untilYounger(team: Team, name: string): Promise<void> {
   });
 }
 
-async function says(team: Team, name: string, reason: string): Promise<string> {
+async function says(team: TestNamespace, name: string, reason: string): Promise<string> {
   const [{ message }] = (await team.until(name, reason)).status.conditions;
   return message;
 }
 
 /** Two teams: of bindings that are made in one second, those of the first are the older. */
-async function twoTeams(): Promise<[Team, Team]> {
-  const [one, two] = [await newTeam(), await newTeam()];
+async function twoTeams(): Promise<[TestNamespace, TestNamespace]> {
+  const [one, two] = [await createNamespace(), await createNamespace()];
   return one.namespace < two.namespace ? [one, two] : [two, one];
 }
 
 /** How often the HarborCluster `harbor` was patched for a team since a mark. */
-async function patches(team: Team, mark: number): Promise<number> {
+async function patches(team: TestNamespace, mark: number): Promise<number> {
   return (await requestsFor(team, mark)).filter(
     ({ verb, resource, name, code }) =>
       verb === "patch" && resource === "goharbor.io/harborclusters" && name === "harbor" && code === 200,
@@ -57,7 +64,7 @@ async function patches(team: Team, mark: number): Promise<number> {
 
 describe("of two bindings at one path", () => {
   it("the older writes it; the younger says whose it is, and writes nothing of that target", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     const first = await bindTo(team, "zz-first", "accesskey");
     await team.until("zz-first", "Synced");
@@ -74,7 +81,7 @@ describe("of two bindings at one path", () => {
   });
 
   it("made in one second, the first by name has it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const names = ["b", "a", "c"];
     const values = new Map<string, string>();
     for (const name of names) {
@@ -94,7 +101,7 @@ describe("of two bindings at one path", () => {
   });
 
   it("the younger keeps out, also while the older one waits for its source", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     await team.bind("older", specTo("older", "accesskey"));
     await bindTo(team, "younger", "accesskey");
@@ -106,7 +113,7 @@ describe("of two bindings at one path", () => {
   });
 
   it("the younger takes over at once when the older is deleted, and so does the third", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     const values: string[] = [];
     for (const name of ["first", "second", "third"]) {
@@ -125,7 +132,7 @@ describe("of two bindings at one path", () => {
   });
 
   it("the younger gives up what it holds when the older is edited to name it, and keeps its other fields", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     const older = await bindTo(team, "older", "regionendpoint");
     const value = secretText("younger");
@@ -159,7 +166,7 @@ describe("of two bindings at one path", () => {
   });
 
   it("the younger is in nobody's way after a restart, whatever comes first", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     const older = await bindTo(team, "b-older", "accesskey");
     await untilYounger(team, "b-older");
@@ -178,7 +185,7 @@ describe("of two bindings at one path", () => {
   });
 
   it("they have no war when both force it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     const force = { onConflict: "Force" };
     const first = await bindTo(team, "first", "accesskey", force);
@@ -223,7 +230,7 @@ describe("of two bindings at one path", () => {
     try {
       await untilMay(CONTROLLER, { verb: "watch", group: kind.group, resource: kind.plural });
       await createObject(owner.api, kind, "widget", {}, owner.namespace);
-      const bindWidget = async (team: Team, name: string) => {
+      const bindWidget = async (team: TestNamespace, name: string) => {
         await team.secret(name, { value: secretText(name) });
         const fields = [{ path: "spec.token", from: { source: name, key: "value" } }];
         const { namespace } = owner;
@@ -258,7 +265,7 @@ describe("of two bindings at one path", () => {
         },
       },
     };
-    const team = await newTeam();
+    const team = await createNamespace();
     await installKind(team.api, kind);
     await createObject(team.api, kind, "holder", {});
     await team.grantInCluster([mayWrite(kind)]);

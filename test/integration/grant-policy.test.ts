@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const AUTHOR = "carol";
 const RBAC = "rbac.authorization.k8s.io";
@@ -25,7 +25,7 @@ const get = (resource: string, ...resourceNames: string[]): Rule => ({
   verbs: ["get"],
 });
 
-let team: Team;
+let team: TestNamespace;
 let count = 0;
 
 const author = () => new Api(controlPlane(), AUTHOR);
@@ -63,7 +63,7 @@ const refuses = (object: object, saying: RegExp) =>
   });
 
 const inNewNamespace = async () => {
-  team = await newTeam({ account: false, rules: [], controller: false });
+  team = await createNamespace({ account: false, rules: [], controller: false });
 };
 
 describe("the policy on a grant's author", () => {

@@ -139,7 +139,7 @@ describe("a source in another namespace", () => {
       requireSame: "example.com/rotation",
       sources: [...sources, { secret: { name: "own" } }],
     });
-    await both.reader.until("harbor-s3", "SourcesDiffer");
+    await both.reader.until("harbor-s3", "SourceAnnotationMismatch");
     await mark(both.owner, "bucket", "2");
     await both.untilHeld(value);
   });

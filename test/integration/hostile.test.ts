@@ -9,7 +9,7 @@ import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 
 const BAD = scaled(5, 2) * WAYS;
 const ROTATIONS = scaled(15, 3);
@@ -22,16 +22,16 @@ const TRIES = scaled(40, 3);
 describe(`with ${BAD} hostile bindings beside it`, function () {
   this.timeout("4m");
   let controller: ConfinedController;
-  let good: Team;
-  let bad: Team;
+  let good: TestNamespace;
+  let bad: TestNamespace;
 
   before(async () => {
     await stopSharedController();
     controller = new ConfinedController(controlPlane());
     await controller.start();
-    good = await newTeam({ controller: false });
+    good = await createNamespace({ controller: false });
     await good.boundHarbor();
-    bad = await newTeam({ controller: false });
+    bad = await createNamespace({ controller: false });
     await bad.secret("hostile", hostileData(secretText("hostile")));
     const targets = ["hostile", ...Array.from({ length: 32 }, (_, n) => `many-${n}`)];
     await Promise.all(targets.map((name) => bad.harbor(name)));

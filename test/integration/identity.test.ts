@@ -13,7 +13,7 @@ import { commandsIn, paste } from "../controller/paste.ts";
 import { accessKey, messageOf, newRegistry, SECONDS, spec } from "../controller/registry.ts";
 import { CONTROLLER, requestsFor, watchesFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
+import { harborTarget, type Rule, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -179,7 +179,7 @@ describe("identity: a binding", () => {
 });
 
 /** Lets the controller act as an account of another name than inlay. */
-function openAccount(team: Team, account: string): Promise<void> {
+function openAccount(team: TestNamespace, account: string): Promise<void> {
   return bindRole(
     team,
     "inlay-may-act",
@@ -195,11 +195,16 @@ function openAccount(team: Team, account: string): Promise<void> {
   );
 }
 
-function grantUser(team: Team, user: string, rules: Rule[]): Promise<void> {
+function grantUser(team: TestNamespace, user: string, rules: Rule[]): Promise<void> {
   return bindRole(team, user, rules, { kind: "User", name: user, apiGroup: "rbac.authorization.k8s.io" });
 }
 
-async function bindRole({ api, namespace }: Team, name: string, rules: Rule[], subject: object): Promise<void> {
+async function bindRole(
+  { api, namespace }: TestNamespace,
+  name: string,
+  rules: Rule[],
+  subject: object,
+): Promise<void> {
   await api.create(`${RBAC}/namespaces/${namespace}/roles`, { metadata: { name }, rules });
   await api.create(`${RBAC}/namespaces/${namespace}/rolebindings`, {
     metadata: { name },

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const keep = { rule: "self == oldSelf" };
 const fixed: Kind = {
@@ -35,8 +35,8 @@ const mayWriteBuiltins = {
 };
 const before = { silent: "old", worded: "old", quoted: "old", parent: "old", free: "old" };
 
-async function newFixedTeam(): Promise<Team> {
-  const team = await newTeam({ rules: [...usualRules, mayWrite(fixed), mayWriteBuiltins] });
+async function newFixedTeam(): Promise<TestNamespace> {
+  const team = await createNamespace({ rules: [...usualRules, mayWrite(fixed), mayWriteBuiltins] });
   await installKind(team.api, fixed);
   await createObject(team.api, fixed, "one", before, team.namespace);
   return team;
@@ -52,9 +52,9 @@ const onFixed = (fields: object[], more: object = {}) => ({
   ...more,
 });
 const specOf = (...targets: object[]) => ({ sources: [{ secret: { name: "bucket" } }], targets });
-const fixedSpec = async (team: Team) => (await team.api.get(objectPath(fixed, team.namespace, "one"))).spec;
+const fixedSpec = async (team: TestNamespace) => (await team.api.get(objectPath(fixed, team.namespace, "one"))).spec;
 
-async function untilImmutable(team: Team, paths: string): Promise<void> {
+async function untilImmutable(team: TestNamespace, paths: string): Promise<void> {
   const { status } = await team.until("bind", "Immutable");
   const { message } = status.targets[0];
   assert.ok(message.startsWith(`${paths} can't be changed on an object that is there`), message);

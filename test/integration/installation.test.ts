@@ -12,7 +12,12 @@ import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "
 import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
+import {
+  createNamespace,
+  harborTarget,
+  RESTARTED_WITHIN_MS,
+  type TestNamespace,
+} from "../controller/test-namespace.ts";
 
 const SYSTEM = ["kube-system", "inlay-system"];
 const everything = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
@@ -21,8 +26,8 @@ const secretPath = (namespace: string, name = "bucket") => `/api/v1/namespaces/$
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
 
 /** A team whose account may do everything everywhere: what keeps it from anything is Inlay. */
-async function newAlmighty(options: { controller?: boolean } = {}): Promise<{ team: Team; value: string }> {
-  const team = await newTeam(options);
+async function newAlmighty(options: { controller?: boolean } = {}): Promise<{ team: TestNamespace; value: string }> {
+  const team = await createNamespace(options);
   await team.grantInCluster(everything);
   const value = secretText("access");
   await team.secret("bucket", { accessKeyID: value });
@@ -30,7 +35,7 @@ async function newAlmighty(options: { controller?: boolean } = {}): Promise<{ te
 }
 
 /** A copy of the Secret, with a name that only this team uses. */
-const copyOf = (team: Team, where: object, more: object = {}) => ({
+const copyOf = (team: TestNamespace, where: object, more: object = {}) => ({
   sources,
   targets: [
     {
@@ -44,7 +49,8 @@ const copyOf = (team: Team, where: object, more: object = {}) => ({
     },
   ],
 });
-const findCopy = (team: Team, namespace: string) => team.api.find(secretPath(namespace, `copy-${team.namespace}`));
+const findCopy = (team: TestNamespace, namespace: string) =>
+  team.api.find(secretPath(namespace, `copy-${team.namespace}`));
 
 /** A field of one HarborCluster, and an access key for another. */
 const withField = (path: string, template: string, [one, other] = ["harbor", "other"]) => ({
@@ -57,13 +63,13 @@ const withField = (path: string, template: string, [one, other] = ["harbor", "ot
 
 let places = 0;
 /** Makes a namespace of a test's own. */
-async function newPlace(team: Team, prefix: string, labels: object = {}): Promise<string> {
+async function newPlace(team: TestNamespace, prefix: string, labels: object = {}): Promise<string> {
   const name = `${prefix}-${++places}-${team.namespace}`;
   await team.api.create("/api/v1/namespaces", { metadata: { name, labels } });
   return name;
 }
 
-async function inStep(team: Team, namespace: string): Promise<void> {
+async function inStep(team: TestNamespace, namespace: string): Promise<void> {
   await eventually(async () => {
     const source = await team.api.get(secretPath(team.namespace));
     assert.deepEqual((await findCopy(team, namespace))?.data, source.data);
@@ -85,7 +91,7 @@ describe("kube-system and Inlay's own namespace", () => {
       });
       for (const name of ["into", "copy", "all"]) {
         const message = messageOf(await team.until(name, "ForbiddenNamespace"));
-        assert.match(message, new RegExp(`in the namespace ${namespace}\\b.*openNamespaces`));
+        assert.match(message, new RegExp(`in the namespace ${namespace}\\b.*allowSystemNamespaces`));
       }
       const asked = (await requestsFor(team, mark)).filter(({ as, uri }) => as && uri.includes(`/${namespace}/`));
       assert.deepEqual(asked, []);
@@ -211,8 +217,8 @@ async function configuration(text: string): Promise<string> {
 }
 
 /** What the file says, but for its rollouts. */
-const configurationOf = (denied: Team) => `
-openNamespaces: [kube-system]
+const configurationOf = (denied: TestNamespace) => `
+allowSystemNamespaces: [kube-system]
 targets:
   deny:
     - { namespaces: ['audit-*'], message: those are the auditors' }
@@ -226,9 +232,9 @@ describe("the configuration of an installation", function () {
   let controller: ControllerProcess;
   let file: string;
   /** Whose bindings were there before it, to copies in a namespace that it denies, and in another. */
-  let audited: { team: Team; value: string; closed: string; open: string };
+  let audited: { team: TestNamespace; value: string; closed: string; open: string };
   /** Who may write neither some fields nor ConfigMaps, and wrote such a field before it. */
-  let denied: { team: Team; value: string };
+  let denied: { team: TestNamespace; value: string };
   const annotation = 'metadata.annotations["example.com/key"]';
 
   before(async () => {
@@ -367,7 +373,7 @@ describe("the configuration of an installation", function () {
 
   it("that has a mistake ends the controller at once, with what it is", async () => {
     const file = await configuration("targets: { deny: [{ kind: [Pod] }] }");
-    const inlay = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+    const inlay = join(import.meta.dirname, "..", "..", "src", "main.ts");
     const args = [inlay, "controller", "--kubeconfig", controlPlane().kubeconfigFile, "--config", file];
     await assert.rejects(promisify(execFile)(process.execPath, args), {
       code: 1,

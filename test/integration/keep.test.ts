@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, fieldsOf, newTeam, s3Fields } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, fieldsOf, s3Fields } from "../controller/test-namespace.ts";
 
 const AT_ONCE = 5_000;
 const isWrite = ({ verb }: { verb: string }) => ["create", "update", "patch", "delete"].includes(verb);
@@ -11,7 +11,7 @@ const isOfTarget = ({ resource }: { resource: string }) => resource === "goharbo
 
 describe("a field that a binding wrote", () => {
   it("is put back at once when somebody changes it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.editS3({ accesskey: "edited" });
     await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
@@ -21,21 +21,21 @@ describe("a field that a binding wrote", () => {
   });
 
   it("is put back at once when somebody removes it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.editS3({ accesskey: null });
     await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
   });
 
   it("is put back at once when somebody applies another value with force", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.applyS3({ accesskey: "applied" }, "platform", true);
     await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
   });
 
   it("is put back with the other fields of its target, in one request", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     await team.harbor();
@@ -70,7 +70,7 @@ describe("a field that a binding wrote", () => {
   });
 
   it("is not written again when its Secret changes elsewhere", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(async () => {
       await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { touched: "yes" } } });
@@ -81,7 +81,7 @@ describe("a field that a binding wrote", () => {
   });
 
   it("is not written again when other fields of its target change", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(() => team.editS3({ rootdirectory: "/harbor", bucket: "other" }));
     assert.deepEqual(requests.filter(isWrite), []);
@@ -89,7 +89,7 @@ describe("a field that a binding wrote", () => {
   });
 
   it("is not even read when only the status of its target changes", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(() =>
       team.api.merge(`${team.harborPath()}/status`, { status: { status: "healthy" } }),
@@ -98,7 +98,7 @@ describe("a field that a binding wrote", () => {
   });
 
   it("is not read for a new value, nor again for the binding's own write", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(async () => {
       const rotated = secretText("rotated");
@@ -110,7 +110,7 @@ describe("a field that a binding wrote", () => {
   });
 
   it("that has the value already is taken on by one request, beside who wrote it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     await team.harbor();

@@ -6,7 +6,7 @@ import { eventually } from "../controller/eventually.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/test-namespace.ts";
+import { createNamespace } from "../controller/test-namespace.ts";
 
 /** A controller that holds all of them at once ends by it at 160, and does not yet at 110. */
 const LARGE = scaled(200, 160);
@@ -26,9 +26,9 @@ describe(`${LARGE} objects that are too large to be held together`, function () 
   });
 
   it("are written some at a time, and then another binding's at once", async () => {
-    const good = await newTeam({ controller: false });
+    const good = await createNamespace({ controller: false });
     await good.boundHarbor();
-    const rich = await newTeam({ controller: false });
+    const rich = await createNamespace({ controller: false });
     await rich.secret("small", { value: secretText("small") });
     const large = { large: `${secretText("large")}${"x".repeat(900 * 1024)}` };
     const names = Array.from({ length: LARGE }, (_, n) => `large-${n}`);

@@ -9,9 +9,15 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../controller/kinds.ts";
-import { foundIn, huntBytes, secretText } from "../controller/leak-detector.ts";
+import { foundIn, registerSecretBytes, secretText } from "../controller/leak-detector.ts";
 import { sharedController } from "../controller/shared.ts";
-import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
+import {
+  createNamespace,
+  harborTarget,
+  type Rule,
+  type TestNamespace,
+  usualRules,
+} from "../controller/test-namespace.ts";
 
 /** A kind that refuses all that is written, and whose API server says so with the value in its answer. */
 const wall: Kind = {
@@ -81,7 +87,7 @@ describe("no leaks:", () => {
     await installKind(api, wall);
     const { data = {} } = await api.get("/api/v1/namespaces/inlay-system/secrets/inlay-digest-key");
     const { primary: _, ...keys } = data;
-    for (const key of Object.values(keys)) huntBytes(Buffer.from(key as string, "base64"));
+    for (const key of Object.values(keys)) registerSecretBytes(Buffer.from(key as string, "base64"));
     const scenario = fc.record({
       failure: fc.constantFrom(...Object.keys(failures)),
       rights: fc.oneof(
@@ -108,7 +114,7 @@ describe("no leaks:", () => {
 
   async function fail(scenario: { failure: string; rights: string; around: readonly [string, string] }): Promise<void> {
     const { failure, rights, around } = scenario;
-    const team = await newTeam({ rules: grants[rights] as Rule[] });
+    const team = await createNamespace({ rules: grants[rights] as Rule[] });
     const value = () => `${around[0]}${secretText("fuzz")}${around[1]}`;
     const change = () =>
       team.secret("bucket", { value: value(), binary: Buffer.concat([Buffer.from(value()), Buffer.of(0xff)]) });
@@ -123,7 +129,7 @@ describe("no leaks:", () => {
     await condition();
   }
 
-  async function saysSomething(team: Team): Promise<void> {
+  async function saysSomething(team: TestNamespace): Promise<void> {
     const { metadata, status } = await team.binding("fuzz");
     assert.equal(status?.observedGeneration, metadata.generation);
     assert.ok(status.conditions[0].reason);
@@ -134,7 +140,7 @@ describe("no leaks:", () => {
     assert.deepEqual(foundIn(text), []);
   };
 
-  it("the hunt finds a value in every spelling", () => {
+  it("the leak detector finds a value in every spelling", () => {
     const value = secretText("planted");
     const [label, random] = value.split("-") as [string, string];
     const spelled: Record<string, string> = {
@@ -157,9 +163,9 @@ describe("no leaks:", () => {
     assert.deepEqual(foundIn(`something ${label} ${random.slice(1)} else`), []);
   });
 
-  it("the hunt finds the bytes of a key in every spelling", () => {
+  it("the leak detector finds the bytes of a key in every spelling", () => {
     const key = Buffer.from("00f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1e", "hex");
-    huntBytes(key);
+    registerSecretBytes(key);
     const before = Buffer.concat([Buffer.of(1), key]);
     const texts = [key, before].flatMap((bytes) => [
       bytes.toString("hex"),

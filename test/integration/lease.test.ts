@@ -6,7 +6,7 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/test-namespace.ts";
+import { createNamespace } from "../controller/test-namespace.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
 /** How long it may take, on a machine with much else to do, until a lease that ran out after nine seconds is taken. */
@@ -44,7 +44,7 @@ describe("of two replicas", function () {
     leader = await newReplica();
     await leads(leader);
     standby = await newReplica();
-    fleet = new Fleet(await newTeam({ controller: false }), 40);
+    fleet = new Fleet(await createNamespace({ controller: false }), 40);
     await fleet.launch();
   });
   after(async () => {

@@ -9,7 +9,7 @@ import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { scaled } from "../controller/scale.ts";
-import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const SEED = 20_261_121;
 const RUNS = scaled(40, 12);
@@ -161,11 +161,11 @@ const others = ({ metadata }: AnyObject) =>
 const ours = ({ metadata }: AnyObject) => metadata.managedFields.filter(({ manager }: AnyObject) => own.test(manager));
 
 describe(`lists of random objects (seed ${SEED})`, () => {
-  let team: Team;
+  let team: TestNamespace;
   let count = 0;
 
   before(async () => {
-    team = await newTeam({ rules: [...usualRules, mayWrite(chest)] });
+    team = await createNamespace({ rules: [...usualRules, mayWrite(chest)] });
     await installKind(team.api, chest);
     await team.secret("bucket", { token: secretText("token") });
   });

@@ -6,7 +6,7 @@ import { whileBusy } from "../controller/busy.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const entry = {
   type: "object",
@@ -60,8 +60,8 @@ const rules = [
 ];
 
 /** A team with the Secret `bucket`, whose keys a and b have values, and a Shelf that was made by `git`. */
-async function newTeamWith(spec: object): Promise<{ team: Team; a: string; b: string }> {
-  const team = await newTeam({ rules });
+async function createNamespaceWith(spec: object): Promise<{ team: TestNamespace; a: string; b: string }> {
+  const team = await createNamespace({ rules });
   await installKind(team.api, shelf);
   const [a, b] = [secretText("a"), secretText("b")];
   await team.secret("bucket", { a, b });
@@ -69,8 +69,8 @@ async function newTeamWith(spec: object): Promise<{ team: Team; a: string; b: st
   return { team, a, b };
 }
 
-const shelfPath = (team: Team) => objectPath(shelf, team.namespace, "shelf");
-const specOf = async (team: Team) => (await team.api.get(shelfPath(team))).spec;
+const shelfPath = (team: TestNamespace) => objectPath(shelf, team.namespace, "shelf");
+const specOf = async (team: TestNamespace) => (await team.api.get(shelfPath(team))).spec;
 
 /** Each path with the key of the Secret `bucket` that belongs there. */
 const fieldsFrom = (paths: Record<string, string>, more: object = {}) =>
@@ -81,13 +81,17 @@ const bindingOf = (fields: object[], target: object = {}) => ({
   targets: [{ apiVersion: apiVersionOf(shelf), kind: shelf.kind, name: "shelf", fields, ...target }],
 });
 
-async function bind(team: Team, paths: Record<string, string>, more: { field?: object; target?: object } = {}) {
+async function bind(
+  team: TestNamespace,
+  paths: Record<string, string>,
+  more: { field?: object; target?: object } = {},
+) {
   await team.bind("lists", bindingOf(fieldsFrom(paths, more.field), more.target));
   return team.until("lists", "Synced");
 }
 
 /** Who holds what of the object, by manager and operation. */
-async function heldBy(team: Team, manager: string): Promise<Record<string, object>> {
+async function heldBy(team: TestNamespace, manager: string): Promise<Record<string, object>> {
   const { metadata } = await team.api.get(shelfPath(team));
   const own = metadata.managedFields.filter((each: AnyObject) => each.manager === manager);
   return Object.fromEntries(own.map((each: AnyObject) => [each.operation, each.fieldsV1]));
@@ -97,7 +101,7 @@ describe("an element of a list that is one value", () => {
   const atomic = [{ name: "web", port: 80 }, { name: "db", token: "old" }, { name: "mq" }];
 
   it("is written where its name is, and all others stay", async () => {
-    const { team, a, b } = await newTeamWith({ atomic });
+    const { team, a, b } = await createNamespaceWith({ atomic });
     const { status } = await bind(team, { "spec.atomic[name=db].token": "a", "spec.atomic[name=mq].token": "b" });
     const [web] = atomic;
     assert.deepEqual((await specOf(team)).atomic, [web, { name: "db", token: a }, { name: "mq", token: b }]);
@@ -109,7 +113,7 @@ describe("an element of a list that is one value", () => {
   });
 
   it("is found again when the list was put in another order", async () => {
-    const { team, a } = await newTeamWith({ atomic });
+    const { team, a } = await createNamespaceWith({ atomic });
     await bind(team, { "spec.atomic[name=db].token": "a" });
     await team.api.merge(shelfPath(team), { spec: { atomic: [{ name: "new" }, { name: "db", token: a }] } });
     const rotated = secretText("rotated");
@@ -120,7 +124,7 @@ describe("an element of a list that is one value", () => {
   });
 
   it("is written by its place, and by several of its fields, with all characters", async () => {
-    const { team, a, b } = await newTeamWith({
+    const { team, a, b } = await createNamespaceWith({
       atomic: [{ name: "web" }, { name: "a,b]&<c>", port: 80 }, { name: "a,b]&<c>", port: 443 }],
       texts: ["x", "y"],
     });
@@ -138,7 +142,7 @@ describe("an element of a list that is one value", () => {
   });
 
   it("is written in lists within lists, and in lists without a schema", async () => {
-    const { team, a, b } = await newTeamWith({
+    const { team, a, b } = await createNamespaceWith({
       atomic: [{ name: "web", parts: [{ id: "1" }, { id: "2" }] }],
       map: [{ name: "web", port: 80, parts: [{ id: "1" }] }],
       free: { list: [{ name: "x", deep: [{ n: 1 }, { n: 2 }] }] },
@@ -155,7 +159,7 @@ describe("an element of a list that is one value", () => {
   });
 
   it("is written with the other fields of its target in one request, or not at all", async () => {
-    const { team, a, b } = await newTeamWith({ atomic });
+    const { team, a, b } = await createNamespaceWith({ atomic });
     const paths = { "spec.atomic[name=db].token": "a", "spec.size": "b", "spec.free.deep.er": "a" };
     const requests = await team.requestsDuring(() => bind(team, paths));
     assert.equal(requests.filter(({ verb, resource }) => verb === "patch" && /shelves/.test(resource)).length, 1);
@@ -172,7 +176,7 @@ describe("an element of a list that is one value", () => {
   });
 
   it("is not written again when nothing changed, nor when it stood there already", async () => {
-    const { team, a } = await newTeamWith({ atomic });
+    const { team, a } = await createNamespaceWith({ atomic });
     await team.api.merge(shelfPath(team), { spec: { atomic: [{ name: "db", token: a }] } });
     const writes = async (act: () => Promise<unknown>) =>
       (await team.requestsDuring(act, through(shelf, "spec.size"))).filter(
@@ -191,14 +195,14 @@ describe("an element of a list that is one value", () => {
   });
 
   it("is put back when somebody changes it, and what he changed beside it stays", async () => {
-    const { team, a } = await newTeamWith({ atomic });
+    const { team, a } = await createNamespaceWith({ atomic });
     await bind(team, { "spec.atomic[name=db].token": "a" });
     await team.api.merge(shelfPath(team), { spec: { atomic: [{ name: "db", token: "theirs", port: 1 }] } });
     await eventually(async () => assert.deepEqual((await specOf(team)).atomic, [{ name: "db", token: a, port: 1 }]));
   });
 
   it("tells once who applies the list and will be in conflict from then on", async () => {
-    const { team } = await newTeamWith({ size: "small" });
+    const { team } = await createNamespaceWith({ size: "small" });
     const object = { apiVersion: apiVersionOf(shelf), kind: shelf.kind, metadata: { name: "shelf" }, spec: { atomic } };
     await team.api.apply(shelfPath(team), object, "argocd");
     await bind(team, { "spec.atomic[name=db].token": "a" });
@@ -211,7 +215,7 @@ describe("an element of a list that is one value", () => {
   });
 
   it("arrives while another client edits the list fifty times a second, and none of his edits is lost", async () => {
-    const { team } = await newTeamWith({ atomic: [{ name: "db", token: "old" }] });
+    const { team } = await createNamespaceWith({ atomic: [{ name: "db", token: "old" }] });
     const added: string[] = [];
     const add = async () => {
       const name = `n${added.length}`;
@@ -254,14 +258,14 @@ describe("an element of a map list", () => {
   });
 
   it("is applied by its keys, so that others hold the rest", async () => {
-    const { team, a } = await newTeamWith({ map });
+    const { team, a } = await createNamespaceWith({ map });
     await bind(team, { "spec.map[name=web,port=443].token": "a" });
     assert.deepEqual((await specOf(team)).map, [map[0], { ...map[1], token: a }, map[2]]);
     assert.deepEqual(await heldBy(team, team.manager("lists")), { Apply: ofWeb("f:token") });
   });
 
   it("is found by any of its fields, or by its place, and applied by its keys", async () => {
-    const { team, a, b } = await newTeamWith({ map });
+    const { team, a, b } = await createNamespaceWith({ map });
     await bind(team, { "spec.map[kind=y].token": "a", "spec.map[1].token": "b" });
     assert.deepEqual((await specOf(team)).map, [map[0], { ...map[1], token: b }, { ...map[2], token: a }]);
     const { Apply } = await heldBy(team, team.manager("lists"));
@@ -269,7 +273,7 @@ describe("an element of a map list", () => {
   });
 
   it("stays in its place, also where something is appended in it", async () => {
-    const { team, a, b } = await newTeamWith({ map });
+    const { team, a, b } = await createNamespaceWith({ map });
     const paths = {
       "spec.map[name=new,port=1].token": "a",
       "spec.map[kind=y].token": "a",
@@ -287,14 +291,14 @@ describe("an element of a map list", () => {
   });
 
   it("is not made by being applied to", async () => {
-    const { team } = await newTeamWith({ map });
+    const { team } = await createNamespaceWith({ map });
     await team.bind("lists", bindingOf(fieldsFrom({ "spec.map[name=new,port=1].token": "a" })));
     await team.until("lists", "ElementNotFound");
     assert.deepEqual((await specOf(team)).map, map);
   });
 
   it("is in conflict with who applies the field, and taken by Force", async () => {
-    const { team, a } = await newTeamWith({ map });
+    const { team, a } = await createNamespaceWith({ map });
     const theirs = { spec: { map: [{ name: "db", port: 5432, token: "theirs" }] } };
     const object = { apiVersion: apiVersionOf(shelf), kind: shelf.kind, metadata: { name: "shelf" }, ...theirs };
     await team.api.apply(shelfPath(team), object, "argocd");
@@ -307,7 +311,7 @@ describe("an element of a map list", () => {
   });
 
   it("of a built-in kind is written like any other", async () => {
-    const { team, a } = await newTeamWith({});
+    const { team, a } = await createNamespaceWith({});
     const labels = { app: "x" };
     const containers = [
       { name: "side", image: "side" },
@@ -331,7 +335,7 @@ describe("an element of a map list", () => {
 
 describe("an element that is not there", () => {
   it("is waited for, what was written stays, and it is written when it comes", async () => {
-    const { team, a } = await newTeamWith({ atomic: [{ name: "web" }] });
+    const { team, a } = await createNamespaceWith({ atomic: [{ name: "web" }] });
     await bind(team, { "spec.atomic[name=web].token": "a" });
     const two = { "spec.atomic[name=web].token": "a", "spec.atomic[name=db].token": "a" };
     await team.rebind("lists", bindingOf(fieldsFrom(two)));
@@ -345,7 +349,7 @@ describe("an element that is not there", () => {
   });
 
   it("is appended where the binding says so, once for all its fields, with the list where there is none", async () => {
-    const { team, a, b } = await newTeamWith({ atomic: [{ name: "web" }], map: [{ name: "x", port: 1 }] });
+    const { team, a, b } = await createNamespaceWith({ atomic: [{ name: "web" }], map: [{ name: "x", port: 1 }] });
     const field = { onMissingElement: "Append" };
     const paths = {
       "spec.atomic[name=db,port=5432].token": "a",
@@ -374,7 +378,7 @@ describe("an element that is not there", () => {
   });
 
   it("is appended to a map list by an apply where no other list is written", async () => {
-    const { team, a } = await newTeamWith({});
+    const { team, a } = await createNamespaceWith({});
     const field = { onMissingElement: "Append" };
     await bind(team, { "spec.map[name=db,port=2].token": "a" }, { field, target: { onRelease: "Remove" } });
     assert.deepEqual((await specOf(team)).map, [{ name: "db", port: 2, token: a }]);
@@ -385,7 +389,7 @@ describe("an element that is not there", () => {
   });
 
   it("is not appended when its keys are not all said, or it is named by its place", async () => {
-    const { team } = await newTeamWith({ map: [] });
+    const { team } = await createNamespaceWith({ map: [] });
     const field = { onMissingElement: "Append" };
     await team.bind("lists", bindingOf(fieldsFrom({ "spec.map[name=db].token": "a" }, field)));
     const { status } = await team.until("lists", "InvalidPath");
@@ -405,7 +409,7 @@ describe("an element of a list that is released", () => {
   };
 
   it("keeps its value with Retain, and no name of ours stays", async () => {
-    const { team, a, b } = await newTeamWith(spec);
+    const { team, a, b } = await createNamespaceWith(spec);
     await bind(team, paths);
     await team.unbind("lists");
     await eventually(async () => assert.deepEqual(await heldBy(team, team.manager("lists")), {}));
@@ -421,7 +425,7 @@ describe("an element of a list that is released", () => {
   });
 
   it("is as it was with Remove, and no name of ours stays", async () => {
-    const { team } = await newTeamWith(spec);
+    const { team } = await createNamespaceWith(spec);
     await bind(team, paths, { target: { onRelease: "Remove" } });
     await team.unbind("lists");
     assert.deepEqual(await specOf(team), spec);
@@ -430,7 +434,7 @@ describe("an element of a list that is released", () => {
   });
 
   it("stays the binding's where another field of the list does", async () => {
-    const { team, a } = await newTeamWith(spec);
+    const { team, a } = await createNamespaceWith(spec);
     const target = { onRelease: "Remove" };
     await bind(team, paths, { target });
     await team.rebind("lists", bindingOf(fieldsFrom({ "spec.atomic[name=db].token": "a" }), target));
@@ -440,7 +444,7 @@ describe("an element of a list that is released", () => {
   });
 
   it("is found wherever it is by then; what only a place names is left where others changed the list", async () => {
-    const { team, b } = await newTeamWith(spec);
+    const { team, b } = await createNamespaceWith(spec);
     await bind(team, paths, { target: { onRelease: "Remove" } });
     await team.controller.stop();
     const { atomic } = await specOf(team);
@@ -465,8 +469,8 @@ describe("what the API server spells out in managedFields", () => {
   const list = ["one", "two"];
   const entries = [{ name: "cm", port: 1 }];
 
-  async function newTeamWithLists(): Promise<Team> {
-    const { team } = await newTeamWith({ set: ["x"], map: [{ name: "web", port: 80 }] });
+  async function createNamespaceWithLists(): Promise<TestNamespace> {
+    const { team } = await createNamespaceWith({ set: ["x"], map: [{ name: "web", port: 80 }] });
     const data = { list: JSON.stringify(list), entries: JSON.stringify(entries), text: "plain" };
     await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "settings" }, data });
     const secret = {
@@ -485,7 +489,7 @@ describe("what the API server spells out in managedFields", () => {
   ];
   for (const [what, path, key, as] of written) {
     it(`takes ${what} from no Secret, and from a ConfigMap`, async () => {
-      const team = await newTeamWithLists();
+      const team = await createNamespaceWithLists();
       const field = { path, from: { source: "bucket", key }, ...(as && { as }) };
       await team.bind("lists", bindingOf([field]));
       const { status } = await team.until("lists", "InvalidPath");
@@ -513,7 +517,7 @@ describe("what the API server spells out in managedFields", () => {
 
 describe("an object that is made", () => {
   it("has the values in the elements of its manifest, and in those that are appended", async () => {
-    const { team, a, b } = await newTeamWith({});
+    const { team, a, b } = await createNamespaceWith({});
     await team.grant([{ apiGroups: [shelf.group], resources: [shelf.plural], verbs: ["create", "delete"] }], {
       role: "maker",
     });
@@ -571,7 +575,7 @@ describe("a path into a list that can't be meant", () => {
   ];
   for (const [why, path, reason, advice] of cases) {
     it(`${why} has a reason that says what to do`, async () => {
-      const { team } = await newTeamWith({
+      const { team } = await createNamespaceWith({
         atomic: [{ name: "web" }, { name: "two" }, { name: "two" }],
         free: { list: [{ token: "x" }], text: "x" },
       });
@@ -582,7 +586,7 @@ describe("a path into a list that can't be meant", () => {
   }
 
   it("and another way to the same place is refused", async () => {
-    const { team } = await newTeamWith({ atomic: [{ name: "web" }] });
+    const { team } = await createNamespaceWith({ atomic: [{ name: "web" }] });
     await team.bind(
       "lists",
       bindingOf(fieldsFrom({ "spec.atomic[0].token": "a", "spec.atomic[name=web].token": "b" })),

@@ -8,7 +8,7 @@ import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { applyFile, applyObjects, deleteFile, deleteObjects, objectsOf } from "../controller/manifests.ts";
 import { CONTROLLER } from "../controller/requests.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { isRolling } from "../controller/workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");
@@ -21,10 +21,10 @@ const named = (name: string) => ({
 });
 
 const api = () => new Api(controlPlane());
-const newNamespace = () => newTeam({ account: false, rules: [], controller: false });
+const newNamespace = () => createNamespace({ account: false, rules: [], controller: false });
 
 /** Grants the account `name` of a namespace a ClusterRole there. Returns it as a user. */
-async function accountWith(clusterRole: string, team: Team, name: string): Promise<string> {
+async function accountWith(clusterRole: string, team: TestNamespace, name: string): Promise<string> {
   await team.api.create(team.path("rbac.authorization.k8s.io/v1", "rolebindings"), {
     metadata: { name },
     roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: clusterRole },

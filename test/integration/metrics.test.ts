@@ -7,7 +7,7 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/test-namespace.ts";
+import { createNamespace } from "../controller/test-namespace.ts";
 
 const OWN = 'controller="secretbinding"';
 
@@ -27,7 +27,7 @@ describe("the health port", function () {
       await replica.start();
       if (replicas.length === 1) await eventually(() => assert.match(replica.output, /"msg":"leading"/));
     }
-    fleet = new Fleet(await newTeam({ controller: false }), 5);
+    fleet = new Fleet(await createNamespace({ controller: false }), 5);
     begun = performance.now();
     await fleet.launch();
     await fleet.rotate();
@@ -96,7 +96,7 @@ describe("the health port", function () {
 
   it("holds as many series after more bindings as before", async () => {
     const before = [...(await samples()).keys()].filter((name) => !name.startsWith("nodejs_"));
-    const more = new Fleet(await newTeam({ controller: false }), 5);
+    const more = new Fleet(await createNamespace({ controller: false }), 5);
     await more.launch();
     const after = [...(await samples()).keys()].filter((name) => !name.startsWith("nodejs_"));
     assert.deepEqual(after.sort(), before.sort());

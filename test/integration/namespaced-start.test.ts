@@ -6,19 +6,19 @@ import { promisify } from "node:util";
 import { eventually } from "../controller/eventually.ts";
 import { Installation } from "../controller/one-namespace.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/test-namespace.ts";
+import { createNamespace } from "../controller/test-namespace.ts";
 
-const inlay = join(import.meta.dirname, "..", "..", "src", "cli", "inlay.ts");
+const inlay = join(import.meta.dirname, "..", "..", "src", "main.ts");
 
 describe("an Inlay of one namespace that starts", () => {
   before(stopSharedController);
 
   it("says when it has no rights in its namespace", async () => {
-    const none = new Installation(await newTeam({ controller: false }));
+    const none = new Installation(await createNamespace({ controller: false }));
     try {
       // An account without any right: neither the Lease nor the bindings.
       const replica = await none.start("default");
-      await eventually(async () => assert.equal(await none.readiness(), "out of reach: coordination.k8s.io/leases\n"));
+      await eventually(async () => assert.equal(await none.readiness(), "unreachable: coordination.k8s.io/leases\n"));
       await replica.stop();
       await none.team.grant(
         [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }],

@@ -6,11 +6,11 @@ import { may, untilMay } from "../controller/access.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Keyring } from "../controller/keyring.ts";
-import { huntBytes, secretText } from "../controller/leak-detector.ts";
+import { registerSecretBytes, secretText } from "../controller/leak-detector.ts";
 import { folder, Installation, leads } from "../controller/one-namespace.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 import { isRolling } from "../controller/workloads.ts";
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
@@ -68,7 +68,7 @@ describe("an Inlay of one namespace", function () {
   });
 
   it("leaves bindings of other namespaces alone", async () => {
-    const outside = await newTeam({ controller: false });
+    const outside = await createNamespace({ controller: false });
     await outside.secret("bucket", { accessKeyID: secretText("access") });
     await outside.harbor();
     await outside.bind("harbor-s3", accessKeySpec());
@@ -98,10 +98,10 @@ describe("an Inlay of one namespace", function () {
 
   describe("refuses, whatever its account may do there,", () => {
     let value: string;
-    let other: Team;
+    let other: TestNamespace;
 
     before(async () => {
-      other = await newTeam({ controller: false });
+      other = await createNamespace({ controller: false });
       await other.harbor();
       value = secretText("access");
       await one.team.secret("far", { accessKeyID: value });
@@ -199,7 +199,7 @@ describe("an Inlay of one namespace", function () {
       const ring = await Keyring.open(team.namespace);
       try {
         const { id, bytes } = await ring.start().primary();
-        huntBytes(bytes.reveal());
+        registerSecretBytes(bytes.reveal());
         const { data } = await team.api.get(`${team.path("v1", "secrets")}/inlay-digest-key`);
         assert.equal(data[id], Buffer.from(bytes.reveal()).toString("base64"));
         made.push(data[id]);

@@ -5,7 +5,7 @@ import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, RESTARTED_WITHIN_MS, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 /** As Zalando's operator has it: where a new cluster is cloned from. */
 const postgresql: Kind = {
@@ -29,17 +29,17 @@ const postgresql: Kind = {
   },
 };
 
-async function newDatabaseTeam(): Promise<Team> {
-  const team = await newTeam({ rules: [...usualRules, mayWrite(postgresql)] });
+async function newDatabaseTeam(): Promise<TestNamespace> {
+  const team = await createNamespace({ rules: [...usualRules, mayWrite(postgresql)] });
   await installKind(team.api, postgresql);
   await createDatabase(team);
   return team;
 }
 
-const createDatabase = (team: Team) =>
+const createDatabase = (team: TestNamespace) =>
   createObject(team.api, postgresql, "db", { numberOfInstances: 2, clone: { cluster: "old" } }, team.namespace);
-const path = (team: Team) => objectPath(postgresql, team.namespace, "db");
-const cloneOf = async (team: Team) => (await team.api.get(path(team))).spec.clone;
+const path = (team: TestNamespace) => objectPath(postgresql, team.namespace, "db");
+const cloneOf = async (team: TestNamespace) => (await team.api.get(path(team))).spec.clone;
 
 const from = (field: string, key: string) => ({ path: `spec.clone.${field}`, from: { source: "bucket", key } });
 const pair = [from("s3_access_key_id", "id"), from("s3_secret_access_key", "key")];
@@ -48,14 +48,14 @@ const specOf = (more: object = {}, fields: object[] = pair) => ({
   targets: [{ apiVersion: apiVersionOf(postgresql), kind: "postgresql", name: "db", mode: "Once", fields, ...more }],
 });
 
-async function credentials(team: Team): Promise<{ s3_access_key_id: string; s3_secret_access_key: string }> {
+async function credentials(team: TestNamespace): Promise<{ s3_access_key_id: string; s3_secret_access_key: string }> {
   const [id, key] = [secretText("id"), secretText("key")];
   await team.secret("bucket", { id, key });
   return { s3_access_key_id: id, s3_secret_access_key: key };
 }
 
 /** What is written while something happens. */
-const writesDuring = async (team: Team, act: () => Promise<unknown>) =>
+const writesDuring = async (team: TestNamespace, act: () => Promise<unknown>) =>
   (await team.requestsDuring(act)).filter(({ verb }) => !["get", "list", "watch"].includes(verb));
 
 describe("a target with mode: Once", () => {

@@ -15,7 +15,13 @@ import {
 import { secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, harborTarget, newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import {
+  accessKeySpec,
+  createNamespace,
+  harborTarget,
+  type TestNamespace,
+  usualRules,
+} from "../controller/test-namespace.ts";
 
 /** The API server publishes a new kind within seconds; where other things go on, within some more. */
 const KIND_MS = 25_000;
@@ -32,8 +38,8 @@ const place: Kind = {
 interface Origin {
   source: object;
   from: object;
-  make(team: Team, value: string): Promise<unknown>;
-  path(team: Team): string;
+  make(team: TestNamespace, value: string): Promise<unknown>;
+  path(team: TestNamespace): string;
 }
 
 const origins: Record<string, Origin> = {
@@ -67,7 +73,7 @@ const rules = [...usualRules, mayWrite(place)];
 
 describe("in any order, a binding", () => {
   it("is kept back by a broken group of APIs only where it names it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices";
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
@@ -111,7 +117,7 @@ describe("in any order, a binding", () => {
     const orders = fc.tuple(steps, fc.boolean()).map(([order, wait]) => ({ order, wait }));
     const seed = Date.now();
     const run = async ({ order, wait }: { order: readonly (typeof things)[number][]; wait: boolean }) => {
-      const team = await newTeam({ account: false, rules: [] });
+      const team = await createNamespace({ account: false, rules: [] });
       const value = secretText("access");
       const make = {
         secret: () => team.secret("bucket", { accessKeyID: value }),
@@ -146,7 +152,7 @@ describe("in any order, a binding", () => {
 
   for (const [kind, origin] of Object.entries(origins)) {
     it(`keeps what it wrote when the ${kind} is deleted, says SourceNotFound, and follows it when it comes back`, async () => {
-      const team = await newTeam({ rules });
+      const team = await createNamespace({ rules });
       await team.harbor();
       const [value, other] = [secretText("first"), secretText("second")];
       await origin.make(team, value);
@@ -162,7 +168,7 @@ describe("in any order, a binding", () => {
     });
 
     it(`waits for a ${kind} that comes last`, async () => {
-      const team = await newTeam({ rules });
+      const team = await createNamespace({ rules });
       await installKind(team.api, place);
       await team.harbor();
       await team.bind("harbor-s3", specOf(origin));
@@ -175,7 +181,7 @@ describe("in any order, a binding", () => {
   }
 
   it("follows a Secret that its account may see by name alone as it comes, goes, and comes back", async () => {
-    const team = await newTeam({
+    const team = await createNamespace({
       rules: [
         { apiGroups: [""], resources: ["secrets"], resourceNames: ["bucket"], verbs: ["get", "list", "watch"] },
         ...usualRules.slice(1),
@@ -195,7 +201,7 @@ describe("in any order, a binding", () => {
   });
 
   it("follows a key of a Secret as it comes, goes, and comes back", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.harbor();
     await team.secret("bucket", { other: "x" });
     await team.bind("harbor-s3", accessKeySpec());
@@ -213,7 +219,7 @@ describe("in any order, a binding", () => {
   });
 
   it("follows a target as it is deleted and made again", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const value = await team.boundHarbor();
     await team.api.delete(team.harborPath());
     const { status } = await team.until("harbor-s3", "TargetNotFound");
@@ -224,7 +230,7 @@ describe("in any order, a binding", () => {
   });
 
   it("follows the namespace of its target as it comes, goes with everything in it, and comes back", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const there = `${team.namespace}-there`;
     const [path, object] = [
       `/apis/goharbor.io/v1beta1/namespaces/${there}/harborclusters`,
@@ -271,12 +277,12 @@ describe("in any order, a binding", () => {
       },
     ],
   });
-  const colourOf = async (team: Team, kind: Kind) =>
+  const colourOf = async (team: TestNamespace, kind: Kind) =>
     (await team.api.get(objectPath(kind, kind.scope === "Cluster" ? undefined : team.namespace, "wall"))).spec.colour;
 
   it("follows the CRD of its target as it comes, goes with all objects, and comes back", async () => {
     const kind = kindFor("target");
-    const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(kind)] });
     const colour = secretText("colour");
     await team.secret("bucket", { colour });
     await team.bind("wall", wallSpec(kind));
@@ -298,7 +304,7 @@ describe("in any order, a binding", () => {
 
   it("follows the CRD of its source as it comes, goes with all objects, and comes back", async () => {
     const kind = kindFor("source");
-    const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(kind)] });
     await team.harbor();
     await team.bind("harbor-s3", {
       sources: [{ object: { apiVersion: apiVersionOf(kind), resource: kind.plural, name: "wall" } }],
@@ -319,7 +325,7 @@ describe("in any order, a binding", () => {
 
   it("finds a kind again that comes back under another plural, and for the cluster", async () => {
     const before = kindFor("moved");
-    const team = await newTeam({ rules: [...usualRules, mayWrite(before)] });
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(before)] });
     await installKind(team.api, before);
     const colour = secretText("colour");
     await team.secret("bucket", { colour });
@@ -336,7 +342,7 @@ describe("in any order, a binding", () => {
   });
 
   it("waits for several things at once, and says of each target what it waits for", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.harbor("there");
     const accesskey = { from: { source: "bucket", key: "accessKeyID" } };
@@ -363,7 +369,7 @@ describe("in any order, a binding", () => {
 
   it("whose source is another's target follows it, and a chain of them is written once at each hop", async () => {
     const verbs = ["get", "list", "watch", "patch"];
-    const team = await newTeam({
+    const team = await createNamespace({
       rules: [{ apiGroups: [""], resources: ["secrets", "configmaps"], verbs }],
     });
     const maps = team.path("v1", "configmaps");

@@ -20,7 +20,7 @@ import {
   type Who,
 } from "../controller/guarded.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { type Rule, Team } from "../controller/test-namespace.ts";
+import { type Rule, TestNamespace } from "../controller/test-namespace.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
@@ -240,7 +240,7 @@ describe("Kyverno's story of a Secret that is protected and cloned", function ()
   before(untilProtectionWorks);
 
   it("is told by one binding: blogsecret in platform is changed and deleted by cluster-admin and Inlay's account alone, and cloned", async () => {
-    const platform = new Guarded(new Team("platform"));
+    const platform = new Guarded(new TestNamespace("platform"));
     const { team } = platform;
     await team.api.create("/api/v1/namespaces", { metadata: { name: "platform" } });
     await team.api.create("/api/v1/namespaces", { metadata: { name: "blog", labels: { reads: "blogsecret" } } });

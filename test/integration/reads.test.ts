@@ -9,11 +9,11 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 describe("a read", () => {
   it("of what changed asks for the version that the watch showed, or a later one", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const mark = await auditLog().mark();
     const [accessKey, changed] = [secretText("rotated"), secretText("changed")];
@@ -31,14 +31,14 @@ describe("a read", () => {
   });
 
   describe("is spared where a target is as the binding left it:", () => {
-    const requestsIn = async (team: Team, mark: number) =>
+    const requestsIn = async (team: TestNamespace, mark: number) =>
       (await requestsFor(team, mark))
         .filter(({ resource, as }) => as !== undefined && !resource.startsWith("authorization"))
         .filter(({ verb }) => verb !== "watch" && verb !== "list")
         .map(({ verb, resource, code }) => `${verb} ${resource} ${code}`);
 
     it("a rotation is a read of the Secret and a write", async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       await team.boundHarbor();
       for (const accessKey of [secretText("one"), secretText("two")]) {
         const mark = await auditLog().mark();
@@ -49,7 +49,7 @@ describe("a read", () => {
     });
 
     it("also when its operator wrote its status since", async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       await team.boundHarbor();
       const accessKey = secretText("rotated");
       await team.api.merge(`${team.harborPath()}/status`, { status: { operator: { controllerName: "somebody" } } });
@@ -69,7 +69,7 @@ describe("a read", () => {
     });
 
     it("a Secret that changed in name only is read, and nothing is written", async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       await team.boundHarbor();
       const mark = await auditLog().mark();
       await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { looked: "at" } } });
@@ -86,7 +86,7 @@ describe("a read", () => {
     });
 
     it("what others hold beside it, and change at the same time, stays", async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       await team.boundHarbor();
       for (let turn = 0; turn < 10; turn++) {
         const [accessKey, region] = [secretText("rotated"), `region-${turn}`];
@@ -103,7 +103,7 @@ describe("a read", () => {
   });
 
   it("of a version that the API server does not know, as after a restored backup, brings what there is", async () => {
-    const team = await newTeam({ controller: false });
+    const team = await createNamespace({ controller: false });
     const file = await controlPlane().kubeconfigForServiceAccount("inlay-system", "inlay-controller");
     const transport = new Transport(await loadCredentials(file));
     try {

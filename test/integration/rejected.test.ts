@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { harborTarget, newTeam } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget } from "../controller/test-namespace.ts";
 
 describe("a binding with bad input", () => {
   it("whose value a policy does not let in says Rejected, whichever status the policy answers with", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
     await team.harbor("harbor");

@@ -5,7 +5,7 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { untilEvent } from "../controller/released.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const remove = { onRelease: "Remove" };
 
@@ -34,12 +34,12 @@ describe("a deleted binding that removes, and can't,", () => {
   });
 
   const boundTeam = async () => {
-    const team = await newTeam({ controller: false });
+    const team = await createNamespace({ controller: false });
     return { team, accessKey: await team.boundHarbor(remove) };
   };
 
   /** Deletes the binding, and waits until it is gone, which is after a minute of the controller's clock and not before. */
-  async function deleted(team: Team): Promise<void> {
+  async function deleted(team: TestNamespace): Promise<void> {
     await team.api.delete(team.bindingPath("harbor-s3"));
     const { deletionTimestamp } = (await team.binding("harbor-s3")).metadata;
     await team.untilGone(team.bindingPath("harbor-s3"), 30_000);

@@ -3,16 +3,23 @@ import assert from "node:assert/strict";
 import { untilMayNot } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { accessKeyFrom, FINALIZER, finalizersOf, nestIn, nestSpec, newTeamWithNest } from "../controller/released.ts";
+import {
+  accessKeyFrom,
+  createNamespaceWithNest,
+  FINALIZER,
+  finalizersOf,
+  nestIn,
+  nestSpec,
+} from "../controller/released.ts";
 import { auditLog } from "../controller/shared.ts";
 import {
   accessKeySpec,
+  createNamespace,
   fieldsOf,
   harborTarget,
-  newTeam,
   RESTARTED_WITHIN_MS,
   s3Fields,
-  type Team,
+  type TestNamespace,
   usualRules,
 } from "../controller/test-namespace.ts";
 
@@ -21,8 +28,8 @@ const endpoint = { regionendpoint: { template: "https://s3.test" } };
 describe("a field that a binding names no more", () => {
   const both = { accesskey: accessKeyFrom, ...endpoint };
 
-  async function newTeamWithBoth(more: object = {}): Promise<{ team: Team; accessKey: string }> {
-    const team = await newTeam();
+  async function createNamespaceWithBoth(more: object = {}): Promise<{ team: TestNamespace; accessKey: string }> {
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     await team.harbor();
@@ -32,7 +39,7 @@ describe("a field that a binding names no more", () => {
   }
 
   it("keeps its value and is given up, while the others stay the binding's", async () => {
-    const { team, accessKey } = await newTeamWithBoth();
+    const { team, accessKey } = await createNamespaceWithBoth();
     await team.rebind("harbor-s3", { targets: [harborTarget(endpoint)] });
     const { status } = await team.until("harbor-s3", "Synced");
     assert.deepEqual(status.targets[0].paths, ["spec.storage.spec.s3.regionendpoint"]);
@@ -43,7 +50,7 @@ describe("a field that a binding names no more", () => {
   });
 
   it("is taken out with onRelease: Remove, while the others stay", async () => {
-    const { team } = await newTeamWithBoth({ onRelease: "Remove" });
+    const { team } = await createNamespaceWithBoth({ onRelease: "Remove" });
     await team.rebind("harbor-s3", { targets: [harborTarget(endpoint, { onRelease: "Remove" })] });
     await team.until("harbor-s3", "Synced");
     const { accesskey, regionendpoint } = await team.s3();
@@ -51,7 +58,7 @@ describe("a field that a binding names no more", () => {
   });
 
   it("is taken out where its path became another, which is written", async () => {
-    const { team, accessKey } = await newTeamWithBoth({ onRelease: "Remove" });
+    const { team, accessKey } = await createNamespaceWithBoth({ onRelease: "Remove" });
     const fields = { rootdirectory: accessKeyFrom, ...endpoint };
     await team.rebind("harbor-s3", { targets: [harborTarget(fields, { onRelease: "Remove" })] });
     await team.until("harbor-s3", "Synced");
@@ -60,7 +67,7 @@ describe("a field that a binding names no more", () => {
   });
 
   it("is released with its whole target, whether the binding retains or removes there", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     for (const name of ["stays", "retains", "removes"]) await team.harbor(name);
@@ -81,7 +88,7 @@ describe("a field that a binding names no more", () => {
   });
 
   it("takes an object with it that the binding made, and which the binding makes anew for another field", async () => {
-    const team = await newTeamWithNest({});
+    const team = await createNamespaceWithNest({});
     await team.rebind("nest", nestSpec("spec.a.b.d"));
     await team.until("nest", "Synced");
     assert.deepEqual(Object.keys((await nestIn(team)).a.b), ["d"]);
@@ -92,7 +99,7 @@ describe("a field that a binding names no more", () => {
 
 describe("onRelease", () => {
   it("counts as it is when the binding is deleted, and the finalizer comes and goes with it", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     const change = async (onRelease: string, finalizers: string[]) => {
       await team.rebind("harbor-s3", accessKeySpec({ onRelease }));
@@ -110,7 +117,7 @@ describe("onRelease", () => {
   });
 
   it("of all targets is said once in defaults", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.harbor();
     await team.bind("harbor-s3", { ...accessKeySpec(), defaults: { onRelease: "Remove" } });
@@ -120,7 +127,7 @@ describe("onRelease", () => {
   });
 
   it("does not touch the finalizers of others", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor({ onRelease: "Remove" });
     const theirs = "example.com/mine";
     await team.api.merge(team.bindingPath("harbor-s3"), { metadata: { finalizers: [FINALIZER, theirs] } });
@@ -134,7 +141,7 @@ describe("onRelease", () => {
 
 describe("a binding made anew under the same name", () => {
   it("leaves what the former one wrote and it does not name, whether anybody watched or not", async () => {
-    const [watched, unwatched] = [await newTeam(), await newTeam()];
+    const [watched, unwatched] = [await createNamespace(), await createNamespace()];
     const secrets = [watched, unwatched].map(() => secretText("access"));
     const spec = (fields: Record<string, object>) => ({
       sources: [{ secret: { name: "bucket" } }],
@@ -161,7 +168,7 @@ describe("a binding made anew under the same name", () => {
   });
 
   it("is left alone by the release of the former one that can't be finished", async () => {
-    const [team, other] = [await newTeam(), await newTeam()];
+    const [team, other] = [await createNamespace(), await createNamespace()];
     await team.grant(usualRules, { namespace: other.namespace, role: "visitor" });
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });

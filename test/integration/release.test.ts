@@ -13,27 +13,27 @@ import {
 import { secretText } from "../controller/leak-detector.ts";
 import {
   accessKeyFrom,
+  createNamespaceWithNest,
   FINALIZER,
   finalizersOf,
   nest,
   nestIn,
   nestSpec,
-  newTeamWithNest,
   untilEvent,
 } from "../controller/released.ts";
 import { auditLog } from "../controller/shared.ts";
 import {
   accessKeySpec,
+  createNamespace,
   fieldsOf,
   harborTarget,
-  newTeam,
   RESTARTED_WITHIN_MS,
   s3Fields,
 } from "../controller/test-namespace.ts";
 
 describe("a deleted binding that retains", () => {
   it("has no finalizer, leaves the value, gives up its name, and tells", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     assert.deepEqual(await finalizersOf(team, "harbor-s3"), []);
     await team.unbind("harbor-s3");
@@ -46,7 +46,7 @@ describe("a deleted binding that retains", () => {
   });
 
   it("stands in nobody's way: another manager applies another value without force", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     await assert.rejects(team.applyS3({ accesskey: "theirs" }, "platform"), /conflict/);
     await team.unbind("harbor-s3");
@@ -64,7 +64,7 @@ describe("a deleted binding that removes", () => {
   const remove = { onRelease: "Remove" };
 
   it("takes its fields out, and leaves all that others hold", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor(remove);
     assert.deepEqual(await finalizersOf(team, "harbor-s3"), [FINALIZER]);
     await team.editS3({ rootdirectory: "/harbor" });
@@ -81,7 +81,7 @@ describe("a deleted binding that removes", () => {
 
   for (const paths of [["spec.free.a.b"], ["spec.free.a.b", "spec.free.a.c"]]) {
     it(`leaves its name nowhere in an object without a schema that stays: ${paths.join(" and ")}`, async () => {
-      const team = await newTeamWithNest({ free: { a: { other: "theirs" } } });
+      const team = await createNamespaceWithNest({ free: { a: { other: "theirs" } } });
       await team.rebind("nest", nestSpec(...paths));
       await team.until("nest", "Synced");
       await team.unbind("nest");
@@ -92,27 +92,27 @@ describe("a deleted binding that removes", () => {
   }
 
   it("takes the objects out that it made on the way and that are empty now", async () => {
-    const team = await newTeamWithNest({});
+    const team = await createNamespaceWithNest({});
     assert.ok((await nestIn(team)).a.b.c);
     await team.unbind("nest");
     assert.deepEqual(await nestIn(team), {});
   });
 
   it("leaves an object that was there before, though it is empty", async () => {
-    const team = await newTeamWithNest({ a: {} });
+    const team = await createNamespaceWithNest({ a: {} });
     await team.unbind("nest");
     assert.deepEqual(await nestIn(team), { a: {} });
   });
 
   it("leaves an object that it made where others put something in", async () => {
-    const team = await newTeamWithNest({});
+    const team = await createNamespaceWithNest({});
     await team.api.merge(objectPath(nest, team.namespace, "nest"), { spec: { a: { other: "theirs" } } });
     await team.unbind("nest");
     assert.deepEqual(await nestIn(team), { a: { other: "theirs" } });
   });
 
   it("takes out an annotation, and the annotations with it where there were none", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.harbor();
     const fields = [{ path: 'metadata.annotations["example.com/key"]', ...accessKeyFrom }];
@@ -124,7 +124,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("leaves a value that another manager holds too, and gives up its name", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor(remove);
     await team.applyS3({ accesskey: accessKey }, "platform");
     await team.unbind("harbor-s3");
@@ -135,7 +135,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("leaves a value without which the target is not valid, says so, and goes", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const bucket = secretText("bucket");
     await team.secret("bucket", { bucket });
     await team.harbor();
@@ -163,7 +163,7 @@ describe("a deleted binding that removes", () => {
         "x-kubernetes-validations": [{ rule: "!has(self.size) || has(self.token)", message: "token goes with size" }],
       },
     };
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.grant([mayWrite(strict)], { role: "strict" });
     await installKind(team.api, strict);
     await createObject(team.api, strict, "strict", {}, team.namespace);
@@ -183,7 +183,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("goes when its target is gone already", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor(remove);
     await team.api.delete(team.harborPath());
     await team.until("harbor-s3", "TargetNotFound");
@@ -191,7 +191,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("goes when it never wrote anything", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.bind("harbor-s3", accessKeySpec(remove));
     await team.until("harbor-s3", "SourceNotFound");
     await team.unbind("harbor-s3");
@@ -199,7 +199,7 @@ describe("a deleted binding that removes", () => {
 
   it("goes with the CRD of its target", async () => {
     const fleeting: Kind = { ...nest, kind: "Fleeting", plural: "fleetings" };
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.grant([mayWrite(fleeting)], { role: "fleeting" });
     await installKind(team.api, fleeting);
     await createObject(team.api, fleeting, "fleeting", {}, team.namespace);
@@ -215,7 +215,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("waits for a mistake in an edit to be mended before it takes anything out", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor(remove);
     const before = (await team.s3()).accesskey;
     const [target] = (await team.binding("harbor-s3")).spec.targets;
@@ -235,7 +235,11 @@ describe("a deleted binding that removes", () => {
   });
 
   it("does not hold up the deletion of its namespace, and releases a target in another one then too", async () => {
-    const [alone, team, other] = [await newTeam(), await newTeam(), await newTeam({ account: false })];
+    const [alone, team, other] = [
+      await createNamespace(),
+      await createNamespace(),
+      await createNamespace({ account: false }),
+    ];
     await alone.boundHarbor(remove);
     await team.grant(
       [{ apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] }],
@@ -253,7 +257,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("leaves what somebody else took over, and an object made anew, while nobody watched", async () => {
-    const [taken, anew] = [await newTeam(), await newTeam()];
+    const [taken, anew] = [await createNamespace(), await createNamespace()];
     await taken.boundHarbor(remove);
     await anew.boundHarbor(remove);
     await taken.controller.stop();
@@ -269,7 +273,7 @@ describe("a deleted binding that removes", () => {
   });
 
   it("is released after all when its account gets its rights back in time", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor(remove);
     await team.revoke();
     const mark = await auditLog().mark();

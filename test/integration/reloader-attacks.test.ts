@@ -8,12 +8,12 @@ import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { installReloader, RELOADER, reloading, removeReloader, untilMade } from "../controller/reloader.ts";
 import { loggedUntilNow } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, Team } from "../controller/test-namespace.ts";
+import { createNamespace, TestNamespace } from "../controller/test-namespace.ts";
 import { deployment, Workloads } from "../controller/workloads.ts";
 
 const ACCOUNT = "inlay-reloader";
 const NAME = "reloader-deployment-core";
-const LABELS = { "inlay.dev/made-for": "reloader" };
+const LABELS = { "inlay.dev/generated-for": "reloader" };
 const sources = [{ name: "secret-theirs", optional: true, secret: { name: "theirs" } }];
 /** Copies the Secret to where everybody reads it. */
 const copies = [
@@ -27,8 +27,8 @@ const copies = [
 const restarts = { targets: [{ kind: "Deployment", name: "victim" }] };
 
 /** A team with a Secret that is not for bindings, a workload that is not either, and one that is annotated. */
-async function newVictim(): Promise<{ team: Team; shop: Workloads }> {
-  const team = await newTeam({ account: false, rules: [], controller: false });
+async function newVictim(): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const team = await createNamespace({ account: false, rules: [], controller: false });
   const shop = new Workloads(team);
   await rotate(team);
   await team.secret("own", { token: secretText("token") });
@@ -42,9 +42,9 @@ async function newVictim(): Promise<{ team: Team; shop: Workloads }> {
   return { team, shop };
 }
 
-const rotate = (team: Team) => team.secret("theirs", { token: secretText("theirs") });
+const rotate = (team: TestNamespace) => team.secret("theirs", { token: secretText("theirs") });
 
-function forge(team: Team, name: string, spec: object, metadata: object = {}): Promise<AnyObject> {
+function forge(team: TestNamespace, name: string, spec: object, metadata: object = {}): Promise<AnyObject> {
   const object = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding" };
   return team.api.create(team.path("inlay.dev/v1alpha1", "secretbindings"), {
     ...object,
@@ -54,7 +54,7 @@ function forge(team: Team, name: string, spec: object, metadata: object = {}): P
 }
 
 /** Waits until it is said that nothing is done as the account. */
-async function refused(team: Team, name: string): Promise<void> {
+async function refused(team: TestNamespace, name: string): Promise<void> {
   await eventually(async () => {
     const reasons = (await team.binding(name)).status?.conditions.map(({ reason }: AnyObject) => reason);
     assert.match(reasons.join(" "), /Forbidden|ServiceAccountNotFound|ImpersonationForbidden/);
@@ -67,7 +67,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
 
   before(async () => {
     await installReloader();
-    controller = await reloading({ namespaces: ["team-*"] }, { openNamespaces: ["inlay-system"] });
+    controller = await reloading({ namespaces: ["team-*"] }, { allowSystemNamespaces: ["inlay-system"] });
     await controller.start();
   });
   after(async () => {
@@ -77,7 +77,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
   });
 
   /** What was asked as the account meanwhile. */
-  async function asked(team: Team, act: () => Promise<unknown>): Promise<AuditedRequest[]> {
+  async function asked(team: TestNamespace, act: () => Promise<unknown>): Promise<AuditedRequest[]> {
     const mark = await auditLog().mark();
     await act();
     await loggedUntilNow(team);
@@ -88,7 +88,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
 
   /** Nothing of what he wants was read or written, though the Secret changes. */
   async function gainsNothing(
-    { team, shop }: { team: Team; shop: Workloads },
+    { team, shop }: { team: TestNamespace; shop: Workloads },
     act: () => Promise<unknown>,
   ): Promise<void> {
     const requests = await asked(team, async () => {
@@ -117,7 +117,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
   });
 
   it("has none acted for as it where it stands either, though that namespace was opened", async () => {
-    const team = new Team("inlay-system");
+    const team = new TestNamespace("inlay-system");
     await rotate(team);
     try {
       const requests = await asked(team, async () => {

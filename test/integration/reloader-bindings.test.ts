@@ -66,7 +66,7 @@ describe("where Reloader's annotations are understood", function () {
     const edits = [
       { spec: { sources: [{ secret: { name: "beside" } }] } },
       { spec: { suspend: true } },
-      { metadata: { labels: { "inlay.dev/made-for": null }, ownerReferences: null } },
+      { metadata: { labels: { "inlay.dev/generated-for": null }, ownerReferences: null } },
     ];
     for (const edit of edits) {
       await team.api.merge(path, edit);

@@ -5,13 +5,19 @@ import { isOfBarrier } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, harborTarget, newTeam, RESTARTED_WITHIN_MS, type Team } from "../controller/test-namespace.ts";
+import {
+  createNamespace,
+  fieldsOf,
+  harborTarget,
+  RESTARTED_WITHIN_MS,
+  type TestNamespace,
+} from "../controller/test-namespace.ts";
 
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 const remove = { onRelease: "Remove" };
 
 /** Waits until the controller has read a HarborCluster of the team since a mark. */
-async function untilRead(team: Team, name: string, mark: number): Promise<void> {
+async function untilRead(team: TestNamespace, name: string, mark: number): Promise<void> {
   await eventually(async () => {
     const requests = await auditLog().since(mark);
     assert.ok(
@@ -27,7 +33,7 @@ async function untilRead(team: Team, name: string, mark: number): Promise<void> 
 }
 
 /** Waits for the first object of which `has` is true. */
-async function first(team: Team, path: string, has: (object: AnyObject) => boolean): Promise<void> {
+async function first(team: TestNamespace, path: string, has: (object: AnyObject) => boolean): Promise<void> {
   for await (const { object } of team.api.watch(path, 60)) if (has(object)) return;
 }
 
@@ -35,7 +41,7 @@ describe("a controller that is started again", function () {
   this.timeout("2m");
 
   it("writes nothing when nothing changed, whatever state its bindings are in", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const bucket = [{ secret: { name: "bucket" } }];
     const target = (name: string, more: object = {}) => harborTarget({ accesskey: accessKeyFrom }, { name, ...more });
     await team.secret("bucket", { accessKeyID: secretText("access") });
@@ -68,11 +74,11 @@ describe("a controller that is started again", function () {
 
   it("catches up with all that was changed meanwhile", async () => {
     const names = ["rotated", "drifted", "edited", "removed", "created", "released"] as const;
-    const teams = {} as Record<(typeof names)[number], Team>;
+    const teams = {} as Record<(typeof names)[number], TestNamespace>;
     const keys = {} as Record<(typeof names)[number], string>;
     await Promise.all(
       names.map(async (name) => {
-        const team = await newTeam();
+        const team = await createNamespace();
         teams[name] = team;
         keys[name] = await team.boundHarbor(name === "removed" || name === "released" ? remove : {});
       }),
@@ -118,11 +124,11 @@ describe("a controller that is started again", function () {
 describe("a controller that is killed", function () {
   this.timeout("2m");
 
-  const moments: Record<string, (team: Team) => [path: string, has: (object: AnyObject) => boolean]> = {
+  const moments: Record<string, (team: TestNamespace) => [path: string, has: (object: AnyObject) => boolean]> = {
     "when bindings are there": (team) => [team.path("inlay.dev/v1alpha1", "secretbindings"), () => true],
     "when it has noted what it is about to write": (team) => [
       team.path("inlay.dev/v1alpha1", "secretbindings"),
-      ({ status }) => status?.targets?.[0].acquiring !== undefined,
+      ({ status }) => status?.targets?.[0].pendingPaths !== undefined,
     ],
     "when it has written": (team) => [
       team.path("goharbor.io/v1beta1", "harborclusters"),
@@ -131,7 +137,7 @@ describe("a controller that is killed", function () {
   };
   for (const [moment, seen] of Object.entries(moments)) {
     it(`${moment} is right in the end, and knows all that it wrote`, async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       const accessKey = secretText("access");
       await team.secret("bucket", { accessKeyID: accessKey });
       const names = Array.from({ length: 16 }, (_, index) => `harbor-${index}`);
@@ -150,7 +156,7 @@ describe("a controller that is killed", function () {
       for (const name of names) {
         if ((await team.s3(name)).accesskey === undefined) continue;
         const [record] = (await team.binding(name)).status.targets;
-        assert.deepEqual([...(record.paths ?? []), ...(record.acquiring ?? [])], ["spec.storage.spec.s3.accesskey"]);
+        assert.deepEqual([...(record.paths ?? []), ...(record.pendingPaths ?? [])], ["spec.storage.spec.s3.accesskey"]);
       }
       const deleted = names.slice(0, 8);
       for (const name of deleted) await team.api.delete(team.bindingPath(name));

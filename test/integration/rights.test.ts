@@ -13,12 +13,12 @@ import { newNeighbours } from "../controller/neighbours.ts";
 import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
 import { describeRight, isAdmitted, type Right, rightsOf } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { RightsCheck, type ShippedRights, shippedRights } from "../whole-run/rights.ts";
 
 describe("the controller", function () {
   this.timeout("2m");
-  let team: Team;
+  let team: TestNamespace;
   let shipped: ShippedRights;
   let requests: AuditedRequest[];
   let check: RightsCheck;
@@ -32,7 +32,7 @@ describe("the controller", function () {
     await both.reader.until("harbor-s3", "Synced");
     await stopSharedController();
     const controller = new ControllerProcess(controlPlane(), "--leader-elect");
-    team = await newTeam({ controller: false });
+    team = await createNamespace({ controller: false });
     try {
       await controller.start();
       await team.boundHarbor({ onRelease: "Remove" });

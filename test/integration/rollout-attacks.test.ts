@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { AnyObject } from "../controller/api.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const sources = [{ secret: { name: "bucket" } }];
-const rotate = (team: Team) => team.secret("bucket", { access: secretText("access") });
+const rotate = (team: TestNamespace) => team.secret("bucket", { access: secretText("access") });
 
 /** A team with a workload that has a key of the Secret. */
-async function newShop(rules = rolloutRules): Promise<{ team: Team; shop: Workloads }> {
-  const team = await newTeam({ rules });
+async function newShop(rules = rolloutRules): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const team = await createNamespace({ rules });
   const shop = new Workloads(team);
   await rotate(team);
   await shop.deploy({ core: { env: { bucket: ["access"] } } });
@@ -82,7 +82,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     const { metadata } = await shop.rolledOut("rolls", 0);
     await team.secret("bucket", { access: value, same: value });
     const { status } = await shop.rolledOut("rolls", 1);
-    const { digests, key } = status.rollout;
+    const { digests, digestKeyID } = status.rollout;
     assert.notEqual(digests["bucket/access"], digests["bucket/same"]);
     const stamps = (await Promise.all(["core", "other"].map((name) => shop.annotations(name)))).flatMap((each) =>
       Object.values(each),
@@ -90,7 +90,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     assert.equal(stamps.length, 2);
     const shown = [...Object.values<string>(digests), ...stamps].join("\n").toLowerCase();
     // What is public, in each order, before and behind the guess.
-    const known = ["", key, metadata.uid, "bucket", "access", "bucket/access", `${team.namespace}/rolls`];
+    const known = ["", digestKeyID, metadata.uid, "bucket", "access", "bucket/access", `${team.namespace}/rolls`];
     const guesses = known.flatMap((salt) =>
       ["", "/", ":", "\n", "="].flatMap((by) => [salt + by + value, value + by + salt]),
     );

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const sources = [{ secret: { name: "bucket" } }];
@@ -12,7 +12,7 @@ const mayList: Rule = { apiGroups: ["policy"], resources: ["poddisruptionbudgets
 
 /** A team with two Deployments of two replicas, of which a budget selects the pods of one, and one of one replica. */
 async function newShop(rollout: object, more: Rule[] = [mayList]) {
-  const team = await newTeam({ rules: [...rolloutRules, ...more] });
+  const team = await createNamespace({ rules: [...rolloutRules, ...more] });
   const shop = new Workloads(team);
   const rotate = () => team.secret("bucket", { token: secretText("token") });
   await rotate();
@@ -23,7 +23,7 @@ async function newShop(rollout: object, more: Rule[] = [mayList]) {
   return { team, shop, rotate };
 }
 
-const budget = (team: Team, app: string) =>
+const budget = (team: TestNamespace, app: string) =>
   team.api.create(team.path("policy/v1", "poddisruptionbudgets"), {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
@@ -31,7 +31,7 @@ const budget = (team: Team, app: string) =>
     spec: { minAvailable: 1, selector: { matchLabels: { app } } },
   });
 
-const warningsOf = async (team: Team, name: string) =>
+const warningsOf = async (team: TestNamespace, name: string) =>
   (await team.events(name)).filter(({ reason }) => reason === "NoPodDisruptionBudget");
 
 describe("a workload of more than one replica without a PodDisruptionBudget", function () {
@@ -69,7 +69,7 @@ describe("a workload of more than one replica without a PodDisruptionBudget", fu
   it("is left alone where the binding requires one, which is told, and restarts once there is one", async () => {
     const { team, shop, rotate } = await newShop({ requireDisruptionBudget: true });
     await rotate();
-    const { status } = await shop.until("rolls", "NotRestarted");
+    const { status } = await shop.until("rolls", "RestartBlocked");
     const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
     assert.match(message, /spec\.rollout\.requireDisruptionBudget: no PodDisruptionBudget selects the pods of bare$/);
     await shop.run(["safe", "single"]);

@@ -7,7 +7,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayFollow: Rule = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
@@ -17,7 +17,7 @@ const mounting = (name: string) => ({ pods: { volumes: [classVolume(name)] } });
 
 /** A team with a Secret of two keys, and a binding that restarts its consumers. */
 async function newShop(more: Rule[] = [mayFollow]) {
-  const team = await newTeam({ rules: [...rolloutRules, ...more] });
+  const team = await createNamespace({ rules: [...rolloutRules, ...more] });
   const shop = new Workloads(team);
   const rotate = (key: string) => team.secret("bucket", { [key]: secretText(key) });
   await rotate("token");
@@ -29,7 +29,7 @@ async function newShop(more: Rule[] = [mayFollow]) {
   return { team, shop, rotate, bind };
 }
 
-const digests = async (team: Team) => Object.keys((await team.binding("rolls")).status.rollout.digests).sort();
+const digests = async (team: TestNamespace) => Object.keys((await team.binding("rolls")).status.rollout.digests).sort();
 
 describe("a workload that mounts a SecretProviderClass", function () {
   this.timeout("2m");
@@ -55,7 +55,10 @@ describe("a workload that mounts a SecretProviderClass", function () {
     assert.deepEqual(await shop.restarts(), { web: 1, api: 0, idle: 0 });
     const { json } = await inlayJson(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);
     const [web, ...others] = json.workloads;
-    assert.deepEqual([web.name, web.by, web.keys, web.restarts.length, others], ["web", ["csi"], ["token"], 1, []]);
+    assert.deepEqual(
+      [web.name, web.references, web.keys, web.restarts.length, others],
+      ["web", ["csi"], ["token"], 1, []],
+    );
   });
 
   it("is found when its class comes, which restarts nothing, and no longer when that names another Secret", async () => {

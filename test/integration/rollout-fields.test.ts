@@ -102,7 +102,7 @@ describe("a workload that restarts on a field", function () {
     await rotate();
     await shop.until("main", "RollingOut");
     await rotate();
-    const { status } = await shop.until("main", "NotRestarted");
+    const { status } = await shop.until("main", "RestartBlocked");
     assert.match(
       JSON.stringify(status.conditions),
       /main has been told to restart by .* before; it is told again when/,

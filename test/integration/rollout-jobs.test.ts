@@ -4,7 +4,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { ended, isComplete, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Rule } from "../controller/test-namespace.ts";
+import { createNamespace, type Rule } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayList: Rule = { ...mayRecreate, verbs: ["get", "list", "watch"] };
@@ -12,7 +12,7 @@ const sources = [{ secret: { name: "bucket" } }];
 
 /** A team with a Secret, whose binding restarts the Jobs that refer to it. */
 async function newShop(rollout: object = { consumersOf: ["bucket"], kinds: ["Job"] }, rule: Rule = mayRecreate) {
-  const team = await newTeam({ rules: [...rolloutRules, rule] });
+  const team = await createNamespace({ rules: [...rolloutRules, rule] });
   const shop = new Workloads(team);
   const rotate = () => team.secret("bucket", { token: secretText("token") });
   await rotate();
@@ -81,7 +81,7 @@ describe("a Job that has ended", function () {
     const { metadata } = await newJob(team, "migrate", { suspend: true });
     await bind();
     await rotate();
-    const { status } = await shop.until("rolls", "NotRestarted");
+    const { status } = await shop.until("rolls", "RestartBlocked");
     assert.match(JSON.stringify(status.conditions), /migrate runs; it is made anew when it has ended/);
     assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
     await team.api.merge(jobs(team, "migrate"), { spec: { suspend: false } });

@@ -5,7 +5,7 @@ import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;
@@ -15,8 +15,8 @@ const uses = { env: { bucket: ["token"] } };
 /** A team with a Secret, whose account may restart workloads. */
 async function newShop(
   more: typeof rolloutRules = [],
-): Promise<{ team: Team; shop: Workloads; rotate(): Promise<void> }> {
-  const team = await newTeam({ rules: [...rolloutRules, ...more] });
+): Promise<{ team: TestNamespace; shop: Workloads; rotate(): Promise<void> }> {
+  const team = await createNamespace({ rules: [...rolloutRules, ...more] });
   const rotate = () => team.secret("bucket", { token: secretText("token") });
   await rotate();
   return { team, shop: new Workloads(team), rotate };
@@ -28,7 +28,7 @@ function template(pods: object = {}): AnyObject {
 }
 
 /** Makes a workload with these pods. */
-function make(team: Team, plural: string, kind: string, spec: object): Promise<AnyObject> {
+function make(team: TestNamespace, plural: string, kind: string, spec: object): Promise<AnyObject> {
   const object = { apiVersion: "apps/v1", kind, metadata: { name: "app" } };
   const selector = { matchLabels: { app: "app" } };
   return team.api.create(team.path("apps/v1", plural), {
@@ -38,11 +38,11 @@ function make(team: Team, plural: string, kind: string, spec: object): Promise<A
 }
 
 /** How many sets of pods a StatefulSet or DaemonSet had. */
-async function revisions(team: Team): Promise<number> {
+async function revisions(team: TestNamespace): Promise<number> {
   return (await team.api.get(team.path("apps/v1", "controllerrevisions"))).items.length;
 }
 
-async function pods(team: Team): Promise<{ uid: string; stamp: string | undefined }[]> {
+async function pods(team: TestNamespace): Promise<{ uid: string; stamp: string | undefined }[]> {
   const { items } = await team.api.get(team.path("v1", "pods"));
   const alive = items.filter(({ metadata }: AnyObject) => metadata.deletionTimestamp === undefined);
   return alive.map(({ metadata }: AnyObject) => ({
@@ -91,7 +91,7 @@ describe("what restarts when a value changes", function () {
     await rotate();
     await shop.rolledOut("rolls", 1);
     await eventually(async () => {
-      const said = (await team.events("rolls")).filter(({ reason }) => reason === "NotReplaced");
+      const said = (await team.events("rolls")).filter(({ reason }) => reason === "PodsNotReplaced");
       assert.deepEqual(
         said.map(({ type, note }) => `${type}: ${note}`),
         [
@@ -216,12 +216,12 @@ describe("a Deployment of which nobody knows when it is ready", function () {
   });
 
   it("is left alone where the binding requires that, which is told, and restarts once it has a probe", async () => {
-    const { team, shop, rotate } = await newUnprobed({ requireReadiness: true });
+    const { team, shop, rotate } = await newUnprobed({ requireReadinessProbe: true });
     const before = await shop.restarts();
     await rotate();
-    const { status } = await shop.until("rolls", "NotRestarted");
+    const { status } = await shop.until("rolls", "RestartBlocked");
     const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(message, /1 of 2 waiting: spec\.rollout\.requireReadiness: no readiness probe in app$/);
+    assert.match(message, /1 of 2 waiting: spec\.rollout\.requireReadinessProbe: no readiness probe in app$/);
     await shop.run(["probed"]);
     await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { ...before, probed: 1 });

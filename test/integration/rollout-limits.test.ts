@@ -10,7 +10,7 @@ import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { mostRolling, rollingIn } from "../controller/rolling.ts";
 import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const TEAMS = 3;
@@ -25,7 +25,7 @@ const THROUGH_MS = 120_000;
 describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll out ${AT_ONCE} at a time`, function () {
   this.timeout("5m");
   const names = Array.from({ length: EACH }, (_, at) => `app-${at}`);
-  const teams: Team[] = [];
+  const teams: TestNamespace[] = [];
   const namespaces: string[] = [];
   let api: Api;
   let file: string;
@@ -47,7 +47,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
       assert.match(controller.output.slice(from), /rollouts go by the configuration as it is now/),
     );
   };
-  const everywhere = <T>(act: (team: Team) => Promise<T>) => Promise.all(teams.map(act));
+  const everywhere = <T>(act: (team: TestNamespace) => Promise<T>) => Promise.all(teams.map(act));
   const rotate = (which = names) =>
     everywhere((team) => Promise.all(which.map((name) => team.secret(name, { token: secretText("token") }))));
   /** Sets how long a new pod of these Deployments has to be ready before they have rolled out. */
@@ -76,7 +76,9 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
   async function rotateWaiting(): Promise<void> {
     const waiting = (await bindings()).filter(({ status }) => status.rollout.pending);
     assert.notEqual(waiting.length, 0);
-    const changed = new Map(waiting.map(({ metadata, status }) => [metadata.uid, status.rollout.pending.changed]));
+    const changed = new Map(
+      waiting.map(({ metadata, status }) => [metadata.uid, status.rollout.pending.lastChangeTime]),
+    );
     const teamOf = new Map(teams.map((team) => [team.namespace, team]));
     await Promise.all(
       waiting.map(({ metadata: { namespace, name } }) =>
@@ -87,7 +89,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
       for (const { metadata, status } of await bindings()) {
         if (!changed.has(metadata.uid)) continue;
         assert.equal(status.rollout.pending.reason, "Suspended");
-        assert.notEqual(status.rollout.pending.changed, changed.get(metadata.uid));
+        assert.notEqual(status.rollout.pending.lastChangeTime, changed.get(metadata.uid));
       }
     });
   }
@@ -112,7 +114,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     controller = new ControllerProcess(controlPlane(), "--config", file);
     await controller.start();
     await deleteStuck();
-    for (let at = 0; at < TEAMS; at++) teams.push(await newTeam({ controller: false, rules: rolloutRules }));
+    for (let at = 0; at < TEAMS; at++) teams.push(await createNamespace({ controller: false, rules: rolloutRules }));
     namespaces.push(...teams.map(({ namespace }) => namespace));
     await rotate();
     await everywhere((team) =>
@@ -199,7 +201,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
   });
 
   it("are not held up by a binding that is broken or suspended while its workload rolls out, also after a restart", async () => {
-    const [team, name = ""] = [await newTeam({ controller: false, rules: rolloutRules }), names[0]];
+    const [team, name = ""] = [await createNamespace({ controller: false, rules: rolloutRules }), names[0]];
     const shop = new Workloads(team);
     for (const secret of ["stuck", name]) await team.secret(secret, { token: secretText("token") });
     await shop.deploy({ stuck: { env: { stuck: ["token"] } }, [name]: { env: { [name]: ["token"] } } });

@@ -3,13 +3,17 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const sources = [{ secret: { name: "bucket" } }];
 
-async function newShop(): Promise<{ team: Team; shop: Workloads; rotate(...names: string[]): Promise<unknown> }> {
-  const team = await newTeam({ rules: rolloutRules });
+async function newShop(): Promise<{
+  team: TestNamespace;
+  shop: Workloads;
+  rotate(...names: string[]): Promise<unknown>;
+}> {
+  const team = await createNamespace({ rules: rolloutRules });
   const rotate = (...names: string[]) =>
     Promise.all(names.map((name) => team.secret(name, { token: secretText("token") })));
   await rotate("bucket");
@@ -84,7 +88,7 @@ describe("one workload", function () {
     const { metadata, spec } = await team.api.get(shop.path("app"));
     assert.match(spec.template.metadata.annotations["inlay.dev/rollout"], /^1-/);
     await team.api.delete(`${team.path("v1", "secrets")}/bucket`);
-    const { status } = await shop.until("rolls", "NotRestarted");
+    const { status } = await shop.until("rolls", "RestartBlocked");
     assert.match(status.rollout.pending.message, /1 of 2 waiting: bucket\/token is not there at the moment$/);
     await team.secret("bucket", { token });
     await shop.until("rolls", "MaxConcurrent");

@@ -25,7 +25,7 @@ describe("the pods that only go when they are deleted", function () {
     assert.equal(after.filter((pod) => isReady(pod) && isStamped(pod)).length, 3);
     assert.ok(uidsOf(after).every((uid) => !before.includes(uid)));
     const reasons = (await team.events("rolls")).map(({ reason }) => reason);
-    assert.ok(!reasons.includes("NotReplaced"), reasons.join());
+    assert.ok(!reasons.includes("PodsNotReplaced"), reasons.join());
     const later = await team.requestsDuring(async () => {
       const touched = { metadata: { labels: { touched: "true" } } };
       for (const pod of ["app-0", "app-1"]) await team.api.merge(`${team.path("v1", "pods")}/${pod}`, touched);

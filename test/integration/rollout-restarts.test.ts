@@ -8,18 +8,18 @@ import { secretText } from "../controller/leak-detector.ts";
 import { isStamped, newReplacedSet, podsOf, uidsOf } from "../controller/replaced.ts";
 import { rolloutPulse } from "../controller/rollout-barrier.ts";
 import { auditLog } from "../controller/shared.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const FIELD = 'metadata.annotations["kubectl.kubernetes.io/restartedAt"]';
 const THROUGH_MS = 60_000;
 
-const rotate = (team: Team, name = "bucket") => team.secret(name, { token: secretText("token") });
+const rotate = (team: TestNamespace, name = "bucket") => team.secret(name, { token: secretText("token") });
 const bindingOf = (rollout: object, name = "bucket") => ({ sources: [{ secret: { name } }], rollout });
 
 /** A team with a Deployment that a binding restarts. */
-async function newCore(rollout: object = {}): Promise<{ team: Team; shop: Workloads }> {
-  const team = await newTeam({ rules: rolloutRules });
+async function newCore(rollout: object = {}): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const team = await createNamespace({ rules: rolloutRules });
   const shop = new Workloads(team);
   await rotate(team);
   await shop.deploy({ core: { env: { bucket: ["token"] } } });
@@ -57,8 +57,8 @@ async function newAnnotated() {
 }
 
 /** A team with completed Jobs, each with a binding of the same name that recreates it. */
-async function newJobs(metadata: object, ...all: string[]): Promise<{ team: Team; shop: Workloads }> {
-  const team = await newTeam({ rules: [...rolloutRules, mayRecreate] });
+async function newJobs(metadata: object, ...all: string[]): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const team = await createNamespace({ rules: [...rolloutRules, mayRecreate] });
   const shop = new Workloads(team);
   for (const name of all) {
     await rotate(team, name);
@@ -167,8 +167,8 @@ describe("a restart of the controller", function () {
     await rotate(team);
     await eventually(async () => {
       const { status } = await team.binding("rolls");
-      assert.notEqual(status.rollout.pending.changed, pending.changed);
-      assert.equal(status.rollout.pending.since, pending.since);
+      assert.notEqual(status.rollout.pending.lastChangeTime, pending.lastChangeTime);
+      assert.equal(status.rollout.pending.firstChangeTime, pending.firstChangeTime);
     });
     await team.rebind("rolls", { rollout: { debounce: null } });
     await shop.rolledOut("rolls", 1);

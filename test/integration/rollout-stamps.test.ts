@@ -8,9 +8,10 @@ import { Transport } from "../../src/kube/transport.ts";
 import { stamp } from "../../src/rollout/restart/stamp.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
-import { DEPLOYMENTS, IDLE } from "../unit/resources.ts";
+import { workloadDataOf } from "../unit/objects.ts";
+import { DEPLOYMENTS } from "../unit/resources.ts";
 
 const ANNOTATION = "inlay.dev/rollout";
 
@@ -22,18 +23,18 @@ describe("a stamp", () => {
   });
   after(() => transport.close());
 
-  let team: Team;
+  let team: TestNamespace;
   let shop: Workloads;
   /** The Deployment as it is when the stamp is decided. */
   let decided: Parameters<typeof stamp>[2];
   beforeEach(async () => {
-    team = await newTeam({ controller: false, rules: rolloutRules });
+    team = await createNamespace({ controller: false, rules: rolloutRules });
     shop = new Workloads(team);
     await shop.deploy({ core: { replicas: 0 } });
     const ref = { resource: DEPLOYMENTS, namespace: team.namespace, name: "core" };
     const { metadata } = await team.api.get(shop.path("core"));
     const stampAt = FieldPath.parse(`spec.template.metadata.annotations["${ANNOTATION}"]`);
-    decided = { ref, version: metadata, workload: IDLE, stampAt, isRestartField: false };
+    decided = { ref, version: metadata, workload: workloadDataOf(), stampAt, isRestartField: false };
     // What an account may do is known a little after it is granted.
     await eventually(() => new Client(transport).get(account(), ref));
   });

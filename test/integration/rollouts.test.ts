@@ -6,7 +6,13 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { secretText } from "../controller/leak-detector.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { scaled } from "../controller/scale.ts";
-import { harborTarget, newTeam, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
+import {
+  createNamespace,
+  harborTarget,
+  type Rule,
+  type TestNamespace,
+  usualRules,
+} from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 /** A kind whose controller says what it has taken in. */
@@ -21,17 +27,17 @@ const registry: Kind = {
 const sources = [{ secret: { name: "bucket" } }];
 const pair = () => ({ access: secretText("access"), secret: secretText("secret") });
 
-const rotate = (team: Team) => team.secret("bucket", pair());
+const rotate = (team: TestNamespace) => team.secret("bucket", pair());
 
 /** A team whose account may restart workloads, with the Secret `bucket`. */
-async function newShop(rules = rolloutRules): Promise<{ team: Team; shop: Workloads }> {
-  const team = await newTeam({ rules });
+async function newShop(rules = rolloutRules): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const team = await createNamespace({ rules });
   await rotate(team);
   return { team, shop: new Workloads(team) };
 }
 
 /** The same, with a workload that has a key of it, and a binding that restarts that and has not yet. */
-async function newCore(rollout: object = {}): Promise<{ team: Team; shop: Workloads }> {
+async function newCore(rollout: object = {}): Promise<{ team: TestNamespace; shop: Workloads }> {
   const { team, shop } = await newShop();
   await shop.deploy({ core: { env: { bucket: ["access"] } } });
   await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], ...rollout } });
@@ -79,7 +85,7 @@ describe("the consumers of a Secret", function () {
       const why = `Restarted: restarted by SecretBinding ${team.namespace}/rolls, as bucket/access changed`;
       assert.ok(notes.includes(why), notes.join("\n"));
       const reasons = (await team.events("rolls")).map(({ reason }) => reason);
-      for (const reason of ["RolloutBegan", "RolledOut"]) assert.ok(reasons.includes(reason), reasons.join());
+      for (const reason of ["RolloutStarted", "RolledOut"]) assert.ok(reasons.includes(reason), reasons.join());
     });
   });
 
@@ -144,7 +150,7 @@ describe("a rollout of a binding with targets", function () {
     await team.api.delete(team.harborPath());
     await team.until("rolls", "TargetNotFound");
     await rotate(team);
-    const { status } = await shop.until("rolls", "NotWritten");
+    const { status } = await shop.until("rolls", "TargetsNotSynced");
     assert.match(status.conditions[1].message, /not every target holds the new values yet: .*HarborCluster/);
     await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { core: 0, named: 0 });
@@ -180,7 +186,7 @@ describe("a rollout of a binding with targets", function () {
     await shop.rolledOut("rolls", 0);
     await says("True");
     await rotate(team);
-    const messageOf = async () => (await shop.until("rolls", "NotTakenIn")).status.conditions[1].message;
+    const messageOf = async () => (await shop.until("rolls", "TargetsNotReady")).status.conditions[1].message;
     assert.match(await messageOf(), /Registry .*harbor has the condition Ready of an earlier generation$/);
     await says("False");
     await eventually(async () => assert.match(await messageOf(), /it is not True$/));
@@ -306,7 +312,7 @@ describe("the pace of a rollout", function () {
     await team.bind("rolls", { sources, rollout });
     await shop.rolledOut("rolls", 0);
     await rotate(team);
-    const { status } = await shop.until("rolls", "Window");
+    const { status } = await shop.until("rolls", "OutsideWindow");
     assert.match(status.conditions[1].message, /it goes on at \d{4}-\d\d-01T00:00:00\.000Z$/);
     await rotate(team);
     await team.rebind("rolls", { rollout: { windows: null, suspend: true } });

@@ -14,7 +14,7 @@ import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 import { TcpProxy } from "../faults/proxy.ts";
 
 const file = join(import.meta.dirname, "..", "..", "deploy", "manifests", "optional", "secrets-cluster-wide.yaml");
@@ -30,7 +30,7 @@ const secrets = (verbs: string[], ...resourceNames: string[]): Rule => ({
   ...(resourceNames.length > 0 && { resourceNames }),
 });
 
-const accountOf = (team: Team) => `system:serviceaccount:${team.namespace}:inlay`;
+const accountOf = (team: TestNamespace) => `system:serviceaccount:${team.namespace}:inlay`;
 const watchSecrets: Access = { verb: "watch", resource: "secrets" };
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
 const close = () => deleteFile(new Api(controlPlane()), file);
@@ -41,7 +41,7 @@ describe("Secrets of which the platform lets the controller watch all", function
   let controller: ControllerProcess;
   let mark: number;
 
-  const team = (...rules: Rule[]) => newTeam({ controller: false, rules: [harbors, ...rules] });
+  const team = (...rules: Rule[]) => createNamespace({ controller: false, rules: [harbors, ...rules] });
 
   before(async () => {
     await stopSharedController();
@@ -64,7 +64,7 @@ describe("Secrets of which the platform lets the controller watch all", function
   });
 
   /** The watches of Secrets that are open: the controller's own, and those of a team's account. */
-  async function openFor(team: Team): Promise<string[]> {
+  async function openFor(team: TestNamespace): Promise<string[]> {
     await requestsFor(team, mark);
     const all = (await auditLog().watchesSince(mark)).filter(
       ({ user, resource, open, as }) =>

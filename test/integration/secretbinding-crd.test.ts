@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
-import { sourceName } from "../../src/api/binding.ts";
+import { parseSources } from "../../src/sources/registry.ts";
 import { checkFields } from "../../src/transform/plan.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const field = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
 const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields: [field] };
@@ -23,14 +23,14 @@ const binding = (changes: object = {}) => ({
 const withField = (changed: object) => binding({ targets: [{ ...target, fields: [changed] }] });
 const withObject = (changes: object) => binding({ sources: [bucket, { object: { ...service.object, ...changes } }] });
 
-let team: Team;
+let team: TestNamespace;
 const bindings = () => `${team.path("inlay.dev/v1alpha1", "secretbindings")}?fieldValidation=Strict`;
 const accepted = (object: object): Promise<AnyObject> => team.api.dryRun.create(bindings(), object);
 const refused = (object: object, saying: RegExp) => assert.rejects(accepted(object), saying);
 
 describe("the schema of SecretBinding", () => {
   before(async () => {
-    team = await newTeam({ account: false, rules: [], controller: false });
+    team = await createNamespace({ account: false, rules: [], controller: false });
   });
 
   it("fills in the account, what a target does about conflicts and on release, and a source about what is missing", async () => {
@@ -267,7 +267,8 @@ describe("the schema of SecretBinding", () => {
   it("takes the example of every field, and the controller its paths and templates", async () => {
     const example = parse(await readFile("apis/examples/secretbinding.yaml", "utf8"));
     const { spec } = await accepted({ ...example, metadata: { ...example.metadata, namespace: team.namespace } });
-    for (const { fields } of spec.targets) checkFields(fields, spec.sources.map(sourceName));
+    const names = parseSources({ ...example, spec }).map(({ name }) => name);
+    for (const { fields } of spec.targets) checkFields(fields, names);
   });
 
   it("has room for the largest binding within the API server's limits for rules", async () => {

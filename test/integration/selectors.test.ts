@@ -9,7 +9,7 @@ import { commandsIn, paste } from "../controller/paste.ts";
 import { requestsFor, watchesFor } from "../controller/requests.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog } from "../controller/shared.ts";
-import { fieldsOf, newTeam, type Rule, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, fieldsOf, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const widget: Kind = {
   group: "selectors.example.com",
@@ -26,14 +26,14 @@ const secrets: Rule = { apiGroups: [""], resources: ["secrets"], verbs: ["get", 
 const namespaces: Rule = { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] };
 
 /** A team that may write all widgets of its namespace. */
-async function widgetTeam(rules: Rule[] = [secrets, mayWrite(widget)]): Promise<Team> {
-  const team = await newTeam({ rules });
+async function widgetTeam(rules: Rule[] = [secrets, mayWrite(widget)]): Promise<TestNamespace> {
+  const team = await createNamespace({ rules });
   await installKind(team.api, widget);
   return team;
 }
 
 /** A namespace of nobody, with labels. */
-async function newNamespace(team: Team, name: string, labels: object = {}): Promise<string> {
+async function newNamespace(team: TestNamespace, name: string, labels: object = {}): Promise<string> {
   const whole = `${team.namespace}-${name}`;
   await team.api.create("/api/v1/namespaces", {
     metadata: { name: whole, labels: { team: team.namespace, ...labels } },
@@ -42,7 +42,7 @@ async function newNamespace(team: Team, name: string, labels: object = {}): Prom
 }
 
 /** Makes widgets, and returns once all are there. */
-async function widgets(team: Team, names: readonly string[], labels: object = {}, namespace = team.namespace) {
+async function widgets(team: TestNamespace, names: readonly string[], labels: object = {}, namespace = team.namespace) {
   await installKind(team.api, widget);
   const object = (name: string) => ({
     apiVersion: apiVersionOf(widget),
@@ -59,7 +59,7 @@ async function widgets(team: Team, names: readonly string[], labels: object = {}
   }
 }
 
-const relabel = (team: Team, name: string, labels: object, namespace = team.namespace) =>
+const relabel = (team: TestNamespace, name: string, labels: object, namespace = team.namespace) =>
   team.api.merge(objectPath(widget, namespace, name), { metadata: { labels } });
 
 function entry(chosen: object, more: object = {}): object {
@@ -69,21 +69,26 @@ function entry(chosen: object, more: object = {}): object {
 
 const specOf = (...targets: object[]) => ({ sources: [{ secret: { name: "bucket" } }], targets });
 
-async function rotate(team: Team): Promise<string> {
+async function rotate(team: TestNamespace): Promise<string> {
   const token = secretText("token");
   await team.secret("bucket", { token });
   return token;
 }
 
 /** By name, what stands in spec.token of all widgets of a namespace that are not a barrier's. */
-async function tokens(team: Team, namespace = team.namespace): Promise<Record<string, string | undefined>> {
+async function tokens(team: TestNamespace, namespace = team.namespace): Promise<Record<string, string | undefined>> {
   const { items } = await team.api.get(objectPath(widget, namespace));
   const tested = items.filter(({ metadata }: AnyObject) => !isOfBarrier(metadata));
   return Object.fromEntries(tested.map(({ metadata, spec }: AnyObject) => [metadata.name, spec?.token]));
 }
 
 /** Waits until these widgets hold the token, and the others of the namespace none. */
-function untilHeld(team: Team, token: string, names: readonly string[], namespace = team.namespace): Promise<void> {
+function untilHeld(
+  team: TestNamespace,
+  token: string,
+  names: readonly string[],
+  namespace = team.namespace,
+): Promise<void> {
   return eventually(async () => {
     const held = Object.entries(await tokens(team, namespace)).filter(([, value]) => value !== undefined);
     assert.deepEqual(Object.fromEntries(held), Object.fromEntries(names.map((name) => [name, token])));
@@ -91,7 +96,7 @@ function untilHeld(team: Team, token: string, names: readonly string[], namespac
 }
 
 /** How often the account did that to widgets since a mark, by name. */
-async function counts(team: Team, mark: number, verb: string): Promise<Map<string, number>> {
+async function counts(team: TestNamespace, mark: number, verb: string): Promise<Map<string, number>> {
   const byName = new Map<string, number>();
   for (const each of await requestsFor(team, mark)) {
     if (each.verb === verb && each.resource === RESOURCE && !isOfBarrier(each))

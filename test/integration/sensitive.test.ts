@@ -14,17 +14,17 @@ import { commandsIn, paste } from "../controller/paste.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import {
   accessKeySpec,
+  createNamespace,
   harborTarget,
-  newTeam,
   RESTARTED_WITHIN_MS,
-  type Team,
+  type TestNamespace,
   usualRules,
 } from "../controller/test-namespace.ts";
 
 const NOTE =
   /; values of Secrets at spec\.storage\.spec\.s3\.accesskey can be read by whoever may read the HarborCluster; spec\.ack/;
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
-const told = async (team: Team, name: string) =>
+const told = async (team: TestNamespace, name: string) =>
   (await team.events(name)).filter(({ reason }) => reason === "ReadableCopies");
 
 /** A copy of the Secret `bucket`, into a namespace. */
@@ -44,7 +44,7 @@ const copyTo = (namespace: string, name = "copy") => ({
 
 describe("a value of a Secret", () => {
   it("in what is no Secret is said once, by an event and the condition, which is Ready all the same", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     assert.match(messageOf(await team.until("harbor-s3", "Synced")), NOTE);
     const [event] = await eventually(async () => {
@@ -78,7 +78,9 @@ describe("a value of a Secret", () => {
   });
 
   it("is not said where the binding acknowledges it, nor of a ConfigMap's, nor in a Secret beside it", async () => {
-    const team = await newTeam({ rules: [...usualRules, { apiGroups: [""], resources: ["secrets"], verbs: ALL }] });
+    const team = await createNamespace({
+      rules: [...usualRules, { apiGroups: [""], resources: ["secrets"], verbs: ALL }],
+    });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "place" }, data: { region: "eu" } });
     await team.harbor();
@@ -97,8 +99,8 @@ describe("a value of a Secret", () => {
   });
 
   it("in a copy of the Secret in another namespace is said too", async () => {
-    const team = await newTeam();
-    const other = await newTeam();
+    const team = await createNamespace();
+    const other = await createNamespace();
     await team.grant([{ apiGroups: [""], resources: ["secrets"], verbs: ALL }], {
       namespace: other.namespace,
       role: "copy",
@@ -133,7 +135,7 @@ describe("a value of a Secret", () => {
       plural: "logins",
       spec: { type: "object", properties: { user: text, password: text, passwordSecretRef: reference } },
     };
-    const team = await newTeam({ rules: [...usualRules, mayWrite(kind)] });
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(kind)] });
     await installKind(team.api, kind);
     await createObject(team.api, kind, "one", {}, team.namespace);
     const password = secretText("password");
@@ -153,10 +155,10 @@ describe("an installation that requires the acknowledgement", function () {
   this.timeout("1m");
   let controller: ControllerProcess;
   /** Who bound an access key before. */
-  let early: { team: Team; value: string };
+  let early: { team: TestNamespace; value: string };
 
   before(async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     early = { team, value: await team.boundHarbor({ onRelease: "Remove" }) };
     await stopSharedController();
     const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
@@ -168,7 +170,7 @@ describe("an installation that requires the acknowledgement", function () {
   after(() => controller?.stop());
 
   it("writes nothing before, says how to acknowledge, and then writes", async () => {
-    const team = await newTeam({ controller: false });
+    const team = await createNamespace({ controller: false });
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
     await team.harbor();
@@ -192,7 +194,7 @@ describe("an installation that requires the acknowledgement", function () {
   });
 
   it("asks nothing of a binding that writes into Secrets beside its own, or from ConfigMaps", async () => {
-    const team = await newTeam({
+    const team = await createNamespace({
       controller: false,
       rules: [...usualRules, { apiGroups: [""], resources: ["secrets"], verbs: ALL }],
     });

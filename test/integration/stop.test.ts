@@ -6,7 +6,7 @@ import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { watchesFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { newTeam } from "../controller/test-namespace.ts";
+import { createNamespace } from "../controller/test-namespace.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
 
@@ -21,7 +21,7 @@ describe("a controller that is stopped", function () {
     begun = await auditLog().mark();
     controller = new ControllerProcess(controlPlane(), "--leader-elect");
     await controller.start();
-    fleet = new Fleet(await newTeam({ controller: false }), 60);
+    fleet = new Fleet(await createNamespace({ controller: false }), 60);
     await fleet.launch();
   });
   after(() => controller.stop("SIGKILL"));

@@ -6,7 +6,13 @@ import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "
 import { secretText } from "../controller/leak-detector.ts";
 import { CONTROLLER, requestsFor, watchesFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { accessKeySpec, newTeam, type Rule, type Team, usualRules } from "../controller/test-namespace.ts";
+import {
+  accessKeySpec,
+  createNamespace,
+  type Rule,
+  type TestNamespace,
+  usualRules,
+} from "../controller/test-namespace.ts";
 
 const READ = ["get", "list", "watch"];
 
@@ -32,13 +38,13 @@ const specOf = (...secrets: string[]) => ({
   ],
 });
 
-async function withSecrets(team: Team, ...names: string[]): Promise<void> {
+async function withSecrets(team: TestNamespace, ...names: string[]): Promise<void> {
   for (const name of names) await team.secret(name, { value: secretText(name) });
   await team.harbor();
 }
 
 /** The addresses of a kind's streams that are open now as a team's accounts, without what says where they resume. */
-async function openStreams(team: Team, mark: number, resource: string): Promise<string[]> {
+async function openStreams(team: TestNamespace, mark: number, resource: string): Promise<string[]> {
   const open = (await watchesFor(team, mark)).filter((watch) => watch.open && watch.as && watch.resource === resource);
   return open.map(({ uri }) => addressOf(uri)).sort();
 }
@@ -51,7 +57,7 @@ function addressOf(uri: string): string {
 
 describe("streams:", () => {
   it("an account that may watch all Secrets of its namespace has one stream for them", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const mark = await auditLog().mark();
     await withSecrets(team, "one", "two", "three");
     await team.bind("first", specOf("one", "two"));
@@ -67,7 +73,7 @@ describe("streams:", () => {
   });
 
   it("an account that may watch some Secrets by name has a stream for each name, and for no other", async () => {
-    const team = await newTeam({ rules: namedSecrets("one", "two") });
+    const team = await createNamespace({ rules: namedSecrets("one", "two") });
     const mark = await auditLog().mark();
     await withSecrets(team, "one", "two", "three");
     await team.bind("both", specOf("one", "two"));
@@ -91,7 +97,7 @@ describe("streams:", () => {
 
   it("none of Secrets goes over more than the account's namespace, and none is the controller's own", async () => {
     const mark = await auditLog().mark();
-    const [one, two] = [await newTeam(), await newTeam()];
+    const [one, two] = [await createNamespace(), await createNamespace()];
     for (const team of [one, two]) {
       await withSecrets(team, "one");
       await team.bind("harbor-s3", specOf("one"));
@@ -115,7 +121,7 @@ describe("streams:", () => {
     // No end is logged of a watch whose API server was killed, so only those of a controller started since then count.
     await stopSharedController();
     const mark = await auditLog().mark();
-    const [one, two] = [await newTeam(), await newTeam()];
+    const [one, two] = [await createNamespace(), await createNamespace()];
     for (const team of [one, two]) {
       await withSecrets(team, "one");
       await team.bind("harbor-s3", specOf("one"));
@@ -145,7 +151,7 @@ describe("streams:", () => {
     const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     const widgets = { apiGroups: [kind.group], resources: [kind.plural] };
     const resource = `${kind.group}/${kind.plural}`;
-    const [one, two] = [await newTeam(), await newTeam()];
+    const [one, two] = [await createNamespace(), await createNamespace()];
     await installKind(one.api, kind);
     await one.api.create(role, {
       metadata: { name: "streams-widgets", labels: { "inlay.dev/aggregate-to-controller": "true" } },
@@ -154,7 +160,7 @@ describe("streams:", () => {
     try {
       await untilMay(CONTROLLER, { verb: "watch", group: kind.group, resource: kind.plural });
       const mark = await auditLog().mark();
-      const value = async (team: Team) =>
+      const value = async (team: TestNamespace) =>
         (await team.api.get(objectPath(kind, team.namespace, "widget"))).spec.token as string;
       for (const team of [one, two]) {
         await team.grant([{ ...widgets, verbs: ["get", "patch"] }], { role: "widgets" });
@@ -194,7 +200,7 @@ describe("streams:", () => {
   });
 
   it("a stream stays open while one binding needs it, and ends with the last", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const mark = await auditLog().mark();
     await withSecrets(team, "bucket");
     await team.secret("bucket", { accessKeyID: secretText("access") });
@@ -218,7 +224,7 @@ describe("streams:", () => {
   });
 
   it("the stream of an object ends when the binding names it no more", async () => {
-    const team = await newTeam({ rules: namedSecrets("one", "two") });
+    const team = await createNamespace({ rules: namedSecrets("one", "two") });
     const mark = await auditLog().mark();
     await withSecrets(team, "one", "two");
     await team.bind("harbor-s3", specOf("one"));
@@ -232,7 +238,7 @@ describe("streams:", () => {
   });
 
   it("the streams of an account end when the binding takes another", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const mark = await auditLog().mark();
     await withSecrets(team, "one");
     await team.bind("harbor-s3", specOf("one"));

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay, inlayJson } from "../controller/cli.ts";
-import { hunt, secretText } from "../controller/leak-detector.ts";
+import { registerSecret, secretText } from "../controller/leak-detector.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, newTeam, type Team } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
-const trace = (team: Team, kubeconfig = controlPlane().kubeconfigFile, ...more: string[]) =>
+const trace = (team: TestNamespace, kubeconfig = controlPlane().kubeconfigFile, ...more: string[]) =>
   inlayJson(kubeconfig, "trace", "bucket", "-n", team.namespace, ...more);
 
 const fromKey = (key: string) => ({ valueFrom: { secretKeyRef: { name: "bucket", key } } });
@@ -25,7 +25,7 @@ function workload(name: string, spec: object): object {
 }
 
 /** One workload of every kind that refers to the Secret, and one that does not. */
-async function workloads({ api, ...team }: Team): Promise<void> {
+async function workloads({ api, ...team }: TestNamespace): Promise<void> {
   const path = (apiVersion: string, plural: string) =>
     `/${apiVersion === "v1" ? "api" : "apis"}/${apiVersion}/namespaces/${team.namespace}/${plural}`;
   const once = { template: { spec: { ...withAll, restartPolicy: "Never" } } };
@@ -59,24 +59,30 @@ const rollout = { rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } };
 
 describe("inlay trace", () => {
   it("tells who consumes a Secret, where, and which of them restart by which binding", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     await team.bind("restarts", { ...accessKeySpec(), suspend: true, ...rollout });
     await workloads(team);
     const { json, text } = await trace(team);
     assert.equal(json.object.state, "Found");
-    assert.deepEqual(json.unseen, []);
+    assert.deepEqual(json.unreadable, []);
     assert.deepEqual(
       json.bindings.map(({ binding, targets }: AnyObject) => [binding, targets[0].object, targets[0].fields]),
       ["harbor-s3", "restarts"].map((name) => [
         `${team.namespace}/${name}`,
         `${team.namespace}/harbor`,
-        [{ path: "spec.storage.spec.s3.accesskey", of: ["accessKeyID"] }],
+        [{ path: "spec.storage.spec.s3.accesskey", keys: ["accessKeyID"] }],
       ]),
     );
     const byBinding = [{ binding: `${team.namespace}/restarts`, suspended: true }];
     assert.deepEqual(
-      json.workloads.map(({ kind, name, by, keys, restarts }: AnyObject) => [kind, name, by, keys, restarts]),
+      json.workloads.map(({ kind, name, references, keys, restarts }: AnyObject) => [
+        kind,
+        name,
+        references,
+        keys,
+        restarts,
+      ]),
       [
         ["Deployment", "core", ["env"], ["accessKeyID"], byBinding],
         ["Deployment", "web", ["envFrom"], undefined, byBinding],
@@ -123,7 +129,7 @@ describe("inlay trace", () => {
   });
 
   it("tells one who may not read Secrets and other namespaces what he may know, and what he may not", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     await workloads(team);
     await team.createAccount("auditor");
@@ -136,7 +142,7 @@ describe("inlay trace", () => {
     const mark = await auditLog().mark();
     const { json } = await trace(team, kubeconfig);
     assert.equal(json.object.state, "Unreadable");
-    assert.deepEqual(json.unseen, ["you may not list secretbindings.inlay.dev in all namespaces"]);
+    assert.deepEqual(json.unreadable, ["you may not list secretbindings.inlay.dev in all namespaces"]);
     assert.equal(json.bindings.length, 1);
     assert.equal(json.workloads.length, 6);
     const user = `system:serviceaccount:${team.namespace}:auditor`;
@@ -147,22 +153,22 @@ describe("inlay trace", () => {
   });
 
   it("tells one who may do nothing so, line by line", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const { json, text } = await trace(team, controlPlane().kubeconfigFor("carol"));
     assert.equal(json.object.message, `you may not get secrets/bucket in namespace ${team.namespace}`);
     const kinds = ["deployments.apps", "pods", "serviceaccounts", "secretgrants.inlay.dev", "secretbindings.inlay.dev"];
     for (const kind of kinds) {
-      assert.ok(json.unseen.includes(`you may not list ${kind} in namespace ${team.namespace}`), kind);
+      assert.ok(json.unreadable.includes(`you may not list ${kind} in namespace ${team.namespace}`), kind);
     }
     assert.match(text, /nothing that you may see refers to it/);
   });
 
   it("traces ConfigMaps, and says with exit code 1 that there is none", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.api.create(team.path("v1", "configmaps"), {
       metadata: { name: "bucket" },
-      data: { a: hunt("not-to-be-told") },
+      data: { a: registerSecret("not-to-be-told") },
     });
     const volumes = [{ name: "v", configMap: { name: "bucket", items: [{ key: "a", path: "a" }] } }];
     await team.api.create(team.path("apps/v1", "statefulsets"), {
@@ -170,7 +176,7 @@ describe("inlay trace", () => {
     });
     const { json } = await trace(team, undefined, "--config-map");
     assert.deepEqual(
-      json.workloads.map(({ kind, name, by, keys }: AnyObject) => [kind, name, by, keys]),
+      json.workloads.map(({ kind, name, references, keys }: AnyObject) => [kind, name, references, keys]),
       [["StatefulSet", "db", ["volume"], ["a"]]],
     );
     const absent = await inlay(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);

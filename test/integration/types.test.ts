@@ -5,7 +5,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const gauge: Kind = {
   group: "types.example.com",
@@ -38,8 +38,8 @@ const mayWriteBuiltins = [
   { apiGroups: [""], resources: ["services", "secrets", "resourcequotas"], verbs: ["get", "list", "watch", "patch"] },
 ];
 
-async function newTeamWithGauge(): Promise<Team> {
-  const team = await newTeam({ rules: [...usualRules, mayWrite(gauge), ...mayWriteBuiltins] });
+async function createNamespaceWithGauge(): Promise<TestNamespace> {
+  const team = await createNamespace({ rules: [...usualRules, mayWrite(gauge), ...mayWriteBuiltins] });
   await installKind(team.api, gauge);
   await createObject(team.api, gauge, "one", {}, team.namespace);
   return team;
@@ -55,15 +55,15 @@ const target = (fields: Record<string, object>) => ({
 const from = (key: string) => ({ from: { source: "values", key } });
 const template = (text: string) => ({ template: text });
 
-function bind(team: Team, ...targets: object[]): Promise<unknown> {
+function bind(team: TestNamespace, ...targets: object[]): Promise<unknown> {
   return team.bind("values", { sources: [{ secret: { name: "values" } }], targets });
 }
 
-const specOf = async (team: Team) => (await team.api.get(objectPath(gauge, team.namespace, "one"))).spec ?? {};
+const specOf = async (team: TestNamespace) => (await team.api.get(objectPath(gauge, team.namespace, "one"))).spec ?? {};
 
 describe("the type of a value", () => {
   it("is that of the field, for keys and templates, exact to the last digit, and all is written once", async () => {
-    const team = await newTeamWithGauge();
+    const team = await createNamespaceWithGauge();
     const bytes = randomBytes(40);
     await team.secret("values", {
       big: "-9223372036854775807",
@@ -121,7 +121,7 @@ describe("the type of a value", () => {
   });
 
   it("follows the value: a port is an integer or a name, whichever the Secret has", async () => {
-    const team = await newTeamWithGauge();
+    const team = await createNamespaceWithGauge();
     await team.secret("values", { port: "http" });
     await bind(team, target({ port: from("port"), quantity: template("{{values.size}}") }));
     await team.secret("values", { size: "5" });
@@ -133,7 +133,7 @@ describe("the type of a value", () => {
   });
 
   it("is that of built-in kinds too: bytes, ports, quantities", async () => {
-    const team = await newTeamWithGauge();
+    const team = await createNamespaceWithGauge();
     const bytes = Buffer.concat([randomBytes(16), Buffer.of(0xff)]);
     await team.secret("values", { bytes, text: secretText("copied"), seconds: "30", size: "2Gi", count: "3" });
     await team.secret("copy", { other: "theirs" });
@@ -194,7 +194,7 @@ describe("the type of a value", () => {
     ["brokers", "TypeMismatch", /a list, the value is a string; say as: json, or yaml, or split it/],
   ] as const) {
     it(`of ${field} that a value does not have is said, with what to write and without the value`, async () => {
-      const team = await newTeamWithGauge();
+      const team = await createNamespaceWithGauge();
       await team.secret("values", { value: secretText("misfit") });
       await bind(team, target({ [field]: from("value") }));
       const { status } = await team.until("values", reason);

@@ -5,7 +5,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const specimen: Kind = {
   group: "values.example.com",
@@ -40,15 +40,15 @@ const specimen: Kind = {
 const from = (key: string, more: object = {}) => ({ from: { source: "values", key, ...more } });
 
 /** A team whose account may write Specimens, and the Specimen `one`. */
-async function newTeamWithSpecimen(): Promise<Team> {
-  const team = await newTeam({ rules: [...usualRules, mayWrite(specimen)] });
+async function createNamespaceWithSpecimen(): Promise<TestNamespace> {
+  const team = await createNamespace({ rules: [...usualRules, mayWrite(specimen)] });
   await installKind(team.api, specimen);
   await createObject(team.api, specimen, "one", {}, team.namespace);
   return team;
 }
 
 /** Binds fields of the Specimen's spec, by default to the Secret `values`. */
-function bind(team: Team, fields: Record<string, object>, more: object = {}): Promise<unknown> {
+function bind(team: TestNamespace, fields: Record<string, object>, more: object = {}): Promise<unknown> {
   const target = {
     apiVersion: apiVersionOf(specimen),
     kind: "Specimen",
@@ -58,23 +58,23 @@ function bind(team: Team, fields: Record<string, object>, more: object = {}): Pr
   return team.bind("values", { sources: [{ secret: { name: "values" } }], targets: [target], ...more });
 }
 
-const path = (team: Team) => objectPath(specimen, team.namespace, "one");
-const specOf = async (team: Team) => (await team.api.get(path(team))).spec ?? {};
+const path = (team: TestNamespace) => objectPath(specimen, team.namespace, "one");
+const specOf = async (team: TestNamespace) => (await team.api.get(path(team))).spec ?? {};
 
 /** What stands in fields of a specimen, in the API server's own digits, which a number of JavaScript would round. */
-async function digits(team: Team, name: string, ...fields: string[]): Promise<string[]> {
+async function digits(team: TestNamespace, name: string, ...fields: string[]): Promise<string[]> {
   const output = `--output=jsonpath=${fields.map((field) => `{.spec.${field}}`).join(" ")}`;
   const { stdout } = await controlPlane().kubectl("get", "specimens", name, `--namespace=${team.namespace}`, output);
   return stdout.split(" ");
 }
 
-async function annotate(team: Team, secret: string, annotations: object): Promise<void> {
+async function annotate(team: TestNamespace, secret: string, annotations: object): Promise<void> {
   await team.api.merge(`${team.path("v1", "secrets")}/${secret}`, { metadata: { annotations } });
 }
 
 describe("a value", () => {
   it("that is text arrives to the letter, as it is and by a template", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     const pem = `-----BEGIN CERTIFICATE-----\n${randomBytes(48).toString("base64")}\n-----END CERTIFICATE-----\n`;
     const texts = [
       "12345",
@@ -104,7 +104,7 @@ describe("a value", () => {
   });
 
   it("as large as the API server takes one arrives", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     const text = randomBytes(512 * 1024).toString("hex");
     assert.equal(text.length, 1024 * 1024);
     await team.secret("values", { large: text });
@@ -114,7 +114,7 @@ describe("a value", () => {
   });
 
   it("becomes what the field asks for, exact to the last digit, and is written once", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     const bytes = Buffer.from([0, 0xff, 0xfe, 0x80, 10]);
     await team.secret("values", {
       big: "9223372036854775807",
@@ -163,7 +163,7 @@ describe("a value", () => {
   });
 
   it("of an object keeps all digits on the way to another", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { big: "-9223372036854775807" });
     await bind(team, { big: { ...from("big"), as: "integer" } });
     await team.until("values", "Synced");
@@ -181,7 +181,7 @@ describe("a value", () => {
   });
 
   it("is found by a JSON pointer in a key that holds JSON, as COSI's do, and in templates", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     const key = secretText("access");
     const secretS3 = { endpoint: "https://s3.example.com", region: "", accessKeyID: key, accessSecretKey: "x" };
     await team.secret("values", { BucketInfo: JSON.stringify({ spec: { bucketName: "harbor", secretS3 } }) });
@@ -218,7 +218,7 @@ describe("a value", () => {
   ];
   for (const [name, field, how, reason, rule] of misfits) {
     it(`that ${name} is not written; the condition has the rule and not the value`, async () => {
-      const team = await newTeamWithSpecimen();
+      const team = await createNamespaceWithSpecimen();
       const value = secretText("misfit");
       await team.secret("values", { key: value });
       await bind(team, { [field]: { ...from("key"), ...how } });
@@ -230,7 +230,7 @@ describe("a value", () => {
   }
 
   it("that broke a rule is written as soon as it keeps it", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { port: "none" });
     await bind(team, { small: { ...from("port"), as: "integer" } });
     await team.until("values", "InvalidValue");
@@ -245,12 +245,12 @@ describe("a value", () => {
 });
 
 describe("a value that goes missing", () => {
-  const drop = (team: Team, key: string) =>
+  const drop = (team: TestNamespace, key: string) =>
     team.api.merge(`${team.path("v1", "secrets")}/values`, { data: { [key]: null } });
-  const texts = async (team: Team) => (await specOf(team)).texts;
+  const texts = async (team: TestNamespace) => (await specOf(team)).texts;
 
   it("stays where it was written, and nothing else of the target changes, unless the binding says otherwise", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     await bind(team, { "texts.a": from("a"), "texts.b": from("b") });
     await team.until("values", "Synced");
@@ -263,7 +263,7 @@ describe("a value that goes missing", () => {
   });
 
   it("is removed where its source says Remove, and written again when it is back", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     const sources = [{ secret: { name: "values" }, onMissing: "Remove" }];
     await bind(team, { "texts.a": from("a"), "texts.b": from("b") }, { sources });
@@ -280,7 +280,7 @@ describe("a value that goes missing", () => {
   });
 
   it("stays when it is optional, while the other fields of the target go on", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     const sources = [{ secret: { name: "values" }, optional: true }];
     await bind(team, { "texts.a": from("a"), "texts.b": from("b") }, { sources });
@@ -300,7 +300,7 @@ describe("a value that goes missing", () => {
   });
 
   it("is removed when it is optional and its source says Remove, and all is well", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     const defaults = { onMissing: "Remove" };
     await bind(
@@ -319,7 +319,7 @@ describe("a value that goes missing", () => {
   });
 
   it("is stood in for by a default, once its source is there or need not be", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1" });
     const field = { template: '{{default values.region "eu"}}{{default lost.x "none"}}{{#if lost.y}}y{{/if}}' };
     const sources = [{ secret: { name: "values" } }, { secret: { name: "lost" }, optional: true }];
@@ -333,7 +333,7 @@ describe("a value that goes missing", () => {
 
 describe("a suspended binding", () => {
   it("writes and releases nothing, and catches up when it goes on", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1" });
     await bind(team, { "texts.a": from("a"), "texts.b": from("a") }, { defaults: { onRelease: "Remove" } });
     await team.until("values", "Synced");
@@ -351,7 +351,7 @@ describe("a suspended binding", () => {
   });
 
   it("still releases when it is deleted, as it says then", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1" });
     await bind(team, { "texts.a": from("a") });
     await team.until("values", "Synced");
@@ -365,14 +365,14 @@ describe("a suspended binding", () => {
 
 describe("sources that have to be of one state", () => {
   it("are waited for, and written once all carry the annotation with the same value", async () => {
-    const team = await newTeamWithSpecimen();
+    const team = await createNamespaceWithSpecimen();
     const key = "example.com/rotation";
     await team.secret("values", { id: "id-1" });
     await team.secret("other", { key: "key-1" });
     const sources = [{ secret: { name: "values" } }, { secret: { name: "other" } }];
     const fields = { "texts.id": from("id"), "texts.key": { from: { source: "other", key: "key" } } };
     await bind(team, fields, { sources, requireSame: key });
-    const { status } = await team.until("values", "SourcesDiffer");
+    const { status } = await team.until("values", "SourceAnnotationMismatch");
     assert.match(status.conditions[0].message, /Secret .*\/values and Secret .*\/other don't carry it/);
     await annotate(team, "values", { [key]: "generation-1" });
     await eventually(async () =>
@@ -386,7 +386,7 @@ describe("sources that have to be of one state", () => {
     await eventually(async () => assert.equal((await specOf(team)).texts.id, "id-2"));
     await annotate(team, "values", { [key]: "generation-3" });
     await team.secret("values", { id: "id-3" });
-    const differing = await team.until("values", "SourcesDiffer");
+    const differing = await team.until("values", "SourceAnnotationMismatch");
     assert.ok(!JSON.stringify(differing.status).includes("generation-"));
     await team.secret("other", { key: "key-3" });
     await team.barrier();

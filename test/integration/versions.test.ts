@@ -2,16 +2,16 @@
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 let kinds = 0;
 
 /** A kind of a group of its own, served as v1alpha1 alone, with one object, and a binding that wrote it. */
-async function written(): Promise<{ team: Team; group: string; value: string; crd: string }> {
+async function written(): Promise<{ team: TestNamespace; group: string; value: string; crd: string }> {
   const group = `versions-${++kinds}.example.com`;
   const rule = { apiGroups: [group], resources: ["items"], verbs: ["get", "list", "watch", "patch"] };
-  const team = await newTeam({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs: rule.verbs }, rule] });
+  const team = await createNamespace({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs: rule.verbs }, rule] });
   const crd = `${CRDS}/items.${group}`;
   await team.api.create(CRDS, {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -57,7 +57,7 @@ const spec = (apiVersion: string) => ({
 });
 
 /** Moves the kind on to v1: v1alpha1 is served no more. */
-async function moveOn({ team, group, crd }: { team: Team; group: string; crd: string }): Promise<string> {
+async function moveOn({ team, group, crd }: { team: TestNamespace; group: string; crd: string }): Promise<string> {
   await team.api.merge(crd, {
     spec: { versions: [version("v1", { storage: true }), version("v1alpha1", { served: false })] },
   });

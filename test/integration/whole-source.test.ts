@@ -5,7 +5,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { fieldsOf, newTeam, type Team, usualRules } from "../controller/test-namespace.ts";
+import { createNamespace, fieldsOf, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const app: Kind = {
   group: "whole.example.com",
@@ -28,16 +28,16 @@ const mayWriteData = {
 };
 const text = (value: string) => Buffer.from(value).toString("base64");
 
-async function newAppTeam(): Promise<Team> {
-  const team = await newTeam({ rules: [...usualRules, mayWrite(app), mayWriteData] });
+async function newAppTeam(): Promise<TestNamespace> {
+  const team = await createNamespace({ rules: [...usualRules, mayWrite(app), mayWriteData] });
   await installKind(team.api, app);
   await createObject(team.api, app, "one", { env: { THEIRS: "theirs" } }, team.namespace);
   return team;
 }
 
-const path = (team: Team) => objectPath(app, team.namespace, "one");
-const specOf = async (team: Team) => (await team.api.get(path(team))).spec;
-const dropKey = (team: Team, name: string, key: string) =>
+const path = (team: TestNamespace) => objectPath(app, team.namespace, "one");
+const specOf = async (team: TestNamespace) => (await team.api.get(path(team))).spec;
+const dropKey = (team: TestNamespace, name: string, key: string) =>
   team.api.merge(`${team.path("v1", "secrets")}/${name}`, { data: { [key]: null } });
 
 const onApp = (...fields: object[]) => ({ apiVersion: apiVersionOf(app), kind: app.kind, name: "one", fields });
@@ -47,7 +47,7 @@ const onData = (kind: "Secret" | "ConfigMap", name: string, field = "data", sour
   name,
   fields: [{ path: field, from: { source } }],
 });
-const bind = (team: Team, target: object, more: object = {}): Promise<AnyObject> =>
+const bind = (team: TestNamespace, target: object, more: object = {}): Promise<AnyObject> =>
   team.bind("all", { sources: [{ secret: { name: "from" } }], targets: [target], ...more });
 const env = { path: "spec.env", from: { source: "from" } };
 

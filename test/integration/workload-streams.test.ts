@@ -1,8 +1,9 @@
 /** Workloads are found by what their pods read, and judged as they roll, on an API server with real controllers. */
 import assert from "node:assert/strict";
 import { parseApiVersion, type Resource } from "../../src/apimachinery/objects.ts";
-import { type Member, Streams } from "../../src/cache/informers.ts";
-import type { Collection } from "../../src/cache/subscription.ts";
+import { Informers } from "../../src/cache/informers.ts";
+import type { CollectionSubscription } from "../../src/cache/subscription.ts";
+import type { ListedObject, Watcher } from "../../src/cache/watcher.ts";
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
@@ -11,7 +12,7 @@ import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { newTeam, type Team } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 type Known = "Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job";
 
@@ -29,8 +30,9 @@ const LIMIT_MS = 60_000;
 describe("workloads", function () {
   this.timeout("3m");
   let transport: Transport;
-  let streams: Streams;
-  let team: Team;
+  let informers: Informers;
+  let watcher: Watcher;
+  let team: TestNamespace;
   const called: string[] = [];
   let onChange = () => {};
 
@@ -40,23 +42,21 @@ describe("workloads", function () {
       resources: KINDS.filter((kind) => resourceOf(kind).group === group).map(plural),
       verbs: ["list", "watch"],
     }));
-    team = await newTeam({ controller: false, rules });
+    team = await createNamespace({ controller: false, rules });
     // Not by the controller's account: all that it does as an account is to be what a binding names.
     transport = new Transport(await loadCredentials(controlPlane().kubeconfigFile));
-    streams = new Streams(transport, new Client(transport), {
-      changed: (dependent) => {
-        called.push(dependent);
-        onChange();
-      },
-      restarted: () => {},
+    informers = new Informers(transport, new Client(transport), () => {});
+    watcher = informers.watcher((key) => {
+      called.push(key);
+      onChange();
     });
   });
   after(async () => {
-    await streams.stop();
+    await informers.stop();
     await transport.close();
   });
 
-  const collection = (kind: Known, secret: string): Collection => ({
+  const collection = (kind: Known, secret: string): CollectionSubscription => ({
     identity: serviceAccountIdentity(team.namespace, "inlay"),
     resource: resourceOf(kind),
     namespace: team.namespace,
@@ -65,8 +65,8 @@ describe("workloads", function () {
     workload: { template: WORKLOAD_KINDS[kind].template },
     consumersOf: { kind: "Secret", name: secret },
   });
-  const consumers = (kind: Known, secret = "bucket"): Member[] =>
-    streams.members(secret, collection(kind, secret)).members;
+  const consumers = (kind: Known, secret = "bucket"): ListedObject[] =>
+    watcher.list(secret, collection(kind, secret)).members;
   const path = (kind: Known, name = "") =>
     `${team.path(WORKLOAD_KINDS[kind].apiVersion, plural(kind))}${name && `/${name}`}`;
 
@@ -98,11 +98,11 @@ describe("workloads", function () {
 
   it("of every kind are found by what their pods read, those that were there and those that come", async () => {
     await create("early");
-    streams.observe(
+    watcher.subscribe(
       "bucket",
       KINDS.map((kind) => collection(kind, "bucket")),
     );
-    streams.observe("other", [collection("Deployment", "other")]);
+    watcher.subscribe("other", [collection("Deployment", "other")]);
     await eventually(() => {
       for (const kind of KINDS)
         assert.deepEqual(

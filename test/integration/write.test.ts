@@ -8,11 +8,11 @@ import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
 import {
   accessKeySpec,
+  createNamespace,
   fieldsOf,
   harborTarget,
-  newTeam,
   s3Fields,
-  type Team,
+  type TestNamespace,
   usualRules,
 } from "../controller/test-namespace.ts";
 
@@ -26,9 +26,9 @@ const clusterWidget: Kind = {
 };
 
 /** Makes the Deployment `web` with an account that may write Deployments. */
-async function newTeamWithDeployment(): Promise<{ team: Team; path: string }> {
+async function createNamespaceWithDeployment(): Promise<{ team: TestNamespace; path: string }> {
   const deployments = { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "patch"] };
-  const team = await newTeam({ rules: [...usualRules, deployments] });
+  const team = await createNamespace({ rules: [...usualRules, deployments] });
   const labels = { app: "web" };
   await team.api.create(team.path("apps/v1", "deployments"), {
     metadata: { name: "web", annotations: { kept: "yes" } },
@@ -43,7 +43,7 @@ async function newTeamWithDeployment(): Promise<{ team: Team; path: string }> {
 
 describe("a SecretBinding writes", () => {
   it("a key of a Secret and a template into a HarborCluster", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey, host: "s3.example.com", port: "9000" });
     await team.harbor();
@@ -64,7 +64,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a rotated value at once", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const rotated = secretText("after");
     await team.secret("bucket", { accessKeyID: rotated });
@@ -72,7 +72,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("all fields of a target in one request, from whatever sources", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const [accessKey, host] = [secretText("access"), secretText("host")];
     await team.secret("bucket", { accessKeyID: accessKey });
     await team.secret("place", { host });
@@ -93,7 +93,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("several targets by name", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     await team.harbor("one");
@@ -110,7 +110,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a target in another namespace, where its account has the rights", async () => {
-    const [team, other] = [await newTeam(), await newTeam({ account: false })];
+    const [team, other] = [await createNamespace(), await createNamespace({ account: false })];
     await team.grant(usualRules, { namespace: other.namespace, role: "guest" });
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
@@ -121,7 +121,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a target that belongs to the cluster, and whose spec is empty", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await installKind(team.api, clusterWidget);
     await team.grantInCluster([mayWrite(clusterWidget)]);
     await createObject(team.api, clusterWidget, team.namespace, {});
@@ -138,7 +138,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("an annotation whose key has dots and slashes", async () => {
-    const { team, path } = await newTeamWithDeployment();
+    const { team, path } = await createNamespaceWithDeployment();
     const value = secretText("annotation");
     await team.secret("bucket", { accessKeyID: value });
     const fields = [{ path: 'metadata.annotations["example.com/key"]', ...accessKeyFrom }];
@@ -153,7 +153,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("an annotation of a pod template", async () => {
-    const { team, path } = await newTeamWithDeployment();
+    const { team, path } = await createNamespaceWithDeployment();
     const value = secretText("annotation");
     await team.secret("bucket", { accessKeyID: value });
     const fields = [{ path: 'spec.template.metadata.annotations["example.com/key"]', ...accessKeyFrom }];
@@ -166,7 +166,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a key of a ConfigMap", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "place" }, data: { host: "s3.test" } });
     await team.harbor();
     await team.bind("harbor-s3", {
@@ -178,7 +178,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a field of another object, by its path and in a template", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const service = await team.api.create(team.path("v1", "services"), {
       metadata: { name: "minio" },
       spec: { ports: [{ port: 9000 }] },
@@ -200,7 +200,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a field of an object that belongs to the cluster", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await installKind(team.api, clusterWidget);
     await team.grantInCluster([mayWrite(clusterWidget)]);
     const token = secretText("token");
@@ -230,7 +230,7 @@ describe("a SecretBinding writes", () => {
     "characters beyond the basic plane": `😀 ü ${secretText("emoji")} 密`,
   })) {
     it(`${what} as they are, by key and by template`, async () => {
-      const team = await newTeam();
+      const team = await createNamespace();
       await team.secret("bucket", { accessKeyID: value });
       await team.harbor();
       await team.bind("harbor-s3", {
@@ -244,7 +244,7 @@ describe("a SecretBinding writes", () => {
   }
 
   it("nothing of a target that lacks a value, and all of one that does not", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     const before = await team.harbor("half");
@@ -273,7 +273,7 @@ describe("a SecretBinding writes", () => {
 
   it("no single field of an object that is written as a whole, since the others would be lost", async () => {
     const services = { apiGroups: [""], resources: ["secrets", "services"], verbs: ["get", "list", "watch", "patch"] };
-    const team = await newTeam({ rules: [services] });
+    const team = await createNamespace({ rules: [services] });
     const selector = { app: "web", tier: "front" };
     const ports = [{ port: 80 }];
     await team.api.create(team.path("v1", "services"), { metadata: { name: "web" }, spec: { ports, selector } });
@@ -288,14 +288,14 @@ describe("a SecretBinding writes", () => {
   });
 
   it("under its own name in managedFields, where only the fields stand that it names", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const harbor = await team.api.get(team.harborPath());
     assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
   });
 
   it("its status, and leaves who set what of the binding as it was", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const { metadata } = await team.api.get(team.bindingPath("harbor-s3"));
     const managers = metadata.managedFields.map(
@@ -306,7 +306,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a target that comes late, and never creates one", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
     await team.bind("harbor-s3", accessKeySpec());
@@ -323,7 +323,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("a target that was deleted and made anew", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.api.delete(team.harborPath());
     await team.until("harbor-s3", "TargetNotFound");
@@ -334,7 +334,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("what kubectl get shows at a glance", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     await team.boundHarbor();
     const { stdout } = await controlPlane().kubectl("get", "secretbindings", `--namespace=${team.namespace}`);
     const [head = "", row = ""] = stdout.split("\n");
@@ -343,7 +343,7 @@ describe("a SecretBinding writes", () => {
   });
 
   it("conditions and events for kubectl describe, without a value", async () => {
-    const team = await newTeam();
+    const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await eventually(async () => {
       const { stdout } = await controlPlane().kubectl(

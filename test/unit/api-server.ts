@@ -7,7 +7,8 @@ import { apiVersionOf, type KubeObject, type Resource } from "../../src/apimachi
 import { ApiError } from "../../src/kube/api-error.ts";
 import { Client, pathOf } from "../../src/kube/client.ts";
 import { CONTROLLER } from "../../src/kube/identity.ts";
-import type { Request, Transport } from "../../src/kube/transport.ts";
+import type { Request } from "../../src/kube/transport.ts";
+import { fakeTransport } from "./fakes.ts";
 import { HARBORS } from "./resources.ts";
 
 const CORE = "/api/v1/";
@@ -22,7 +23,7 @@ export class FakeApiServer {
   readonly #objects = new Map<string, KubeObject>();
   #version = 100;
 
-  readonly transport = { request: async (request: Request) => this.#answer(request) } as unknown as Transport;
+  readonly transport = fakeTransport({ request: async (request: Request) => this.#answer(request) });
   readonly client = new Client(this.transport);
 
   put(resource: Resource, object: { metadata: { namespace?: string | undefined; name: string } }): void {

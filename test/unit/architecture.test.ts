@@ -1,28 +1,57 @@
-/** The house rules that a reader relies on: how a file opens, and how long it may be. */
+/** The rules of docs/architecture.md: which layer may import which, which do no I/O, how a file opens, and how long it is. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join, relative, sep } from "node:path";
 import { generated } from "../../apis/generate.ts";
+import { allViolations, LAYERS, violations } from "../../lint/layers.ts";
 
-const root = join(import.meta.dirname, "..", "..");
-const src = join(root, "src");
+const src = join(import.meta.dirname, "..", "..", "src");
 const GENERATED = generated.map(({ module }) => relative("src", module));
-const LONGEST = 303;
-interface SourceFile {
-  path: string;
-  text: string;
-}
+const MAX_LINES = 300;
+/** The layers that do no I/O, and what they may import of Node. */
+const PURE = ["transform", "workloads", "api", "apimachinery"];
+const WITHOUT_IO = /^import .* from "node:(crypto|util)";|^import \{ isIPv6 \} from "node:net";/;
+
+describe("the layers", () => {
+  const paths = LAYERS.flat().map((layer) => `${layer}/planted.ts`);
+  const importing = (path: string, module: string) => violations(path, `import type { X } from "${module}";`);
+
+  it("import downwards only", () => {
+    assert.deepEqual(allViolations(), []);
+  });
+
+  it("may import each layer below them, and none above or beside them", () => {
+    for (const [depth, layers] of LAYERS.entries()) {
+      const below = LAYERS.slice(depth + 1).flat();
+      for (const layer of layers)
+        for (const other of LAYERS.flat().filter((each) => each !== layer && each !== "main")) {
+          const path = layer === "main" ? "main.ts" : `${layer}/deep/planted.ts`;
+          const module = layer === "main" ? `./${other}/x.ts` : `../../${other}/x.ts`;
+          assert.equal(importing(path, module).length, below.includes(other) ? 0 : 1, `${path} imports ${module}`);
+        }
+    }
+  });
+
+  it("may import files of their own, packages and Node", () => {
+    for (const path of paths)
+      for (const module of ["./beside.ts", "node:fs", "re2js"] as const) assert.deepEqual(importing(path, module), []);
+  });
+
+  it("leave the client of the API server to kube/, and know every folder", () => {
+    for (const module of ["undici", "@kubernetes/client-node"]) {
+      assert.deepEqual(importing("kube/planted.ts", module), []);
+      assert.equal(importing("cache/planted.ts", module).length, 1);
+      assert.equal(violations("cache/planted.ts", `await import("${module}")`).length, 1);
+    }
+    assert.equal(violations("elsewhere/planted.ts", "").length, 1);
+  });
+});
 
 describe("the source", () => {
-  let files: SourceFile[];
+  let files: { path: string; text: string }[];
   before(async () => {
     const paths = (await readdir(src, { recursive: true })).filter((path) => path.endsWith(".ts"));
-    files = await Promise.all(
-      paths.map(async (path) => ({
-        path,
-        text: await readFile(join(src, path), "utf8"),
-      })),
-    );
+    files = await Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(src, path), "utf8") })));
     assert.ok(files.length > 30, `${files.length} files`);
   });
 
@@ -34,8 +63,20 @@ describe("the source", () => {
     );
   });
 
-  it(`has no file of more than ${LONGEST} lines`, () => {
-    const long = files.filter(({ path, text }) => !GENERATED.includes(path) && text.split("\n").length - 1 > LONGEST);
+  it(`does no I/O in ${PURE.join(", ")}`, () => {
+    const isPure = (module: string) => new RegExp(`^(\\./|(\\.\\./)+(${PURE.join("|")})/|(?!node:|\\.))`).test(module);
+    const imports = files
+      .filter(({ path }) => PURE.includes(path.split(sep)[0] ?? ""))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/^(?:import|export|\}|.*await import\().*"([^"\n]+)".*$/gm)].flatMap(([line, module = ""]) =>
+          isPure(module) || WITHOUT_IO.test(line) ? [] : `${path}: ${line}`,
+        ),
+      );
+    assert.deepEqual(imports, []);
+  });
+
+  it(`has no file of more than ${MAX_LINES} lines`, () => {
+    const long = files.filter(({ path, text }) => !GENERATED.includes(path) && text.split("\n").length - 1 > MAX_LINES);
     assert.deepEqual(
       long.map(({ path }) => path),
       [],

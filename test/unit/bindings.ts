@@ -1,45 +1,11 @@
-/** Bindings for unit tests: what a test is about comes in, a whole binding goes out. */
+/** Bindings for the tests of explain/, from loosely typed data; other tests use objects.ts. */
+import type { SecretBinding, Status, Target } from "../../src/api/binding.ts";
+import { bindingOf as complete, targetOf } from "./objects.ts";
 
-import type { SecretBinding } from "../../src/api/binding.ts";
-import type { Identity } from "../../src/kube/identity.ts";
-import type { Parts, Run } from "../../src/parts.ts";
-
-/** Of the namespace registry, with the source bucket; as the API server fills in what is left out. */
-export function bindingOf(spec: object = {}, status?: object): SecretBinding {
-  return {
-    apiVersion: "inlay.dev/v1alpha1",
-    kind: "SecretBinding",
-    metadata: { name: "harbor-s3", namespace: "registry", uid: "uid-1", resourceVersion: "7", generation: 1 },
-    spec: {
-      serviceAccountName: "inlay",
-      defaults: { onMissing: "Wait", onConflict: "Fail", mode: "Continuous" },
-      sources: [{ secret: { name: "bucket" } }],
-      targets: [],
-      ...spec,
-    },
-    ...(status && { status }),
-  } as unknown as SecretBinding;
-}
+export const bindingOf = (spec: object = {}, status?: object): SecretBinding =>
+  complete({ spec: spec as Partial<SecretBinding["spec"]>, status: status as Status | undefined });
 
 /** A target that takes a key of the source bucket. */
-export const harbor = (fields: object[] = [{ path: "spec.key", from: { source: "bucket", key: "key" } }]): object => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  name: "harbor",
-  fields,
-});
-
-/** A reconcile of a binding of which no source was read. */
-export const runOf = (parts: Parts, binding: SecretBinding, identity: Identity): Run => ({
-  parts,
-  binding,
-  identity,
-  account: undefined,
-  differ: undefined,
-  seen: () => undefined,
-  left: () => undefined,
-  inputs: "",
-  sourceUids: [],
-});
+export const harbor = (fields?: object[]): object => targetOf(fields && { fields: fields as Target["fields"] });
 
 export const KINDS = ["Deployment", "StatefulSet", "DaemonSet"];

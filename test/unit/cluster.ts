@@ -12,16 +12,21 @@ import {
   type ObjectMeta,
   type ObjectRef,
 } from "../../src/apimachinery/objects.ts";
-import type { Claim, Named } from "../../src/cache/field-claims.ts";
+import type { FieldClaim, ResolvedTarget } from "../../src/cache/field-claims.ts";
+import type { BindingDependencies } from "../../src/controllers/binding/dependencies.ts";
 import { ApiError } from "../../src/kube/api-error.ts";
 import type { JsonPatchOperation } from "../../src/kube/client.ts";
 import { Propagation } from "../../src/observability/propagation.ts";
-import type { Parts } from "../../src/parts.ts";
-import { ownActor } from "../../src/targets/actor.ts";
-import { Contention } from "../../src/targets/contention-budget.ts";
+import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
+import { actorOf } from "../../src/targets/actor.ts";
+import { ContentionBudget } from "../../src/targets/contention-budget.ts";
 import { entry } from "./apply/managed.ts";
-import { FakeStreams, placeOf } from "./informers.ts";
+import { dependenciesOf } from "./fakes.ts";
+import { FakeInformers, placeOf } from "./informers.ts";
 import { CONFIGMAPS, HARBORS } from "./resources.ts";
+
+/** What reconciles a binding with all that it says. */
+export type ReconcileDependencies = BindingDependencies & RolloutDependencies;
 
 const KINDS = [CONFIGMAPS, HARBORS];
 const ignore = () => undefined;
@@ -41,10 +46,10 @@ export class FakeCluster {
   readonly events: string[] = [];
   readonly bindings = new Map<string, SecretBinding>();
   /** What older bindings claim wherever a binding writes. */
-  readonly older: Claim[] = [];
+  readonly older: FieldClaim[] = [];
   /** What bindings were found to name. */
-  readonly named: Named[] = [];
-  readonly streams = new FakeStreams();
+  readonly named: ResolvedTarget[] = [];
+  readonly informers = new FakeInformers();
   /** The streams do not show yet what changes. */
   lags = false;
   readonly #installation: Installation;
@@ -71,7 +76,7 @@ export class FakeCluster {
 
   delete(ref: ObjectRef): void {
     this.#objects.delete(placeOf(ref));
-    this.streams.objects.delete(placeOf(ref));
+    this.informers.objects.delete(placeOf(ref));
   }
 
   find(ref: ObjectRef): KubeObject | undefined {
@@ -93,15 +98,16 @@ export class FakeCluster {
     this.lags = false;
     for (const [place, { metadata }] of this.#objects) {
       const { uid, resourceVersion, generation } = metadata;
-      this.streams.objects.set(place, { uid, resourceVersion, generation });
+      this.informers.objects.set(place, { uid, resourceVersion, generation });
     }
   }
 
   /** What a controller of this cluster is made of. */
-  parts(more: Partial<Parts> = {}): Parts {
-    return {
+  dependencies(more: Partial<ReconcileDependencies> = {}): ReconcileDependencies {
+    const record = (_: unknown, { reason }: { reason: string }) => this.events.push(reason);
+    const deps = dependenciesOf<ReconcileDependencies>({
       client: this.#client,
-      streams: this.streams,
+      watcher: this.informers,
       installation: this.#installation,
       discovery: {
         byKind: async (_: string, kind: string) => KINDS.find((each) => each.kind === kind),
@@ -112,16 +118,16 @@ export class FakeCluster {
         all: [],
         get: (key: string) => this.bindings.get(key),
         wrote: asRecorded,
-        resolved: (_: string, named: readonly Named[]) => this.named.push(...named),
+        resolved: (_: string, named: readonly ResolvedTarget[]) => this.named.push(...named),
         olderClaims: () => this.older,
       },
-      contention: new Contention(),
-      events: { record: (_: unknown, { reason }: { reason: string }) => this.events.push(reason) },
+      contention: new ContentionBudget(),
+      events: { record, recordOn: record },
       propagation: new Propagation(ignore),
       log: { info: ignore, warn: ignore },
-      actorOf: (binding: SecretBinding) => ownActor(binding, this.#installation),
-      ...more,
-    } as unknown as Parts;
+      actorOf: (binding: SecretBinding) => actorOf(binding, this.#installation),
+    });
+    return { ...deps, ...more };
   }
 
   readonly #client = {
@@ -195,7 +201,7 @@ export class FakeCluster {
     const stored = { ...object, metadata };
     this.#objects.set(placeOf(ref), stored);
     const { uid, resourceVersion } = metadata;
-    if (!this.lags) this.streams.objects.set(placeOf(ref), { uid, resourceVersion, generation });
+    if (!this.lags) this.informers.objects.set(placeOf(ref), { uid, resourceVersion, generation });
     return stored;
   }
 

@@ -1,10 +1,14 @@
 /** Watch streams for unit tests: the test says which objects they show and which of them are pending or fail. */
-
 import type { ObjectRef } from "../../src/apimachinery/objects.ts";
-import type { Seen } from "../../src/cache/cached-object.ts";
-import type { Member, Streams } from "../../src/cache/informers.ts";
+import type { CachedObject } from "../../src/cache/cached-object.ts";
 import type { ReflectorState } from "../../src/cache/reflector.ts";
-import { type Collection, type Dependency, type Interest, isCollection } from "../../src/cache/subscription.ts";
+import {
+  type CollectionSubscription,
+  isCollection,
+  type ObjectSubscription,
+  type Subscription,
+} from "../../src/cache/subscription.ts";
+import type { ListedObject, Watcher } from "../../src/cache/watcher.ts";
 import { apiError } from "./cache/list-watch.ts";
 
 /** `registry/secrets/bucket`, or `registry/secrets` for all objects of the kind there. */
@@ -16,18 +20,18 @@ interface ObjectPlace {
   name: string;
 }
 
-export const version = (resourceVersion: string, generation?: number, uid = "uid"): Seen => ({
+export const version = (resourceVersion: string, generation?: number, uid = "uid"): CachedObject => ({
   uid,
   resourceVersion,
   generation,
 });
 
-export class FakeStreams implements Pick<Streams, "observe" | "look" | "members"> {
+export class FakeInformers implements Watcher {
   /** The version of each object, by its place. */
-  readonly objects = new Map<string, Seen>();
+  readonly objects = new Map<string, CachedObject>();
   /** The state of each stream that is not synced, by what it shows. */
   readonly #states = new Map<string, ReflectorState>();
-  readonly #watched = new Map<string, readonly Dependency[]>();
+  readonly #watched = new Map<string, readonly Subscription[]>();
 
   /** The stream has not brought its first list. */
   pend(place: string): void {
@@ -49,18 +53,18 @@ export class FakeStreams implements Pick<Streams, "observe" | "look" | "members"
     return (this.#watched.get(dependent) ?? []).map((each) => placeOf(isCollection(each) ? each : each.ref));
   }
 
-  observe(dependent: string, dependencies: readonly Dependency[]): void {
+  subscribe(dependent: string, dependencies: readonly Subscription[]): void {
     this.#watched.set(dependent, dependencies);
   }
 
-  look(_dependent: string, { ref }: Interest): ReflectorState & { version?: Seen } {
+  get(_dependent: string, { ref }: ObjectSubscription): ReflectorState & { version?: CachedObject } {
     const seen = this.objects.get(placeOf(ref));
     return { ...this.#stateOf(placeOf(ref)), ...(seen && { version: seen }) };
   }
 
-  members(_dependent: string, collection: Collection): ReflectorState & { members: Member[] } {
+  list(_dependent: string, collection: CollectionSubscription): ReflectorState & { members: ListedObject[] } {
     const place = placeOf(collection);
-    const members = [...this.objects].flatMap(([key, seen]): Member[] => {
+    const members = [...this.objects].flatMap(([key, seen]): ListedObject[] => {
       const name = key.slice(place.length + 1);
       const isNamed = collection.names?.includes(name) ?? true;
       return key === `${place}/${name}` && isNamed ? [{ name, version: seen }] : [];

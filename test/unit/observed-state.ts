@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import type { SecretBinding } from "../../src/api/binding.ts";
 import type { ObjectRef, Resource, Version } from "../../src/apimachinery/objects.ts";
 import { Problem } from "../../src/apimachinery/problem.ts";
-import type { Streams } from "../../src/cache/informers.ts";
-import type { Dependency } from "../../src/cache/subscription.ts";
-import { type View, viewOf } from "../../src/controllers/binding/observed-state.ts";
+import type { Subscription } from "../../src/cache/subscription.ts";
+import { type ObservedState, observe } from "../../src/controllers/binding/observed-state.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import type { References } from "../../src/targets/references.ts";
-import { bindingOf, harbor } from "./bindings.ts";
-import { FakeStreams, placeOf, version } from "./informers.ts";
+import { FakeInformers, placeOf, version } from "./informers.ts";
+import { bindingOf, targetOf } from "./objects.ts";
 import { ACCOUNTS, HARBOR, SECRETS } from "./resources.ts";
+import { watched } from "./sources/watched.ts";
 
 export const KEY = "registry/harbor-s3";
 export const IDENTITY = serviceAccountIdentity("registry", "inlay");
@@ -27,11 +27,11 @@ export interface Given {
   at?: References["targets"][number]["at"];
   /** What older bindings claim of the target. */
   older?: unknown[];
-  workloads?: Dependency[];
+  workloads?: Subscription[];
 }
 
-export class Viewing {
-  readonly streams = new FakeStreams();
+export class ObservedStateFixture {
+  readonly informers = new FakeInformers();
 
   constructor() {
     this.show(ACCOUNT, version("1"));
@@ -41,31 +41,37 @@ export class Viewing {
 
   /** The streams show an object from now on, or that there is none. */
   show(ref: ObjectRef, seen: Version | undefined): void {
-    if (seen === undefined) this.streams.objects.delete(placeOf(ref));
-    else this.streams.objects.set(placeOf(ref), seen);
+    if (seen === undefined) this.informers.objects.delete(placeOf(ref));
+    else this.informers.objects.set(placeOf(ref), seen);
   }
 
-  look(given: Given = {}): View {
+  look(given: Given = {}): ObservedState {
     const { binding = copying(), account = ACCOUNT, sources = [BUCKET], at = HARBOR, older = [], workloads } = given;
     const references: References = {
-      sources: new Map(sources.map((ref) => [ref.name, ref])),
+      sources: new Map(sources.map((ref) => [ref.name, watched(ref)])),
       targets: binding.spec.targets.map((target) => ({ target, at })),
     };
-    const streams = this.streams as unknown as Streams;
-    return viewOf(streams, KEY, binding, { as: { identity: IDENTITY }, account }, references, () => older, workloads);
+    return observe(
+      this.informers,
+      KEY,
+      binding,
+      { as: { identity: IDENTITY }, account },
+      references,
+      () => older,
+      workloads,
+    );
   }
 }
 
-export const copying = (): SecretBinding => bindingOf({ targets: [harbor()] });
+export const copying = (): SecretBinding => bindingOf({ spec: { targets: [targetOf()] } });
 
 /** The same binding with other metadata. */
 export function withMetadata(more: Partial<SecretBinding["metadata"]>): SecretBinding {
-  const { metadata, ...rest } = copying();
-  return { ...rest, metadata: { ...metadata, ...more } };
+  return bindingOf({ metadata: more, spec: { targets: [targetOf()] } });
 }
 
 /** The only target of a view. */
-export function only({ members: [member] }: View) {
+export function only({ objects: [member] }: ObservedState) {
   assert.ok(member !== undefined && !(member.ref instanceof Problem));
   return { target: member.target, ref: member.ref };
 }

@@ -3,19 +3,18 @@ import assert from "node:assert/strict";
 import type { SecretBinding, Status, TargetStatus } from "../../src/api/binding.ts";
 import { NAMESPACES } from "../../src/apimachinery/resources.ts";
 import { Reconciler } from "../../src/controllers/binding/reconciler.ts";
-import type { Parts } from "../../src/parts.ts";
-import { Slots } from "../../src/rollout/decide/concurrency.ts";
+import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../src/rollout/digest/keys.ts";
-import { Rolling } from "../../src/rollout/rollout-controller.ts";
+import { RolloutController } from "../../src/rollout/rollout-controller.ts";
 import type { WorkResult } from "../../src/workqueue/work-queue.ts";
-import { bindingOf, harbor } from "./bindings.ts";
-import { FakeCluster } from "./cluster.ts";
+import { FakeCluster, type ReconcileDependencies } from "./cluster.ts";
+import { bindingOf, targetOf } from "./objects.ts";
 import { ACCOUNT, BUCKET, KEY } from "./observed-state.ts";
 import { HARBOR } from "./resources.ts";
 
 export const SECOND = { ...HARBOR, name: "second" };
 
-export class Reconciling {
+export class ReconcilerFixture {
   readonly cluster = new FakeCluster();
   #reconciler = this.#started();
 
@@ -24,7 +23,7 @@ export class Reconciling {
     this.cluster.put(ACCOUNT, {});
     for (const ref of [HARBOR, SECOND]) this.cluster.put(ref, { spec: {} });
     this.rotate("old");
-    this.cluster.putBinding(bindingOf({ targets: [harbor()] }));
+    this.cluster.putBinding(bindingOf({ spec: { targets: [targetOf()] } }));
   }
 
   reconcile(): Promise<WorkResult> {
@@ -39,7 +38,7 @@ export class Reconciling {
   }
 
   /** Starts the controller again, with these parts in place of others. */
-  restart(more: Partial<Parts>): void {
+  restart(more: Partial<ReconcileDependencies>): void {
     this.#reconciler = this.#started(more);
   }
 
@@ -55,7 +54,7 @@ export class Reconciling {
   }
 
   /** Changes the spec of the binding. */
-  edit(spec: object): void {
+  edit(spec: Partial<SecretBinding["spec"]>): void {
     const { metadata, ...rest } = this.binding;
     const generation = (metadata.generation ?? 0) + 1;
     this.cluster.putBinding({ ...rest, metadata: { ...metadata, generation }, spec: { ...rest.spec, ...spec } });
@@ -71,7 +70,7 @@ export class Reconciling {
   /** The binding is gone, and another one of its name names that HarborCluster. */
   recreate(name: string): void {
     this.#reconciler.gone(this.binding);
-    const { metadata, ...created } = bindingOf({ targets: [{ ...harbor(), name }] });
+    const { metadata, ...created } = bindingOf({ spec: { targets: [targetOf({ name })] } });
     this.cluster.putBinding({ ...created, metadata: { ...metadata, uid: "uid-2" } });
   }
 
@@ -90,13 +89,13 @@ export class Reconciling {
     return [status, reason];
   }
 
-  #started(more: Partial<Parts> = {}): Reconciler {
-    const parts = this.cluster.parts(more);
-    const { client, installation } = parts;
-    const slots = new Slots(
+  #started(more: Partial<ReconcileDependencies> = {}): Reconciler {
+    const deps = this.cluster.dependencies(more);
+    const { client, installation } = deps;
+    const slots = new ConcurrencyLimiter(
       () => installation.rollouts,
       () => undefined,
     );
-    return new Reconciler(parts, new Rolling(parts, new DigestKeys(client, installation.ownNamespace), slots));
+    return new Reconciler(deps, new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), slots));
   }
 }

@@ -1,6 +1,5 @@
 /** HarborClusters that a binding wrote or made, for tests of their release, with the events and log lines that it causes. */
-
-import type { SecretBinding, TargetStatus } from "../../src/api/binding.ts";
+import type { SecretBinding, Target, TargetStatus } from "../../src/api/binding.ts";
 import { Installation } from "../../src/api/installation.ts";
 import { CREATED_BY } from "../../src/api/manifest.ts";
 import { FieldPath } from "../../src/apimachinery/field-path.ts";
@@ -9,10 +8,12 @@ import { NAMESPACES, SERVICE_ACCOUNTS } from "../../src/apimachinery/resources.t
 import { Discovery } from "../../src/kube/discovery.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import { Schemas } from "../../src/kube/schemas.ts";
-import type { Parts, Run } from "../../src/parts.ts";
+import type { EventMessage } from "../../src/observability/events.ts";
+import type { Dependencies, SyncContext } from "../../src/targets/dependencies.ts";
 import { FakeApiServer } from "./api-server.ts";
 import { entry, liveObject, OURS } from "./apply/managed.ts";
-import { bindingOf, harbor, runOf } from "./bindings.ts";
+import { contextOf, dependenciesOf } from "./fakes.ts";
+import { bindingOf, recordOf as syncedRecordOf } from "./objects.ts";
 import { HARBORS } from "./resources.ts";
 
 export const ACCOUNT = serviceAccountIdentity("registry", "inlay");
@@ -22,53 +23,37 @@ export const PATH = "spec.s3.key";
 /** A path that others own. */
 export const OTHER = "spec.s3.region";
 
-type OnRelease = "Remove" | "Retain";
-
 /** An entry of the binding's status. */
-export const recordOf = (name: string, more: Partial<TargetStatus> = {}): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  namespace: "registry",
-  name,
-  reason: "Synced",
-  uid: "uid-1",
-  paths: [PATH],
-  ...more,
-});
+export const recordOf = (name: string, more: Partial<TargetStatus> = {}): TargetStatus =>
+  syncedRecordOf({ name, uid: "uid-1", paths: [PATH], ...more });
 export const removed = (name: string, more: Partial<TargetStatus> = {}) =>
   recordOf(name, { onRelease: "Remove", ...more });
 
-/** An entry of the binding's spec. */
-export const targetOf = (name: string, onRelease: OnRelease): object => ({ ...harbor(), name, onRelease });
+export const bindingWith = (targets: Target[] = [], records?: TargetStatus[]): SecretBinding =>
+  bindingOf({ metadata: { uid: "uid-of-binding" }, spec: { targets }, status: records && { targets: records } });
 
-export function bindingWith(targets: object[] = [], records?: TargetStatus[]): SecretBinding {
-  const made = bindingOf({ targets }, records && { targets: records });
-  return { ...made, metadata: { ...made.metadata, uid: "uid-of-binding" } };
-}
-
-export class Written {
+export class ReleaseFixture {
   readonly cluster = new FakeApiServer();
   /** As `<type> <reason>: <note>`. */
   readonly events: string[] = [];
   readonly logged: unknown[] = [];
-  readonly parts: Parts;
+  readonly deps: Dependencies;
 
   constructor() {
     const { cluster } = this;
     for (const name of ["registry", "team"]) cluster.put(NAMESPACES, { metadata: { name } });
     cluster.put(SERVICE_ACCOUNTS, { metadata: { namespace: "registry", name: "inlay" } });
     const log = (...line: unknown[]) => this.logged.push(line);
-    const record = (_: SecretBinding, { type, reason, note }: Record<string, string>) =>
+    const record = (_: SecretBinding, { type, reason, note }: EventMessage) =>
       this.events.push(`${type} ${reason}: ${note}`);
-    const parts: Pick<Parts, "client" | "discovery" | "schemas" | "installation"> & Record<"events" | "log", object> = {
+    this.deps = dependenciesOf({
       client: cluster.client,
       discovery: new Discovery(cluster.transport),
       schemas: new Schemas(cluster.transport),
       installation: new Installation({ ownNamespace: "inlay-system" }),
       events: { record },
       log: { info: log, warn: log },
-    };
-    this.parts = parts as Parts;
+    });
   }
 
   /** Adds one in which others own a field too. */
@@ -97,7 +82,7 @@ export class Written {
     this.cluster.put(NAMESPACES, { metadata });
   }
 
-  runOf(binding: SecretBinding): Run {
-    return runOf(this.parts, binding, ACCOUNT);
+  contextOf(binding: SecretBinding): SyncContext {
+    return contextOf(this.deps, binding, ACCOUNT);
   }
 }

@@ -1,6 +1,5 @@
-/** Kinds as discovery tells of them, and a workload of which nothing is to be said. */
+/** Kinds as discovery tells of them. */
 import type { Resource } from "../../src/apimachinery/objects.ts";
-import type { Workload } from "../../src/workloads/workload.ts";
 
 const core = { group: "", version: "v1", namespaced: true, hasStatus: false };
 
@@ -41,14 +40,3 @@ export const DEPLOYMENTS: Resource = {
 };
 
 export const HARBOR = { resource: HARBORS, namespace: "registry", name: "harbor" };
-
-export const IDLE: Workload = {
-  references: [],
-  progress: { state: "Done", message: "rolled out" },
-  paused: false,
-  onDelete: false,
-  unprobed: [],
-  owners: [],
-  stamps: [],
-  labels: {},
-};

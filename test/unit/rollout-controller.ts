@@ -1,28 +1,32 @@
 /** A rollout of a binding of which all but the rollout itself is made up: the API server, the sources, and who records what. */
-
-import type { RolloutRules } from "../../src/api/installation.ts";
-import type { Dependent, RolloutSpec, RolloutStatus } from "../../src/api/rollout.ts";
-import { FieldPath } from "../../src/apimachinery/field-path.ts";
+import assert from "node:assert/strict";
+import { Installation } from "../../src/api/installation.ts";
+import type { RolloutSpec, RolloutStatus } from "../../src/api/rollout.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../src/apimachinery/objects.ts";
 import type { Problem } from "../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../src/apimachinery/secret-value.ts";
-import type { Seen } from "../../src/cache/cached-object.ts";
-import type { Parts } from "../../src/parts.ts";
-import { Slots } from "../../src/rollout/decide/concurrency.ts";
+import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { wrongPace } from "../../src/rollout/decide/pace.ts";
-import type { DigestKeys } from "../../src/rollout/digest/keys.ts";
-import { Rolling } from "../../src/rollout/rollout-controller.ts";
-import type { Rolled } from "../../src/rollout/status.ts";
+import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
+import { DigestKeys } from "../../src/rollout/digest/keys.ts";
+import { RolloutController } from "../../src/rollout/rollout-controller.ts";
+import type { RolloutResult } from "../../src/rollout/status.ts";
 import type { LiveSource } from "../../src/transform/live-source.ts";
 import type { Progress } from "../../src/workloads/progress.ts";
 import type { Workload } from "../../src/workloads/workload.ts";
-import { DEPLOYMENTS, IDLE, SECRETS } from "./resources.ts";
+import { dependenciesOf, fakeClient } from "./fakes.ts";
+import { bindingOf, dependentOf, kubeObjectOf, rolloutSpecOf, targetOf } from "./objects.ts";
+import { DEPLOYMENTS, SECRETS } from "./resources.ts";
+import { watched } from "./sources/watched.ts";
 
 export const CORE: ObjectRef = { resource: DEPLOYMENTS, namespace: "registry", name: "core" };
 const BUCKET: ObjectRef = { resource: SECRETS, namespace: "registry", name: "bucket" };
+const encoded = (text: string) => Buffer.from(text).toString("base64");
+/** The Secret with the keys of digests. */
+const KEYS = kubeObjectOf({ kind: "Secret", data: { primary: encoded("one"), one: encoded("0".repeat(32)) } });
 const POLICY = { onMissing: "Wait" as const, optional: false };
 
-export class MadeUp {
+export class RolloutFixture {
   /** The annotations that were written, in order. */
   readonly stamped: string[] = [];
   /** What was said to have changed, in order. */
@@ -34,7 +38,7 @@ export class MadeUp {
   readonly #statuses = new Map<string, RolloutStatus | undefined>();
   spec: Partial<RolloutSpec> = {};
   workload: Partial<Workload> = {};
-  rules: RolloutRules = { suspend: false };
+  readonly installation = new Installation({ ownNamespace: "inlay-system" });
   targets: ObjectRef[] = [];
   /** How far the Deployment is. */
   progress: Progress = { state: "Done", message: "rolled out" };
@@ -46,32 +50,27 @@ export class MadeUp {
   problem: Problem | undefined;
   /** What the API server answers to a read of a target. */
   read: () => Promise<KubeObject> = () => Promise.reject(new Error("nothing is read"));
-  readonly slots = new Slots(
-    () => this.rules,
+  readonly slots = new ConcurrencyLimiter(
+    () => this.installation.rollouts,
     () => undefined,
   );
-  readonly #rolling: Rolling;
+  readonly #rolling: RolloutController;
   #generation = 1;
 
   constructor() {
     const ignore = () => undefined;
-    const rules = () => this.rules;
-    const parts = {
+    const mergePatch = () => assert.fail("the key is there");
+    const keys = new DigestKeys(fakeClient({ get: async () => KEYS, mergePatch }), "inlay-system");
+    const deps = dependenciesOf<RolloutDependencies>({
       client: { apply: this.#apply, get: () => this.read() },
-      installation: {
-        get rollouts() {
-          return rules();
-        },
-      },
+      installation: this.installation,
       bindings: { all: [] },
       events: { record: ignore, recordOn: ignore },
       propagation: { wrote: ignore },
       rollouts: { restarted: ignore, failed: ignore, ended: ignore },
-      log: { info: ({ changed }: { changed: string[] }) => this.told.push(changed.join()) },
-    } as unknown as Parts;
-    const key = { id: "one", bytes: new SecretValue<Uint8Array>(Buffer.from("0".repeat(32))) };
-    const keys = { primary: async () => key, byId: async (id: string) => (id === "one" ? key : undefined) };
-    this.#rolling = new Rolling(parts, keys as unknown as DigestKeys, this.slots);
+      log: { info: ({ changedKeys }: { changedKeys: string[] }) => this.told.push(changedKeys.join()) },
+    });
+    this.#rolling = new RolloutController(deps, keys, this.slots);
   }
 
   readonly #apply = async (_: unknown, ref: ObjectRef, uid: string, leaves: JsonObject): Promise<KubeObject> => {
@@ -88,25 +87,14 @@ export class MadeUp {
   }
 
   /** The Deployment reads one key of the Secret, which holds `value`. */
-  async roll(value: string, differ?: Problem): Promise<Rolled> {
-    const metadata = { name: this.binding, namespace: "registry", uid: `uid-${this.binding}`, resourceVersion: "1" };
-    const spec = {
-      stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
-      timeout: "10m",
-      ...this.spec,
-    } as RolloutSpec;
-    const status = this.status && { rollout: this.status };
-    const binding = { metadata, spec: { sources: [], targets: this.targets, rollout: spec }, status } as never;
-    const version: Seen = { uid: "uid-core", resourceVersion: "1", generation: 1 };
-    const dependent: Dependent = {
-      ref: CORE,
-      version,
-      workload: { ...IDLE, progress: this.progress, ...this.workload },
-      stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
-      isRestartField: false,
-      step: 0,
-      uses: new Set(["bucket/key"]),
-    };
+  async roll(value: string, sourceMismatch?: Problem): Promise<RolloutResult> {
+    const spec = rolloutSpecOf(this.spec);
+    const binding = bindingOf({
+      metadata: { name: this.binding, uid: `uid-${this.binding}` },
+      spec: { targets: this.targets.map(({ name }) => targetOf({ name })), rollout: spec },
+      status: this.status && { rollout: this.status },
+    });
+    const dependent = dependentOf({ ref: CORE, workload: { progress: this.progress, ...this.workload } });
     const none = new SecretValue({});
     const data = new Map([["key", new SecretValue<Uint8Array>(Buffer.from(value))]]);
     const source: LiveSource = {
@@ -122,7 +110,7 @@ export class MadeUp {
     const rolled = await this.#rolling.roll(
       {
         binding,
-        identity: "system:serviceaccount:registry:inlay" as never,
+        identity: "system:serviceaccount:registry:inlay",
         spec,
         wrong: wrongPace(spec, Date.now()),
         references: {
@@ -131,12 +119,12 @@ export class MadeUp {
           problem: undefined,
         },
         dependents: { all: [dependent], used: dependent.uses, pending: this.pending, problem: this.problem },
-        refs: new Map([["bucket", BUCKET]]),
+        sources: new Map([["bucket", watched(BUCKET)]]),
         targets: this.targets,
-        inputs: value,
+        sourceRevisions: value,
         patienceMs: 0,
       },
-      { sources: new Map([["bucket", source]]), differ },
+      { sources: new Map([["bucket", source]]), sourceMismatch },
       undefined,
       async (status) => {
         this.noted.push(status);

@@ -93,9 +93,9 @@ describe("what is installed", () => {
     assert.equal(bomFormat, "CycloneDX");
     const isForDevelopment = ({ properties = [] }: Component) =>
       properties.some(({ name, value }) => name === "cdx:npm:package:development" && value === "true");
-    const parts = components.map((each) => `${each.name}@${each.version} ${isForDevelopment(each)}`);
+    const deps = components.map((each) => `${each.name}@${each.version} ${isForDevelopment(each)}`);
     const expected = locked.map(([folder, { version, dev = false }]) => `${nameIn(folder)}@${version} ${dev}`);
-    assert.deepEqual([...new Set(parts)].sort(), [...new Set(expected)].sort());
+    assert.deepEqual([...new Set(deps)].sort(), [...new Set(expected)].sort());
     assert.deepEqual(
       components.filter(({ hashes }) => hashes[0]?.alg !== "SHA-512"),
       [],

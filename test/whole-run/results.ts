@@ -20,7 +20,7 @@ export interface TestResult {
 }
 
 export interface FileResult {
-  /** Below test/, such as `unit/again.test.ts`. */
+  /** Below test/, such as `unit/unspoken.test.ts`. */
   file: string;
   /** Without the start of a control plane. */
   ms: number;

@@ -32,8 +32,8 @@ export async function printSummary(isGreen: boolean): Promise<void> {
 }
 
 function printDurations(results: readonly FileResult[]): void {
-  const parts = [...Map.groupBy(results, ({ file }) => partOf(file))];
-  const rows = parts.map(
+  const deps = [...Map.groupBy(results, ({ file }) => partOf(file))];
+  const rows = deps.map(
     ([part, files]) =>
       [part, files.length, sum(files, ({ tests }) => tests.length), sum(files, ({ ms }) => ms)] as const,
   );

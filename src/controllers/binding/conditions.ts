@@ -1,28 +1,22 @@
-/** The outcomes of a binding's targets come in, its status goes out. Pure. */
+/** The outcomes of a binding's targets come in; its status, and what to tell beside it, goes out. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../../api/binding.ts";
-import type { RolloutStatus } from "../../api/rollout.ts";
 import { storedStatus } from "../../api/status-records.ts";
-import { describeObject } from "../../apimachinery/objects.ts";
+import type { Verdict } from "../../api/verdict.ts";
+import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
+import type { rolloutOf } from "../../rollout/status.ts";
 import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
 
 /** Longer messages are cut: a status is read by people. */
-const LONGEST_MESSAGE = 1024;
+const MAX_MESSAGE_LENGTH = 1024;
 
-const NOTHING_MORE: Overview = { unknown: [], notes: [] };
-
-export interface Verdict {
-  /** Unknown while nobody looks. */
-  ready: Condition["status"];
-  reason: string;
-  message: string;
-}
+const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
 /** One verdict of all targets: ready when each holds the current values, else the first that stands in the way. */
-export function judge(outcomes: readonly TargetOutcome[], { unknown, notes }: Overview = NOTHING_MORE): Verdict {
+export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }: Overview = NOTHING_MORE): Verdict {
   const failed = [
-    ...unknown.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
+    ...unresolved.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
     ...outcomes.flatMap(({ record: { kind, namespace, name }, problem }) =>
       problem === undefined ? [] : [{ what: describeObject(kind, namespace, name), problem }],
     ),
@@ -31,12 +25,11 @@ export function judge(outcomes: readonly TargetOutcome[], { unknown, notes }: Ov
   if (first === undefined) {
     const more = new Set([...outcomes.flatMap(({ note }) => note ?? []), ...notes]);
     const message = [countOf(outcomes.length), ...more].join("; ");
-    return { ready: "True", reason: "Synced", message: message.slice(0, LONGEST_MESSAGE) };
+    return { ready: "True", reason: "Synced", message };
   }
   const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;
   const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
-  const message = `${first.what}: ${first.problem.message}${more}`;
-  return { ready: "False", reason: first.problem.reason, message: message.slice(0, LONGEST_MESSAGE) };
+  return { ready: "False", reason: first.problem.reason, message: `${first.what}: ${first.problem.message}${more}` };
 }
 
 function countOf(targets: number): string {
@@ -51,25 +44,24 @@ export function statusOf(
   left: readonly TargetOutcome[],
   now: Date,
   overview: Overview = NOTHING_MORE,
-  rolled?: RolledOut,
+  rollout?: RolloutReport,
 ): Status {
-  const verdict = judge([...outcomes, ...left], overview);
+  const all = [...outcomes, ...left];
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
   return {
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
-    conditions: [condition("Ready", binding, verdict, now), ...(rolled ? rolledOutOf(binding, rolled, now) : [])],
-    targets: [...outcomes, ...left].map(recordOf),
-    ...(rolled?.status && { rollout: rolled.status }),
+    conditions: [
+      condition("Ready", binding, judge(all, overview), now),
+      ...(rollout ? rolledOutCondition(binding, rollout, now) : []),
+    ],
+    targets: all.map(recordOf),
+    ...(rollout?.status && { rollout: rollout.status }),
   };
 }
 
 /** What is to be said of a rollout. */
-export interface RolledOut {
-  status: RolloutStatus | undefined;
-  /** Undefined where what was said before stays. */
-  verdict: Verdict | undefined;
-}
+type RolloutReport = ReturnType<typeof rolloutOf>;
 
 export const SUSPENDED: Verdict = {
   ready: "Unknown",
@@ -80,24 +72,19 @@ export const SUSPENDED: Verdict = {
 /** Of a binding that is not acted upon at all. */
 export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
-/** The status of a binding that is not acted upon: what is recorded stays, with how far a rollout was `rolled` until then. */
-export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rolled?: RolledOut): Status {
+/** The status of a binding that is not acted upon: what is recorded stays, with how far its `rollout` was until then. */
+export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rollout?: RolloutReport): Status {
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [condition("Ready", binding, verdict, now), ...rolledOutOf(binding, rolled, now)],
-    ...(rolled?.status && { rollout: rolled.status }),
+    conditions: [condition("Ready", binding, verdict, now), ...rolledOutCondition(binding, rollout, now)],
+    ...(rollout?.status && { rollout: rollout.status }),
   };
 }
 
-function rolledOutOf(binding: SecretBinding, rolled: RolledOut | undefined, now: Date): Condition[] {
-  if (rolled?.verdict !== undefined) return [condition("RolledOut", binding, rolled.verdict, now)];
+function rolledOutCondition(binding: SecretBinding, rollout: RolloutReport | undefined, now: Date): Condition[] {
+  if (rollout?.verdict !== undefined) return [condition("RolledOut", binding, rollout.verdict, now)];
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
-}
-
-/** The binding's status with other records, for the note that is made before a first write. */
-export function withRecords(binding: SecretBinding, targets: readonly TargetStatus[]): Status {
-  return { ...binding.status, targets: [...targets] };
 }
 
 /** Whether the two are stored alike. */
@@ -107,22 +94,36 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
 
 function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
   const { message: _, ...rest } = record;
-  if (problem === undefined) {
-    return { ...rest, reason: "Synced", ...(note !== undefined && { message: note.slice(0, LONGEST_MESSAGE) }) };
-  }
-  return { ...rest, reason: problem.reason, message: problem.message.slice(0, LONGEST_MESSAGE) };
+  const message = problem === undefined ? note : problem.message;
+  return {
+    ...rest,
+    reason: problem?.reason ?? "Synced",
+    ...(message !== undefined && { message: message.slice(0, MAX_MESSAGE_LENGTH) }),
+  };
 }
 
 function condition(type: "Ready" | "RolledOut", binding: SecretBinding, verdict: Verdict, now: Date): Condition {
-  const status = verdict.ready;
+  const { ready: status, reason, message } = verdict;
   const before = binding.status?.conditions?.find((each) => each.type === type);
   return {
     type,
     status,
-    reason: verdict.reason,
-    message: verdict.message.slice(0, LONGEST_MESSAGE),
+    reason,
+    message: message.slice(0, MAX_MESSAGE_LENGTH),
     observedGeneration: binding.metadata.generation ?? 0,
     lastTransitionTime:
       before?.status === status ? before.lastTransitionTime : now.toISOString().replace(/\.\d+Z$/, "Z"),
   };
+}
+
+/** What is to be told of values that more people can read from now on. Once for each kind, by the record: not again for another object, a new value, or after a restart. */
+export function newlyReadable(binding: SecretBinding, outcomes: readonly TargetOutcome[]): Set<string> {
+  const placeOf = ({ apiVersion, kind, namespace }: TargetStatus, path: string) =>
+    [parseApiVersion(apiVersion).group, kind, namespace === binding.metadata.namespace, path].join("|");
+  const known = new Set(
+    (binding.status?.targets ?? []).flatMap((record) => (record.paths ?? []).map((path) => placeOf(record, path))),
+  );
+  const isNew = ({ record, readable }: TargetOutcome) =>
+    readable?.paths.some((path) => record.paths?.includes(path) && !known.has(placeOf(record, path)));
+  return new Set(outcomes.filter(isNew).flatMap(({ readable }) => readable?.note ?? []));
 }

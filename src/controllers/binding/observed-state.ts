@@ -3,158 +3,139 @@ import { createHash } from "node:crypto";
 import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import type { Streams } from "../../cache/informers.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
-import { type Dependency, isCollection } from "../../cache/subscription.ts";
+import { isCollection, type Subscription } from "../../cache/subscription.ts";
+import type { Watcher } from "../../cache/watcher.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "../../kube/access-error.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
-import type { Actor } from "../../parts.ts";
-import { type Consent, consentOf } from "../../sources/grants.ts";
+import type { Owners } from "../../rollout/discover/dependents.ts";
+import { observeGrants } from "../../sources/grants.ts";
+import type { Actor } from "../../targets/actor.ts";
 import type { References } from "../../targets/references.ts";
-import { type Members, membersOf } from "../../targets/select.ts";
+import { selectTargets } from "../../targets/select.ts";
 
-/** Objects that workloads may belong to. */
-export interface Owners {
-  uids: ReadonlySet<string>;
-  /** Why some of them can't be known. */
-  problem: Problem | undefined;
-}
+export type ObservedState = ReturnType<typeof observe>;
 
-export interface View extends Pick<Members, "members" | "unknown" | "closed" | "notes"> {
-  /** Some stream has not brought its first list yet; the binding is called again when it has. Fields wait for no workloads. */
-  pending: boolean;
-  /** Why nothing can be done as the binding's account at all. */
-  account: Problem | undefined;
-  /** Why an object can't be worked with: it could not be resolved, or can't be watched. */
-  problemOf(ref: ObjectRef | Problem): Problem | undefined;
-  /** The version of an object that its stream shows. */
-  seen(ref: ObjectRef): string | undefined;
-  /** What other namespaces let the binding read. */
-  consent: Consent;
-  /** The uids of the objects that values come from. */
-  sourceUids: string[];
-  /** Changes with every source. */
-  sourceState: string;
-  /** The objects that are targets. */
-  owners(): Owners;
-  /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
-  stateOf(
-    target: Target,
-    ref: ObjectRef,
-    record: TargetStatus,
-    isSynced: boolean,
-    version: Version | undefined,
-  ): string;
-  /** All that the outcome depends on, with the versions that we made or read since. */
-  fingerprint(binding: SecretBinding, known: ReadonlyMap<ObjectRef, Version>, workloads: string): string;
-  /** The version that the stream shows, unless a later one of the same object is known already. */
-  shown(ref: ObjectRef, known?: Version): Version | undefined;
-  /** The same, if nothing that the binding looks at has changed since the known one. */
-  unchanged(target: Target, ref: ObjectRef, known: Version): Version | undefined;
-}
-
-export function viewOf(
-  streams: Streams,
+export function observe(
+  watcher: Watcher,
   key: string,
   binding: SecretBinding,
   { as, account }: Actor,
   references: References,
-  rivalsAt: (target: Target, ref: ObjectRef) => readonly unknown[],
-  workloads: readonly Dependency[] = [],
-): View {
-  const { sources } = references;
+  olderBindingsAt: (target: Target, ref: ObjectRef) => readonly unknown[],
+  workloads: readonly Subscription[] = [],
+) {
   const { identity } = as;
-  const { members, unknown, closed, notes, dependencies, versions } = membersOf(streams, key, identity, references);
-  const sourceRefs = [...sources.values()].flatMap((ref) => (ref instanceof Problem ? [] : [ref]));
-  const consent = consentOf(streams, key, binding, sourceRefs);
+  const selection = selectTargets(watcher, key, identity, references);
+  const { objects, unresolved, closed, notes, dependencies, versions } = selection;
+  const resolved = [...references.sources.values()].flatMap((source) => (source instanceof Problem ? [] : [source]));
+  const sourceRefs = resolved.flatMap(({ watched }) => watched ?? []);
+  const grantedSources = observeGrants(watcher, key, binding, sourceRefs);
   // What nobody granted is not even looked at.
   const granted = sourceRefs.filter((ref) => {
-    const grants = consent.grantsFor(ref);
+    const grants = grantedSources.grantsFor(ref);
     return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
   });
   const targetOf = new Map(
-    members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
+    objects.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
   );
-  const own: Dependency[] = [
+  const own: Subscription[] = [
     { identity: CONTROLLER, ref: account },
-    ...consent.dependencies,
+    ...grantedSources.dependencies,
     ...granted.map((ref) => ({ ...as, ref })),
     ...dependencies,
   ];
-  streams.observe(key, [...own, ...workloads]);
+  watcher.subscribe(key, [...own, ...workloads]);
   const pending = own.some(
-    (each) => (isCollection(each) ? streams.members(key, each) : streams.look(key, each)).phase === "pending",
+    (each) => (isCollection(each) ? watcher.list(key, each) : watcher.get(key, each)).phase === "pending",
   );
   const looks = new Map<ObjectRef, ReflectorState & { version?: Version }>([
-    ...own.flatMap((each) => (isCollection(each) ? [] : [[each.ref, streams.look(key, each)] as const])),
+    ...own.flatMap((each) => (isCollection(each) ? [] : [[each.ref, watcher.get(key, each)] as const])),
     ...[...versions].map(([ref, version]) => [ref, { phase: "synced", version }] as const),
   ]);
 
+  /** Why an object can't be worked with: it could not be resolved, or can't be watched. */
   const problemOf = (ref: ObjectRef | Problem): Problem | undefined => {
     if (ref instanceof Problem) return ref;
     const look = looks.get(ref);
     if (look?.phase !== "failed") return undefined;
+    if (ref === account) return accountRefusal(look.error, identity, ref);
     const target = targetOf.get(ref);
     const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
-    return ref === account
-      ? accountRefusal(look.error, identity, ref)
-      : streamRefusal(look.error, { identity, ref, verbs }, "watch");
+    return streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
   // As they are now: one who comes later calls again.
-  const rivals = new Map([...targetOf].map(([ref, target]) => [ref, rivalsText(rivalsAt(target, ref))]));
+  const olderBindings = new Map(
+    [...targetOf].map(([ref, target]) => [ref, olderBindingsText(olderBindingsAt(target, ref))]),
+  );
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
     looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
-  const sourceState = [...sourceRefs.map((ref) => seenOf(ref)), consent.state].join();
-  const inputs = [binding.metadata.generation, sourceState].join();
-
+  /** Changes with every source. */
+  const sourceState = [
+    ...resolved.map((each) => (each.watched ? seenOf(each.watched) : each.version)),
+    grantedSources.state,
+  ].join();
+  const sourceRevisions = [binding.metadata.generation, sourceState].join();
+  /** The version that the stream shows, unless a later one of the same object is known already. */
   const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
 
   return {
-    members,
-    unknown,
+    objects,
+    unresolved,
     closed,
     notes,
+    /** Some stream has not brought its first list yet; the binding is called again when it has. Fields wait for no workloads. */
     pending,
+    /** Why nothing can be done as the binding's account at all. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,
-    consent,
-    seen: (ref) => looks.get(ref)?.version?.resourceVersion,
+    /** What other namespaces let the binding read. */
+    grants: grantedSources,
+    /** The version of an object that its stream shows. */
+    seenVersion: (ref: ObjectRef) => looks.get(ref)?.version?.resourceVersion,
     sourceState,
-    owners: () => ({
+    /** The sources that are due again after a time. */
+    polled: resolved.filter((each) => each.watched === undefined),
+    /** The objects that are targets. */
+    owners: (): Owners => ({
       uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
-      problem: [...unknown.map(({ problem }) => problem), ...members.map(({ ref }) => problemOf(ref))].find(
+      problem: [...unresolved.map(({ problem }) => problem), ...objects.map(({ ref }) => problemOf(ref))].find(
         (each) => each !== undefined,
       ),
     }),
+    /** The uids of the objects that values come from. */
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,
-    unchanged: (target, ref, known) => {
+    /** The same, if nothing that the binding looks at has changed since the known one. */
+    unchanged: (target: Target, ref: ObjectRef, known: Version) => {
       const version = shown(ref, known);
       return textOf(ref, version, target) === versionText(known, ref, target) ? version : undefined;
     },
-    stateOf: (target, ref, record, isSynced, version) =>
+    /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
+    stateOf: (target: Target, ref: ObjectRef, record: TargetStatus, isSynced: boolean, version: Version | undefined) =>
       digest([
         binding.metadata.uid,
-        inputs,
+        sourceRevisions,
         seenOf(account),
         // What keeps a target from being written may be told by its metadata too.
         textOf(ref, version, isSynced ? target : undefined),
-        rivals.get(ref) ?? "",
+        olderBindings.get(ref) ?? "",
         ownText(record),
       ]),
-    fingerprint: (now, known, workloadsText) =>
+    /** All that the outcome depends on, with the versions that we made or read since. */
+    fingerprint: (now: SecretBinding, known: ReadonlyMap<ObjectRef, Version>, workloadsText: string) =>
       digest([
         now.metadata.resourceVersion,
         workloadsText,
-        inputs,
+        sourceRevisions,
         seenOf(account),
-        ...members.map(({ target, ref }) =>
+        ...objects.map(({ target, ref }) =>
           ref instanceof Problem
             ? ref.message
-            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${rivals.get(ref)}`,
+            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${olderBindings.get(ref)}`,
         ),
-        ...unknown.map(({ problem }) => problem.message),
+        ...unresolved.map(({ problem }) => problem.message),
         ...notes,
       ]),
   };
@@ -165,7 +146,8 @@ function newer(seen: Version | undefined, known: Version | undefined): Version |
   return isOlder(seen, known) ? known : seen;
 }
 
-const rivalsText = (rivals: readonly unknown[]) => (rivals.length === 0 ? "" : JSON.stringify(rivals));
+const olderBindingsText = (olderBindings: readonly unknown[]) =>
+  olderBindings.length === 0 ? "" : JSON.stringify(olderBindings);
 
 /** What a record says is ours, whatever the order in which it says so. */
 function ownText({ reason: _r, message: _m, ...own }: TargetStatus): string {

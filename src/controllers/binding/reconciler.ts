@@ -1,61 +1,59 @@
 /**
- * The story of a binding: resolve, watch, read, transform, decide, apply, report. A key comes in, the cluster as the
- * binding wants it goes out, and whether to look again. Nothing here depends on what an event said.
+ * Reconciles one SecretBinding: gate, observe, read sources, release what is gone, sync targets, roll out, report. A key comes
+ * in; the cluster as the binding wants it goes out, and when to reconcile again. Nothing here depends on what an event said.
  */
-
-import { FINALIZER, missingPolicyOf, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import { FINALIZER, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import type { Verdict } from "../../api/verdict.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import type { Left } from "../../apply/last-applied.ts";
-import type { Named as Claimed } from "../../cache/field-claims.ts";
-import type { Parts, WritingRun } from "../../parts.ts";
-import { newlyReadable } from "../../report/readable.ts";
-import { textOf, watchedFor } from "../../rollout/discover/dependents.ts";
-import { notWritten, rolloutOf } from "../../rollout/event-messages.ts";
-import type { Rolling } from "../../rollout/rollout-controller.ts";
-import type { Rolled } from "../../rollout/status.ts";
-import { readGranted } from "../../sources/grants.ts";
-import { inputsOf, readSource } from "../../sources/read.ts";
-import { readSources } from "../../sources/registry.ts";
+import { dependentsFingerprint, watchedFor } from "../../rollout/discover/dependents.ts";
+import { targetsNotSynced } from "../../rollout/event-messages.ts";
+import type { RolloutController } from "../../rollout/rollout-controller.ts";
+import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
+import { readSources, sourceRevisions } from "../../sources/read.ts";
+import { parseSources } from "../../sources/registry.ts";
+import type { Actor } from "../../targets/actor.ts";
+import type { WriteContext } from "../../targets/dependencies.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
-import { Planning } from "../../targets/plan-cache.ts";
-import { olderClaims, yieldToOlder } from "../../targets/precedence.ts";
-import { Bookkeeping } from "../../targets/record-changes.ts";
-import { targetsOf } from "../../targets/records.ts";
+import { PlanCache } from "../../targets/plan-cache.ts";
+import { deferToOlderBinding, olderClaims } from "../../targets/precedence.ts";
+import { acquires, sizeOfPrepared } from "../../targets/prepared.ts";
+import { type TargetWithRecord, targetsOf } from "../../targets/records.ts";
 import { resolveReferences } from "../../targets/references.ts";
-import { pathsOf, releaseDeleted, releaseModeOf, releaseUnnamed } from "../../targets/release.ts";
-import { type Named, type Prepared, prepareTarget, syncTarget } from "../../targets/sync.ts";
+import { pathsOf, releaseDeletedBinding, releaseModeOf, releaseRemovedTargets } from "../../targets/release.ts";
+import { type PreparedTarget, prepareTarget, syncTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
-import { weightOf } from "../../weight.ts";
-import { Turns } from "../../workqueue/cpu-scheduler.ts";
-import { sideBySide } from "../../workqueue/map-concurrent.ts";
+import { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
+import { MAX_CONCURRENT, mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
-import { heldStatus, refused, SUSPENDED, statusOf, type Verdict, withRecords } from "./conditions.ts";
+import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
+import { heldStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
-import { type View, viewOf } from "./observed-state.ts";
-import { whenAgain } from "./requeue.ts";
-import { type Ending, Settled } from "./result-cache.ts";
+import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts";
+import { observe } from "./observed-state.ts";
+import { requeueResult } from "./requeue.ts";
+import { ResultCache, type TargetResult } from "./result-cache.ts";
+
+type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll" | "forget">;
 
 const DONE: WorkResult = { retry: "never" };
-const SOON: WorkResult = { retry: "backoff" };
-/** Of what targets hold between being read and being written, as `weightOf` has it. */
-const MOST_HELD = 16 * 1024 * 1024;
+const BACKOFF: WorkResult = { retry: "backoff" };
+/** How much may be held in memory for targets that are prepared and not written yet, in characters. */
+const MAX_BATCH_SIZE = 16 * 1024 ** 2;
 
 export class Reconciler {
-  readonly #parts: Parts;
-  /** All that the outcome of a binding depends on, as it was when nothing was left to do. */
-  readonly #settled = new Settled();
-  readonly #deletions = new Deletions((...deletion) => releaseDeleted(this.#parts, ...deletion));
+  readonly #deps: BindingDependencies;
+  readonly #rollouts: Rollouts;
+  readonly #results = new ResultCache();
+  readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
+  readonly #cpu = new CpuScheduler();
+  readonly #status: BindingStatusWriter;
 
-  readonly #turns = new Turns();
-  readonly #book: Bookkeeping;
-  readonly #rolling: Rolling;
-
-  constructor(parts: Parts, rolling: Rolling) {
-    this.#parts = parts;
-    this.#book = new Bookkeeping(parts);
-    this.#rolling = rolling;
+  constructor(deps: BindingDependencies, rollouts: Rollouts) {
+    this.#deps = deps;
+    this.#rollouts = rollouts;
+    this.#status = bindingStatusWriter(deps);
   }
 
   /** Takes note of a binding that is gone; its key has to be reconciled once more. */
@@ -65,189 +63,233 @@ export class Reconciler {
 
   async reconcile(key: string): Promise<WorkResult> {
     if (await this.#deletions.releaseGone(key)) return this.#reconcile(key);
-    // What a binding of this name that is gone has left to give up may be what this one holds.
-    this.#settled.forget(key);
+    // What a former binding of this name has not released yet may be what this one holds.
+    this.#results.forget(key);
     await this.#reconcile(key);
-    this.#settled.forget(key);
-    return SOON;
+    this.#results.forget(key);
+    return BACKOFF;
   }
 
   async #reconcile(key: string): Promise<WorkResult> {
-    const { installation, bindings, streams, discovery, client } = this.#parts;
-    const binding = bindings.get(key);
+    const binding = this.#deps.bindings.get(key);
     if (binding === undefined) return this.#forget(key);
     if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
-    const closed = installation.closedNamespace(binding.metadata.namespace);
-    if (closed !== undefined) return this.#hold(key, binding, refused(closed));
-    if (binding.spec.suspend) return this.#hold(key, binding, SUSPENDED);
+    const gate = this.#gate(binding);
+    if (gate === undefined) return DONE;
+    if ("reason" in gate) return this.#hold(key, binding, gate);
 
-    const actor = this.#parts.actorOf(binding);
-    if (actor === undefined) return DONE;
-    if (actor instanceof Problem) return this.#hold(key, binding, refused(actor));
+    const observation = await this.#observe(key, binding, gate);
+    if ("retry" in observation) return observation;
+    const { observed, workloads } = observation;
+    if (this.#results.isUpToDate(key, observed, binding, workloads)) return requeueResult(binding, observed.polled);
+
+    const inputs = await this.#readSources(observation);
+    const released = await releaseRemovedTargets(inputs.context, inputs.targets.recorded);
+    const synced = await this.#syncTargets(observation, inputs, released);
+    const rollout = await this.#rollOut(observation, inputs, synced);
+    return this.#report(observation, inputs, synced, released, rollout);
+  }
+
+  /** As which account the binding acts, or why it does not. */
+  #gate(binding: SecretBinding): Actor | Verdict | undefined {
+    const closed = this.#deps.installation.closedNamespace(binding.metadata.namespace);
+    if (closed !== undefined) return refused(closed);
+    if (binding.spec.suspend) return SUSPENDED;
+    const actor = this.#deps.actorOf(binding);
+    return actor instanceof Problem ? refused(actor) : actor;
+  }
+
+  /** Subscribes to all that the binding depends on. Returns a result where the watches don't show all of it yet. */
+  async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
+    const { bindings, watcher } = this.#deps;
     const { identity } = actor.as;
-    const references = await resolveReferences(binding, discovery, installation);
-    const rollout = await this.#rolling.find(binding, identity, references);
-    const view = viewOf(
-      streams,
-      key,
-      binding,
-      actor,
-      references,
-      (target, ref) => olderClaims(this.#parts, binding, ref, pathsOf(target)),
-      rollout && [...rollout.lookups.map((lookup) => watchedFor(actor.as, lookup)), ...rollout.classes],
+    const references = await resolveReferences(binding, { ...this.#deps, identity });
+    const found = await this.#rollouts.find(binding, identity, references);
+    const older = (target: Target, ref: ObjectRef) => olderClaims(this.#deps, binding, ref, pathsOf(target));
+    const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
+    const observed = observe(watcher, key, binding, actor, references, older, lookups);
+    // The watch calls when it is in sync.
+    if (observed.pending) return DONE;
+    const resolved = observed.objects.flatMap(({ target, ref }) =>
+      ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }],
     );
-    if (view.pending) return DONE;
-    bindings.resolved(key, claimsIn(view));
-    const rolling = rollout && this.#rolling.look(binding, actor.as, rollout, references.sources, view);
-    if (rolling === undefined) this.#rolling.forget(key);
-    else if (rolling.patienceMs > 0) return { retry: "after", ms: rolling.patienceMs };
-    const workloads = rolling && textOf(rolling.dependents);
-    if (this.#settled.isWhole(key, view, binding, workloads)) return DONE;
+    bindings.resolved(key, resolved);
+    const rollout = found && this.#rollouts.look(binding, actor.as, found, references.sources, observed);
+    if (rollout === undefined) this.#rollouts.forget(key);
+    else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
+    const workloads = rollout && dependentsFingerprint(rollout.dependents);
+    return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
+  }
 
-    const { account, seen, sourceUids } = view;
-    const targets = targetsOf(binding, view);
-    const endings = this.#settled.endingsOf(key, view, targets.named);
-    const isForRollout = rolling !== undefined && this.#rolling.needsValues(rolling);
-    const sources =
-      endings.size === targets.named.length && !isForRollout
-        ? new Map<string, LiveSource | Problem>()
-        : await readSources(references, view, isForRollout, (ref, name) => {
-            const policy = missingPolicyOf(binding, name);
-            const read = () => readSource(client, identity, ref, policy, seen(ref));
-            return readGranted(client, view.consent, ref, policy, read);
-          });
+  /** Reads each source once, and only if a target or the rollout needs its values. */
+  async #readSources({ key, binding, actor, references, observed, rollout }: Observation): Promise<Inputs> {
+    const { account, seenVersion, sourceUids } = observed;
     const { requireSame } = binding.spec;
-    const differ = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
-    const inputs = inputsOf(binding.metadata.generation, sources.values());
-    const left = (target: Target, ref: ObjectRef) => this.#leftAt(key, view, target, ref);
-    const planning = new Planning(this.#turns, binding.metadata.namespace as string);
-    const run: WritingRun = {
-      parts: this.#parts,
+    const targets = targetsOf(binding, observed);
+    const known = this.#results.resultsOf(key, observed, targets.named);
+    const isForRollout = rollout !== undefined && this.#rollouts.needsValues(rollout);
+    const sources =
+      known.size < targets.named.length || isForRollout
+        ? await readSources(this.#deps.client, references.sources, observed, isForRollout)
+        : new Map<string, LiveSource | Problem>();
+    const context: WriteContext = {
+      deps: this.#deps,
       binding,
-      identity,
+      identity: actor.as.identity,
       account,
-      differ,
-      seen,
-      left,
-      inputs,
+      sourceMismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
+      seenVersion,
+      lastApplied: (target, ref) => {
+        const { version: last, values } = this.#results.lastApplied(key, ref) ?? {};
+        const version = last && observed.unchanged(target, ref, last);
+        return version && values !== undefined ? { version, values } : undefined;
+      },
+      sourceRevisions: sourceRevisions(binding.metadata.generation, sources.values()),
       sourceUids,
-      planning,
+      parsedSources: parseSources(binding),
+      planning: new PlanCache(this.#cpu, binding.metadata.namespace as string),
     };
-    const released = await releaseUnnamed(run, targets.recorded);
-    const outcomes: TargetOutcome[] = [];
-    let noted = binding;
+    return { targets, known, sources, context };
+  }
+
+  /** Writes the targets batch by batch: status announces the writes of a batch before the first of them. */
+  async #syncTargets(
+    observation: Observation,
+    inputs: Inputs,
+    released: readonly TargetOutcome[],
+  ): Promise<TargetOutcome[]> {
+    const { named, kept } = inputs.targets;
+    const synced: TargetOutcome[] = [];
     do {
-      // What was read and is to be written is held until then: so many objects at once as are not too large together.
-      const waiting = targets.named.slice(outcomes.length);
-      let weight = 0;
-      const prepare = async (each: Named): Promise<Step> => {
-        const ending = endings.get(each);
-        if (ending !== undefined) return { record: each.record, ending };
-        const blocked = account ?? view.problemOf(each.ref);
-        const yielded = blocked === undefined ? await yieldToOlder(run, each) : undefined;
-        const step = yielded ?? (await prepareTarget(run, each, sources, blocked));
-        weight += weightOf(step);
-        return step;
-      };
-      const prepared = await sideBySide(waiting, prepare, () => weight < MOST_HELD);
-      const others = [...waiting.slice(prepared.length), ...targets.kept, ...released];
-      const records = [...outcomes, ...prepared, ...others].map(({ record }) => record);
-      noted = await this.#book.withFinalizer(noted, records);
-      if (acquires(prepared)) noted = await this.#book.writeStatus(noted, withRecords(noted, records));
-      const synced = await sideBySide(prepared, async (each) =>
-        "ending" in each ? { record: each.record, ...each.ending } : syncTarget(run, each),
-      );
-      outcomes.push(...synced);
-      planning.forget();
-    } while (outcomes.length < targets.named.length);
-    const all = [...outcomes, ...targets.kept, ...released, ...view.unknown];
-    // What a former target does not give back is no reason to keep the others from the values that they have.
-    const blocked = notWritten(account, [...outcomes, ...view.unknown]);
-    const rolled =
-      rolling &&
-      (await this.#rolling.roll(rolling, { sources, differ }, blocked, async (status) => {
-        noted = await this.#book.writeStatus(noted, { ...noted.status, rollout: status });
-      }));
-    const reported = await this.#report(binding, noted, [...outcomes, ...targets.kept], released, view, rolled);
-    const isDone = all.every((each) => each.problem === undefined && !("againMs" in each)) && rolled?.isDone !== false;
-    this.#settled.set(key, view, targets.named, outcomes, isDone ? reported : undefined, workloads);
-    return whenAgain(binding, rolled ? [...all, rolled] : all);
+      const prepared = await this.#prepareBatch(observation, inputs, named.slice(synced.length));
+      const later = named.slice(synced.length + prepared.length);
+      const records = [...synced, ...prepared, ...later, ...kept, ...released].map(({ record }) => record);
+      await this.#record(observation, records, prepared.some(acquires));
+      const write = async (each: Step) =>
+        "result" in each ? { record: each.record, ...each.result } : syncTarget(inputs.context, each);
+      synced.push(...(await mapConcurrent(prepared, write)));
+      inputs.context.planning.forget();
+    } while (synced.length < named.length);
+    return synced;
   }
 
-  #leftAt(key: string, view: View, target: Target, ref: ObjectRef): Left | undefined {
-    const { version: last, values } = this.#settled.standing(key, ref) ?? {};
-    const version = last && view.unchanged(target, ref, last);
-    return version && values !== undefined ? { version, values } : undefined;
+  /** Prepares targets until what they hold in memory is large: a batch has a thousand small objects, or a few large ones. */
+  async #prepareBatch(observation: Observation, inputs: Inputs, targets: readonly TargetWithRecord[]): Promise<Step[]> {
+    const steps: Step[] = [];
+    let size = 0;
+    while (size < MAX_BATCH_SIZE && steps.length < targets.length) {
+      const next = targets.slice(steps.length, steps.length + MAX_CONCURRENT);
+      const prepared = await mapConcurrent(next, (each) => this.#prepare(observation, inputs, each));
+      for (const each of prepared) size += sizeOfPrepared(each);
+      steps.push(...prepared);
+    }
+    return steps;
   }
 
-  /** Writes the status and tells what changed. `binding` is as it was read, `noted` as it is. */
+  /** Decides what to write to a target, unless an older binding claims it or its result is known. */
+  async #prepare(
+    { observed }: Observation,
+    { known, context, sources }: Inputs,
+    target: TargetWithRecord,
+  ): Promise<Step> {
+    const result = known.get(target);
+    if (result !== undefined) return { record: target.record, result };
+    const blocked = observed.account ?? observed.problemOf(target.ref);
+    const deferred = blocked === undefined ? await deferToOlderBinding(context, target) : undefined;
+    return deferred ?? prepareTarget(context, target, sources, blocked);
+  }
+
+  /** Before a path is written or an object made for the first time, status says so: a crash leaves nothing unrecorded. */
+  async #record(observation: Observation, records: readonly TargetStatus[], acquires: boolean): Promise<void> {
+    observation.stored = await this.#status.setFinalizer(observation.stored, removesValues(records));
+    const { stored } = observation;
+    if (acquires)
+      observation.stored = await this.#status.writeStatus(stored, { ...stored.status, targets: [...records] });
+  }
+
+  async #rollOut(
+    observation: Observation,
+    { sources, context }: Inputs,
+    synced: readonly TargetOutcome[],
+  ): Promise<RolloutResult | undefined> {
+    if (observation.rollout === undefined) return undefined;
+    // What a removed target does not give back is no reason to keep workloads from the values that they have.
+    const blocked = targetsNotSynced(context.account, [...synced, ...observation.observed.unresolved]);
+    return this.#rollouts.roll(
+      observation.rollout,
+      { sources, sourceMismatch: context.sourceMismatch },
+      blocked,
+      async (rollout) => {
+        observation.stored = await this.#status.writeStatus(observation.stored, {
+          ...observation.stored.status,
+          rollout,
+        });
+      },
+    );
+  }
+
+  /** Writes the status, records events, remembers the results, and says when to reconcile again. */
   async #report(
-    binding: SecretBinding,
-    noted: SecretBinding,
-    outcomes: readonly TargetOutcome[],
-    left: readonly TargetOutcome[],
-    view: View,
-    rolled: Rolled | undefined,
-  ): Promise<SecretBinding> {
-    const { discovery } = this.#parts;
-    const status = statusOf(binding, outcomes, left, new Date(), view, rolled && rolloutOf(rolled));
-    const reported = await this.#book.writeStatus(noted, status);
-    this.#book.tell(binding, status);
-    for (const note of newlyReadable(binding, outcomes)) {
-      this.#parts.events.record(binding, { type: "Normal", reason: "ReadableCopies", action: "Sync", note });
-    }
-    const kinds = [...outcomes, ...left].map(({ record, problem }) => ({ target: record, problem }));
-    for (const { target, problem } of [...kinds, ...view.unknown]) {
+    { key, binding, stored, observed, workloads }: Observation,
+    { targets }: Inputs,
+    synced: readonly TargetOutcome[],
+    released: readonly TargetOutcome[],
+    rollout: RolloutResult | undefined,
+  ): Promise<WorkResult> {
+    const { discovery, events } = this.#deps;
+    const outcomes = [...synced, ...targets.kept];
+    const status = statusOf(binding, outcomes, released, new Date(), observed, rollout && rolloutOf(rollout));
+    const reported = await this.#status.writeStatus(stored, status);
+    this.#status.recordEvent(binding, status);
+    for (const note of newlyReadable(binding, outcomes))
+      events.record(binding, { type: "Normal", reason: "ReadableCopies", action: "Sync", note });
+    const kinds = [...outcomes, ...released].map(({ record, problem }) => ({ target: record, problem }));
+    for (const { target, problem } of [...kinds, ...observed.unresolved])
       if (problem?.reason === "KindNotFound") discovery.forget(target.apiVersion);
-    }
-    return reported;
+
+    const all = [...outcomes, ...released, ...observed.unresolved];
+    const isDone = all.every((each) => each.problem === undefined && !("requeueAfterMs" in each));
+    const isUpToDate = isDone && rollout?.isDone !== false;
+    this.#results.set(key, observed, targets.named, synced, isUpToDate ? reported : undefined, workloads);
+    return requeueResult(binding, [...all, ...(rollout ? [rollout] : []), ...observed.polled]);
   }
 
-  /** For a binding that is not acted upon. Nothing is watched either: what happened meanwhile is seen when it goes on. */
+  /** For a binding that is not acted upon. Nothing is watched either: what happens meanwhile is seen when it goes on. */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
-    this.#settled.forget(key);
-    const unsaid = this.#rolling.forget(key);
-    this.#parts.streams.observe(key, []);
-    const records = binding.status?.targets ?? [];
-    const released = records.map((record) => ({ ...record, onRelease: releaseModeOf(binding, record) }));
-    const held = await this.#book.withFinalizer(binding, released);
-    const rolled = unsaid && rolloutOf({ status: unsaid, workloads: unsaid.pending?.workloads?.length ?? 0 });
-    const status = heldStatus(held, verdict, new Date(), rolled);
-    await this.#book.writeStatus(held, status);
-    this.#book.tell(binding, status);
+    this.#results.forget(key);
+    const deferred = this.#rollouts.forget(key);
+    this.#deps.watcher.subscribe(key, []);
+    const records = (binding.status?.targets ?? []).map((each) => ({
+      ...each,
+      onRelease: releaseModeOf(binding, each),
+    }));
+    const held = await this.#status.setFinalizer(binding, removesValues(records));
+    const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
+    const status = heldStatus(held, verdict, new Date(), rollout);
+    await this.#status.writeStatus(held, status);
+    this.#status.recordEvent(binding, status);
     return DONE;
   }
 
   async #delete(key: string, binding: SecretBinding): Promise<WorkResult> {
-    const finalizers = binding.metadata.finalizers ?? [];
-    if (!finalizers.includes(FINALIZER)) return DONE;
-    this.#settled.forget(key);
-    this.#rolling.forget(key);
-    if (!(await this.#deletions.releaseHeld(binding))) return SOON;
-    await this.#book.letGo(binding);
+    if (!binding.metadata.finalizers?.includes(FINALIZER)) return DONE;
+    this.#results.forget(key);
+    this.#rollouts.forget(key);
+    if (!(await this.#deletions.releaseHeld(binding))) return BACKOFF;
+    await this.#status.removeFinalizer(binding);
     return DONE;
   }
 
   #forget(key: string): WorkResult {
-    this.#settled.forget(key);
-    this.#rolling.forget(key);
-    this.#parts.streams.observe(key, []);
+    this.#results.forget(key);
+    this.#rollouts.forget(key);
+    this.#deps.watcher.subscribe(key, []);
     return DONE;
   }
 }
 
-/** What is left to do for a target, or what came of it already. */
-type Step = Prepared | { record: TargetStatus; ending: Ending };
+/** A target that is ready to be written, or what is known to have come of it. */
+type Step = PreparedTarget | { record: TargetStatus; result: TargetResult };
 
-/** Before a path is written or an object made for the first time, status says so: a crash leaves nothing unrecorded. */
-function acquires(prepared: readonly Step[]): boolean {
-  return prepared.some((each) => {
-    if ("whole" in each) return each.isNew;
-    return "decision" in each && each.decision.write && each.decision.acquires.length > 0;
-  });
-}
-
-/** The objects that a binding's targets are, with what it names there. */
-function claimsIn({ members }: View): Claimed[] {
-  return members.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }]));
-}
+/** A binding that removes what it wrote holds its own deletion until that is done; others hold nothing. */
+const removesValues = (records: readonly TargetStatus[]) => records.some(({ onRelease }) => onRelease === "Remove");

@@ -3,21 +3,23 @@ import type { SecretBinding } from "../../api/binding.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 
+/** How soon a binding is reconciled again that waits for what can't be watched, such as a permission. */
+export const BACKOFF_MS = { first: 500, most: 5_000 };
 /** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
-const LATE_MS = 30_000;
+const SLOW_RETRY_MS = 30_000;
 
 /** What another try heals takes turns with all else of the namespace: nobody makes work for others by a thousand mistakes. */
-export function whenAgain(
+export function requeueResult(
   { metadata: { namespace = "" } }: SecretBinding,
-  all: readonly { problem?: Problem; againMs?: number }[],
+  all: readonly { problem?: Problem; requeueAfterMs?: number }[],
 ): WorkResult {
-  const soon = all.flatMap(({ problem }) => (problem?.healing === "soon" ? problem : []));
+  const withBackoff = all.flatMap(({ problem }) => (problem?.retryPolicy === "Backoff" ? problem : []));
   // When the API server is back, everybody is to be.
-  if (soon.some(({ reason }) => reason === "Unavailable")) return { retry: "backoff" };
-  if (soon.length > 0) return { retry: "backoff", among: namespace };
-  const waits = all.flatMap(({ againMs }) => againMs ?? []);
-  const isLate = all.some(({ problem }) => problem?.healing === "late");
-  if (isLate && waits.length === 0) return { retry: "after", ms: LATE_MS, among: namespace };
-  const ms = Math.min(...waits, ...(isLate ? [LATE_MS] : []));
+  if (withBackoff.some(({ reason }) => reason === "Unavailable")) return { retry: "backoff" };
+  if (withBackoff.length > 0) return { retry: "backoff", rateLimitGroup: namespace };
+  const waits = all.flatMap(({ requeueAfterMs }) => requeueAfterMs ?? []);
+  const isSlow = all.some(({ problem }) => problem?.retryPolicy === "Slow");
+  if (isSlow && waits.length === 0) return { retry: "after", ms: SLOW_RETRY_MS, rateLimitGroup: namespace };
+  const ms = Math.min(...waits, ...(isSlow ? [SLOW_RETRY_MS] : []));
   return waits.length > 0 ? { retry: "after", ms } : { retry: "never" };
 }

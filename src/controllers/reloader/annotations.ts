@@ -3,16 +3,15 @@
  * goes out, as a rule for each of them, and what of the annotations says nothing. Pure. It reads them as Reloader does: those of the pod
  * template count for a kind of which the workload itself says nothing.
  */
-
-import type { Texts, Told } from "../../api/reloader.ts";
+import type { ReloaderAnnotations, Texts } from "../../api/reloader.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
-import { Problem } from "../../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 
-export type SourceKind = "Secret" | "ConfigMap";
-export const SOURCE_KINDS = ["Secret", "ConfigMap"] as const satisfies readonly SourceKind[];
+export type ReloaderSourceKind = "Secret" | "ConfigMap";
+export const SOURCE_KINDS = ["Secret", "ConfigMap"] as const satisfies readonly ReloaderSourceKind[];
 /** A class stands for the Secrets that it writes. */
-export type ChosenKind = SourceKind | "SecretProviderClass";
-export const CHOSEN_KINDS = [...SOURCE_KINDS, "SecretProviderClass"] as const satisfies readonly ChosenKind[];
+export type ChosenKind = ReloaderSourceKind | "SecretProviderClass";
+const CHOSEN_KINDS = [...SOURCE_KINDS, "SecretProviderClass"] as const satisfies readonly ChosenKind[];
 
 /** Of one kind. */
 export interface Rule {
@@ -28,7 +27,7 @@ export interface Rule {
   isOwn: boolean;
 }
 
-export interface Choice {
+export interface ReloadRules {
   rules: Readonly<Record<ChosenKind, Rule>>;
   /** How long it is at least between two restarts, as a binding has it. */
   minInterval: string | undefined;
@@ -43,22 +42,15 @@ const SEARCH = "reloader.stakater.com/search";
 const STRATEGY = "reloader.stakater.com/rollout-strategy";
 const PAUSE = "deployment.reloader.stakater.com/pause-period";
 
+const keysOf = (kind: string, plural: string) => ({
+  auto: `${kind}.reloader.stakater.com/auto`,
+  listed: `${kind}.reloader.stakater.com/reload`,
+  excluded: `${plural}.exclude.reloader.stakater.com/reload`,
+});
 const typed = {
-  Secret: {
-    auto: "secret.reloader.stakater.com/auto",
-    listed: "secret.reloader.stakater.com/reload",
-    excluded: "secrets.exclude.reloader.stakater.com/reload",
-  },
-  ConfigMap: {
-    auto: "configmap.reloader.stakater.com/auto",
-    listed: "configmap.reloader.stakater.com/reload",
-    excluded: "configmaps.exclude.reloader.stakater.com/reload",
-  },
-  SecretProviderClass: {
-    auto: "secretproviderclass.reloader.stakater.com/auto",
-    listed: "secretproviderclass.reloader.stakater.com/reload",
-    excluded: "secretproviderclasses.exclude.reloader.stakater.com/reload",
-  },
+  Secret: keysOf("secret", "secrets"),
+  ConfigMap: keysOf("configmap", "configmaps"),
+  SecretProviderClass: keysOf("secretproviderclass", "secretproviderclasses"),
 } as const satisfies Record<ChosenKind, object>;
 
 const BOOLEANS: readonly string[] = [AUTO, SEARCH, ...CHOSEN_KINDS.map((kind) => typed[kind].auto)];
@@ -75,14 +67,18 @@ const FALSE = ["0", "f", "F", "FALSE", "false", "False"];
 
 /** As bindings write it. */
 const INTERVAL = /^([0-9]+(ms|s|m|h))+$/;
-const LONGEST_INTERVAL = 32;
+const MAX_INTERVAL_LENGTH = 32;
 
 /**
  * Undefined for a workload that restarts for nothing and says nothing wrong. `reloadAll`: who says nothing means `auto`. That a
  * Job runs once more has to be said.
  */
-export function choiceOf(kind: string, told: Told | undefined, reloadAll: boolean): Choice | undefined {
-  const { own, pods } = told ?? { own: {}, pods: {} };
+export function choiceOf(
+  kind: string,
+  annotations: ReloaderAnnotations | undefined,
+  reloadAll: boolean,
+): ReloadRules | undefined {
+  const { own, pods } = annotations ?? { own: {}, pods: {} };
   const autoReloadAll = reloadAll && kind !== "Job";
   const rules = {
     Secret: ruleOf("Secret", own, pods, autoReloadAll),
@@ -129,14 +125,10 @@ function intervalOf(kind: string, own: Texts, mistakes: string[]): string | unde
     );
     return undefined;
   }
-  try {
-    const ms = parseDuration(text, PAUSE);
-    return INTERVAL.test(text) && text.length <= LONGEST_INTERVAL ? text : `${ms}ms`;
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    mistakes.push(error.message);
-    return undefined;
-  }
+  const ms = attemptSync(() => parseDuration(text, PAUSE));
+  if (!(ms instanceof Problem)) return INTERVAL.test(text) && text.length <= MAX_INTERVAL_LENGTH ? text : `${ms}ms`;
+  mistakes.push(ms.message);
+  return undefined;
 }
 
 function checkAll(texts: Texts, mistakes: string[]): void {
@@ -152,10 +144,10 @@ function checkAll(texts: Texts, mistakes: string[]): void {
 
 const isTruth = (text: string) => TRUE.includes(text) || FALSE.includes(text);
 
-const LONGEST_SHOWN = 80;
+const MAX_SHOWN_LENGTH = 80;
 /** What somebody wrote, for people. */
 export const shown = (text: string): string =>
-  JSON.stringify(text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text);
+  JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
 
 /** The key of the annotation that lists sources of a kind. */
 export const listedBy = (kind: ChosenKind): string => typed[kind].listed;

@@ -5,125 +5,133 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { bindingKey, namespaceIn, type SecretBinding } from "../../api/binding.ts";
-import { claimsToBeMade, RELOADER_ACCOUNT } from "../../api/reloader.ts";
+import type { Installation } from "../../api/installation.ts";
+import { claimsToBeGenerated, RELOADER_ACCOUNT } from "../../api/reloader.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../../apimachinery/resources.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import type { Informers } from "../../cache/informers.ts";
+import type { Discovery } from "../../kube/discovery.ts";
 import { serviceAccountIdentity } from "../../kube/identity.ts";
-import { describeError } from "../../observability/log.ts";
-import type { Actor, Parts } from "../../parts.ts";
-import { ownActor } from "../../targets/actor.ts";
+import type { Log } from "../../observability/log.ts";
+import { type Actor, actorOf } from "../../targets/actor.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
-import { isOthers, leftOver, MadeBindings } from "../generated-bindings.ts";
-import { type Choice, choiceOf } from "./annotations.ts";
-import { bindingsOf, type Made, PREFIX } from "./bindings.ts";
-import { ALL, AnnotatedWorkloads, type Found } from "./inventory.ts";
+import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
+import { choiceOf, type ReloadRules } from "./annotations.ts";
+import { bindingsOf, isOthers, leftOver, PREFIX, RELOADER_BINDINGS, type ReloaderBinding } from "./bindings.ts";
+import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { concernsClasses, There } from "./sources.ts";
 
 /** A kind may be served from now on. */
 const LOOK_AGAIN_MS = 20_000;
 /** A namespace that took long lets all others go first for so many times as long. */
 const REST = 10;
-const LONGEST_REST_MS = 5_000;
+const MAX_REST_MS = 5_000;
 const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
 const BLIND =
   "SecretProviderClasses can't be listed here; whoever installed Inlay has to apply optional/reloader.yaml as it is now";
 
 /** A workload, and what its annotations come to. */
-type Chooser = Found["workloads"][number] & { choice: Choice };
+type Chooser = InventoryResult["workloads"][number] & { choice: ReloadRules };
 
-export class Reloading {
-  readonly #parts: Parts;
+interface Services extends GeneratedBindingServices {
+  installation: Installation;
+  discovery: Discovery;
+  bindings: BindingStore;
+  informers: Pick<Informers, "watcher">;
+  log: Log;
+}
+
+/** Namespaces that are synced at once. */
+const CONCURRENCY = 4;
+const BACKOFF_MS = { first: 500, most: 30_000 };
+
+export class ReloaderController {
+  readonly name = "reloader";
+  /** Of namespaces, and of ALL. */
+  readonly queue = new WorkQueue({ concurrency: CONCURRENCY, backoffMs: BACKOFF_MS });
+  readonly #services: Services;
   readonly #actor: Actor;
-  readonly #bindings: MadeBindings;
-  readonly #workloads: AnnotatedWorkloads;
-  readonly #queue: WorkQueue;
+  readonly #generated: GeneratedBindings<ReloaderBinding>;
+  readonly #inventory: Inventory;
+  #actorChanged: (key: string) => void = () => {};
   /** By namespace, and there by the name of the binding: what there has to be. Of the others it is not known yet. */
-  readonly #made = new Map<string, ReadonlyMap<string, Made>>();
-  /** Bindings that wait to be known, or to be put right. */
-  readonly #held = new Set<string>();
+  readonly #desired = new Map<string, ReadonlyMap<string, ReloaderBinding>>();
+  /** Bindings that wait to be known, or to be corrected. */
+  readonly #waiting = new Set<string>();
   /** By namespace, what is wrong with the annotations of each workload. */
-  readonly #told = new Map<string, ReadonlyMap<string, string>>();
+  readonly #mistakes = new Map<string, ReadonlyMap<string, string>>();
   readonly #rests = new Map<string, number>();
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    const namespace = parts.installation.ownNamespace;
+  constructor(services: Services) {
+    this.#services = services;
+    const { installation, informers, bindings } = services;
+    const namespace = installation.ownNamespace;
     const identity = serviceAccountIdentity(namespace, RELOADER_ACCOUNT);
-    this.#actor = {
-      as: { identity, wide: true },
-      account: { resource: SERVICE_ACCOUNTS, namespace, name: RELOADER_ACCOUNT },
-    };
-    this.#bindings = new MadeBindings(parts, identity);
-    this.#workloads = new AnnotatedWorkloads(parts, this.#actor.as, (key) => this.#queue.add(key));
-    this.#queue = new WorkQueue({
-      concurrency: 4,
-      backoffMs: { first: 500, most: 30_000 },
-      work: (key) => (key === ALL ? this.#look() : this.#work(key)),
-      onError: (namespace, error) =>
-        parts.log.warn(
-          { namespace, error: describeError(error) },
-          "bindings of Reloader's annotations are tried again",
-        ),
+    const account = { resource: SERVICE_ACCOUNTS, namespace, name: RELOADER_ACCOUNT };
+    this.#actor = { as: { identity, wide: true }, account };
+    const generator = { ...RELOADER_BINDINGS, identity };
+    this.#generated = new GeneratedBindings(services, generator, (key) => this.#actorChanged(key));
+    const watcher = informers.watcher((key) => this.queue.add(Inventory.subjectOf(key)));
+    this.#inventory = new Inventory({ ...services, watcher }, this.#actor.as, (key) => this.queue.add(key));
+    bindings.listen({
+      changed: (key) => {
+        const binding = bindings.get(key);
+        if (binding !== undefined) this.#bindingChanged(binding);
+      },
+      gone: (_, binding) => this.#bindingChanged(binding, true),
     });
   }
 
   start(): void {
-    if (this.#parts.installation.reloader !== undefined) this.#queue.add(ALL);
+    if (this.#services.installation.reloader !== undefined) this.queue.add(ALL);
   }
 
-  stop(): Promise<void> {
-    return this.#queue.stop();
+  /** `key` is a namespace, or ALL. */
+  async reconcile(key: string): Promise<WorkResult> {
+    if (key !== ALL) return this.#work(key);
+    return (await this.#inventory.look()) ? { retry: "after", ms: LOOK_AGAIN_MS } : DONE;
   }
 
-  /** Whether what streams tell of under this key is for here. The keys of bindings have a slash. */
-  static owns(key: string): boolean {
-    return !key.includes("/");
-  }
-
-  /** A stream has news. */
-  changed(key: string): void {
-    this.#queue.add(AnnotatedWorkloads.subjectOf(key));
+  onActorChanged(changed: (key: string) => void): void {
+    this.#actorChanged = changed;
   }
 
   /** A binding is new, changed or gone. */
-  bindingChanged(binding: SecretBinding, isGone = false): void {
+  #bindingChanged(binding: SecretBinding, isGone = false): void {
     const { namespace = "", name } = binding.metadata;
-    if (!this.#workloads.has(namespace) || (!name.startsWith(PREFIX) && !claimsToBeMade(binding))) return;
-    const made = this.#made.get(namespace)?.get(name);
-    if (isGone) this.#bindings.gone(binding);
-    // Somebody's own is in nobody's way but when it comes or goes.
-    else if (made === undefined ? isOthers(binding) : this.#bindings.isAsMade(binding, made)) return;
-    this.#queue.add(namespace);
+    if (!this.#inventory.has(namespace) || (!name.startsWith(PREFIX) && !claimsToBeGenerated(binding))) return;
+    const desired = this.#desired.get(namespace)?.get(name);
+    if (isGone) this.#generated.gone(binding);
+    // Someone else's binding matters only when it comes or goes.
+    else if (desired === undefined ? isOthers(binding) : this.#generated.isAsGenerated(binding, desired)) return;
+    this.queue.add(namespace);
   }
 
   /**
    * As whom a binding is acted for, or why it is not. Undefined: it says that it was made of annotations, and is not what they
-   * come to, or that is not known yet; it is looked at again when it is put right, or known.
+   * come to, or that is not known yet; `onActorChanged` tells when it is.
    */
   actorOf(binding: SecretBinding): Actor | Problem | undefined {
     const { namespace = "", name } = binding.metadata;
-    const { installation } = this.#parts;
-    if (!claimsToBeMade(binding)) return ownActor(binding, installation);
+    const { installation } = this.#services;
+    if (!claimsToBeGenerated(binding)) return actorOf(binding, installation);
     if (!installation.isReloading(namespace)) return leftOver(binding);
-    const made = this.#made.get(namespace)?.get(name);
-    if (made !== undefined && this.#bindings.isAsMade(binding, made)) return this.#actor;
-    this.#held.add(bindingKey(binding));
+    const desired = this.#desired.get(namespace)?.get(name);
+    if (desired !== undefined && this.#generated.isAsGenerated(binding, desired)) return this.#actor;
+    this.#waiting.add(bindingKey(binding));
     return undefined;
   }
 
-  async #look(): Promise<WorkResult> {
-    return (await this.#workloads.look()) ? { retry: "after", ms: LOOK_AGAIN_MS } : DONE;
-  }
-
   async #work(namespace: string): Promise<WorkResult> {
-    const { bindings, again } = this.#parts;
-    if (!this.#workloads.has(namespace)) return this.#forget(namespace);
+    const { bindings } = this.#services;
+    if (!this.#inventory.has(namespace)) return this.#forget(namespace);
     const began = performance.now();
     const rest = (this.#rests.get(namespace) ?? 0) - began;
     if (rest > 0) return { retry: "after", ms: rest };
-    const found = this.#workloads.in(namespace);
+    const found = this.#inventory.in(namespace);
     const choosers = found && (await this.#choosersOf(found));
     const classes = choosers && (await this.#classesFor(namespace, choosers));
     if (found === undefined || choosers === undefined || classes === undefined) return DONE;
@@ -134,29 +142,29 @@ export class Reloading {
     const all = new There([...found.present, ...classes.present]);
     const made = await this.#choose(namespace, choosers, all, classes.isRefused, there);
     const took = performance.now() - began;
-    if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, LONGEST_REST_MS));
-    this.#made.set(namespace, made);
-    for (const key of this.#held) {
+    if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, MAX_REST_MS));
+    this.#desired.set(namespace, made);
+    for (const key of this.#waiting) {
       if (namespaceIn(key) !== namespace) continue;
-      this.#held.delete(key);
-      again(key);
+      this.#waiting.delete(key);
+      this.#actorChanged(key);
     }
-    return this.#bindings.sync(namespace, made, there, found.unseen);
+    return this.#generated.sync(namespace, made, there, found.unseen);
   }
 
   #forget(namespace: string): WorkResult {
-    for (const map of [this.#made, this.#told, this.#rests]) map.delete(namespace);
-    this.#workloads.forget(namespace);
-    this.#bindings.forget(namespace);
+    for (const map of [this.#desired, this.#mistakes, this.#rests]) map.delete(namespace);
+    this.#inventory.forget(namespace);
+    this.#generated.forget(namespace);
     return DONE;
   }
 
   /** Those that say anything. */
-  async #choosersOf({ workloads }: Found): Promise<Chooser[]> {
-    const { autoReloadAll = false } = this.#parts.installation.reloader ?? {};
+  async #choosersOf({ workloads }: InventoryResult): Promise<Chooser[]> {
+    const { autoReloadAll = false } = this.#services.installation.reloader ?? {};
     const choosers: Chooser[] = [];
     for (const each of workloads) {
-      const choice = choiceOf(each.resource.kind, each.version.workload?.told, autoReloadAll);
+      const choice = choiceOf(each.resource.kind, each.version.workload?.reloaderAnnotations, autoReloadAll);
       if (choice === undefined) continue;
       choosers.push({ ...each, choice });
       // Lists may be long.
@@ -166,23 +174,24 @@ export class Reloading {
   }
 
   /** Where no workload has to do with any, nothing is asked for. */
-  #classesFor(namespace: string, choosers: readonly Chooser[]): ReturnType<AnnotatedWorkloads["classesIn"]> {
+  #classesFor(namespace: string, choosers: readonly Chooser[]): ReturnType<Inventory["classesIn"]> {
     if (choosers.some(({ choice, version }) => concernsClasses(choice, version.workload?.references ?? [])))
-      return this.#workloads.classesIn(namespace);
-    this.#workloads.forgetClasses(namespace);
+      return this.#inventory.classesIn(namespace);
+    this.#inventory.forgetClasses(namespace);
     return Promise.resolve({ present: [], isRefused: false });
   }
 
-  /** The bindings that there have to be, by their names. A workload whose annotations are wrong is told so. */
+  /** The bindings that there have to be, by their names. An event on a workload says what is wrong with its annotations. */
   async #choose(
     namespace: string,
     choosers: readonly Chooser[],
     all: There,
     isBlind: boolean,
     there: ReadonlyMap<string, SecretBinding>,
-  ): Promise<Map<string, Made>> {
-    const made = new Map<string, Made>();
-    const told = new Map<string, string>();
+  ): Promise<Map<string, ReloaderBinding>> {
+    const { events } = this.#services;
+    const made = new Map<string, ReloaderBinding>();
+    const current = new Map<string, string>();
     for (const { resource, name, version, choice } of choosers) {
       const { workload, uid, resourceVersion } = version;
       const found = all.chosen(choice, workload?.references ?? []);
@@ -196,19 +205,16 @@ export class Reloading {
           mistakes.push(`restarts for nothing, as ${each.name} is a binding of somebody's own; give that another name`);
       }
       if (mistakes.length > 0) {
-        told.set(uid, mistakes.join("\n"));
-        if (this.#told.get(namespace)?.get(uid) !== told.get(uid))
-          this.#tell({ ...owner, metadata: { name, namespace, uid, resourceVersion } }, mistakes);
+        current.set(uid, mistakes.join("\n"));
+        const isRecorded = this.#mistakes.get(namespace)?.get(uid) === current.get(uid);
+        const regarding = { ...owner, metadata: { name, namespace, uid, resourceVersion } };
+        for (const note of isRecorded ? [] : mistakes)
+          events.recordOn(regarding, { type: "Warning", reason: "InvalidAnnotation", action: "Reload", note });
       }
       // Patterns may take a while.
       await turn();
     }
-    this.#told.set(namespace, told);
+    this.#mistakes.set(namespace, current);
     return made;
-  }
-
-  #tell(regarding: Parameters<Parts["events"]["recordOn"]>[0], mistakes: readonly string[]): void {
-    for (const note of mistakes)
-      this.#parts.events.recordOn(regarding, { type: "Warning", reason: "InvalidAnnotation", action: "Reload", note });
   }
 }

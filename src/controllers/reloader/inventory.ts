@@ -3,19 +3,20 @@
  * in one to go by, once that is known.
  */
 import { isDeepStrictEqual } from "node:util";
+import type { Installation } from "../../api/installation.ts";
 import { isGlob } from "../../apimachinery/glob.ts";
 import { apiVersionOf, type Resource } from "../../apimachinery/objects.ts";
 import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../../apimachinery/resources.ts";
-import type { Member } from "../../cache/informers.ts";
-import type { As, Collection } from "../../cache/subscription.ts";
+import type { CollectionSubscription } from "../../cache/subscription.ts";
+import type { ListedObject, Watcher } from "../../cache/watcher.ts";
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
-import { CONTROLLER } from "../../kube/identity.ts";
-import { RareKind } from "../../kube/optional-kind.ts";
-import type { Parts } from "../../parts.ts";
-import { standing } from "../../reloader/jobs.ts";
+import type { Discovery } from "../../kube/discovery.ts";
+import { CONTROLLER, type WatchIdentity } from "../../kube/identity.ts";
+import { OptionalKind } from "../../kube/optional-kind.ts";
+import type { Log } from "../../observability/log.ts";
 import { PROVIDER_CLASS, syncedBy } from "../../workloads/provider-class.ts";
 import { WORKLOAD_KINDS } from "../../workloads/workload.ts";
-import type { SourceKind } from "./annotations.ts";
+import { SOURCE_KINDS } from "./annotations.ts";
 import type { Present } from "./sources.ts";
 
 /** Those that the account may restart, as far as they are served; and if the installation says so, Jobs. */
@@ -23,6 +24,7 @@ const KINDS = ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Rollout"] a
 const WITH_JOBS = [...KINDS, "Job"] as const;
 /** The key under which it is found out which namespaces and kinds there are. No namespace is called so. */
 export const ALL = "*";
+const EVERYTHING = { labels: "", names: undefined };
 /** With a namespace behind it, the key of its classes. */
 const CLASSES = "+";
 
@@ -32,34 +34,37 @@ interface Kind {
 }
 
 /** What there is in a namespace. */
-export interface Found {
+export interface InventoryResult {
   /** Of these kinds it is not known which there are. */
   unseen: string[];
-  workloads: (Member & Kind)[];
+  workloads: (ListedObject & Kind)[];
   present: Present[];
 }
 
-export class AnnotatedWorkloads {
-  readonly #parts: Pick<Parts, "installation" | "streams" | "discovery" | "log">;
-  readonly #as: As;
+interface InventoryServices {
+  installation: Installation;
+  watcher: Watcher;
+  discovery: Pick<Discovery, "byKind" | "forget">;
+  log: Pick<Log, "error">;
+}
+
+export class Inventory {
+  readonly #services: InventoryServices;
+  readonly #as: WatchIdentity;
   /** Has a namespace, or ALL, looked at again. */
-  readonly #again: (key: string) => void;
-  readonly #classes: RareKind;
+  readonly #requeue: (key: string) => void;
+  readonly #classes: OptionalKind;
   #kinds: Kind[] = [];
   #namespaces: ReadonlySet<string> = new Set();
   /** The namespaces that have to do with classes, and the kind as it was served then. */
   readonly #mounting = new Map<string, Resource | undefined>();
   readonly #refused = new Map<string, string>();
 
-  constructor(
-    parts: Pick<Parts, "installation" | "streams" | "discovery" | "log">,
-    as: As,
-    again: (key: string) => void,
-  ) {
-    this.#parts = parts;
+  constructor(deps: InventoryServices, as: WatchIdentity, requeue: (key: string) => void) {
+    this.#services = deps;
     this.#as = as;
-    this.#again = again;
-    this.#classes = new RareKind(parts.discovery, PROVIDER_CLASS);
+    this.#requeue = requeue;
+    this.#classes = new OptionalKind(deps.discovery, PROVIDER_CLASS);
   }
 
   has(namespace: string): boolean {
@@ -83,16 +88,16 @@ export class AnnotatedWorkloads {
     this.#namespaces = now;
     for (const namespace of new Set([...before, ...now])) {
       const hasOther = this.#mounting.has(namespace) && !isDeepStrictEqual(this.#mounting.get(namespace), classes);
-      if (isOther || hasOther || before.has(namespace) !== now.has(namespace)) this.#again(namespace);
+      if (isOther || hasOther || before.has(namespace) !== now.has(namespace)) this.#requeue(namespace);
     }
     return true;
   }
 
   async #servedKinds(): Promise<Kind[]> {
     const found = await Promise.all(
-      (this.#parts.installation.reloader?.jobs ? WITH_JOBS : KINDS).map(async (kind) => {
+      (this.#services.installation.reloader?.jobs ? WITH_JOBS : KINDS).map(async (kind) => {
         const { apiVersion, template } = WORKLOAD_KINDS[kind];
-        const resource = await this.#parts.discovery.byKind(apiVersion, kind);
+        const resource = await this.#services.discovery.byKind(apiVersion, kind);
         return resource === undefined ? [] : [{ resource, template }];
       }),
     );
@@ -101,60 +106,35 @@ export class AnnotatedWorkloads {
 
   /** Those that the installation names, if it has no globs: nobody has to see which there are. */
   #named(): Set<string> | undefined {
-    const { installation } = this.#parts;
+    const { installation } = this.#services;
     const names = installation.scope === undefined ? (installation.reloader?.namespaces ?? []) : [installation.scope];
     return names.some(isGlob) ? undefined : new Set(names.filter((each) => installation.isReloading(each)));
   }
 
   /** Undefined while that is not known. */
   #matched(): Set<string> | undefined {
-    const { streams, installation } = this.#parts;
-    const all: Collection = {
-      identity: CONTROLLER,
-      resource: NAMESPACES,
-      namespace: undefined,
-      labels: "",
-      names: installation.reloader?.namespaces,
-      choice: true,
-    };
-    streams.observe(ALL, [all]);
-    const seen = streams.members(ALL, all);
-    if (seen.phase === "failed") return this.#complain(ALL, all, seen.error);
-    if (seen.phase === "pending") return undefined;
-    this.#refused.delete(ALL);
-    return new Set(seen.members.map(({ name }) => name).filter((name) => installation.isReloading(name)));
+    const { installation } = this.#services;
+    const names = installation.reloader?.namespaces;
+    const all = { ...EVERYTHING, resource: NAMESPACES, namespace: undefined, names, choice: true as const };
+    const [seen] = this.#listed(ALL, [{ ...all, identity: CONTROLLER }]) ?? [];
+    return seen && new Set(seen.map(({ name }) => name).filter((name) => installation.isReloading(name)));
   }
 
   /** What there is in a namespace; undefined as long as that is not all. */
-  in(namespace: string): Found | undefined {
-    const { streams } = this.#parts;
-    const of = (resource: Resource, more: Pick<Collection, "workload"> = {}): Collection => {
-      return { ...this.#as, resource, namespace, labels: "", names: undefined, choice: true, ...more };
-    };
-    const kinds = this.#kinds.map((kind) => ({
-      kind,
-      watched: of(kind.resource, { workload: { template: kind.template } }),
-    }));
-    const sources = [SECRETS, CONFIG_MAPS].map((resource) => of(resource));
-    const all = [...kinds.map(({ watched }) => watched), ...sources];
-    streams.observe(namespace, all);
-    const states = all.map((each) => ({ watched: each, ...streams.members(namespace, each) }));
-    const failed = states.find((each) => each.phase === "failed");
-    // Nobody's annotations are taken for none since they can't be seen.
-    if (failed?.phase === "failed") return this.#complain(namespace, failed.watched, failed.error);
-    if (states.some(({ phase }) => phase === "pending")) return undefined;
-    this.#refused.delete(namespace);
-    const membersOf = (watched: Collection) => states.find((each) => each.watched === watched)?.members ?? [];
-    const seen = kinds.map(({ kind }) => kind.resource.kind);
+  in(namespace: string): InventoryResult | undefined {
+    const of = { ...EVERYTHING, ...this.#as, namespace, choice: true as const };
+    const all: CollectionSubscription[] = [
+      ...this.#kinds.map(({ resource, template }) => ({ ...of, resource, workload: { template } })),
+      ...[SECRETS, CONFIG_MAPS].map((resource) => ({ ...of, resource })),
+    ];
+    const listed = this.#listed(namespace, all);
+    if (listed === undefined) return undefined;
+    const served = this.#kinds.map(({ resource }) => resource.kind);
     return {
-      unseen: KINDS.filter((kind) => !seen.includes(kind)),
-      workloads: kinds.flatMap(({ kind, watched }) =>
-        standing(membersOf(watched)).map((each) => ({ ...each, ...kind })),
-      ),
-      present: sources.flatMap((watched) =>
-        membersOf(watched).map(
-          ({ name, version: { mark } }): Present => ({ kind: watched.resource.kind as SourceKind, name, mark }),
-        ),
+      unseen: KINDS.filter((kind) => !served.includes(kind)),
+      workloads: this.#kinds.flatMap((kind, at) => standing(listed[at] ?? []).map((each) => ({ ...each, ...kind }))),
+      present: SOURCE_KINDS.flatMap((kind, at) =>
+        (listed[this.#kinds.length + at] ?? []).map(({ name, version: { mark } }): Present => ({ kind, name, mark })),
       ),
     };
   }
@@ -164,29 +144,19 @@ export class AnnotatedWorkloads {
    * are those that it saw before.
    */
   async classesIn(namespace: string): Promise<{ present: Present[]; isRefused: boolean } | undefined> {
-    const { streams } = this.#parts;
+    const { watcher } = this.#services;
     const key = `${CLASSES}${namespace}`;
     const resource = await this.#classes.served();
     this.#mounting.set(namespace, resource);
     if (resource === undefined) {
-      streams.observe(key, []);
+      watcher.subscribe(key, []);
       return { present: [], isRefused: false };
     }
-    const watched: Collection = {
-      ...this.#as,
-      resource,
-      namespace,
-      labels: "",
-      names: undefined,
-      whole: true,
-    };
-    streams.observe(key, [watched]);
-    const seen = streams.members(key, watched);
-    if (seen.phase === "pending") return undefined;
+    const watched: CollectionSubscription = { ...EVERYTHING, ...this.#as, resource, namespace, whole: true };
+    const listed = this.#listed(key, [watched]);
+    const seen = watcher.list(key, watched);
     const isRefused = seen.phase === "failed" && seen.error.status === 403;
-    if (seen.phase === "failed") this.#complain(key, watched, seen.error);
-    else this.#refused.delete(key);
-    if (seen.phase === "failed" && !isRefused) return undefined;
+    if (listed === undefined && !isRefused) return undefined;
     const present = seen.members.map(({ name, version: { mark, spec } }): Present => {
       const writes = syncedBy(spec).map(({ secret }) => secret);
       return { kind: "SecretProviderClass", name, mark, writes };
@@ -194,28 +164,53 @@ export class AnnotatedWorkloads {
     return { present, isRefused };
   }
 
+  /** What streams show of each of these; undefined as long as that is not all: nothing is taken to be absent since it can't be seen. */
+  #listed(key: string, subscriptions: readonly CollectionSubscription[]): ListedObject[][] | undefined {
+    const { watcher } = this.#services;
+    watcher.subscribe(key, subscriptions);
+    const states = subscriptions.map((watched) => ({ watched, ...watcher.list(key, watched) }));
+    for (const state of states) if (state.phase === "failed") return this.#complain(key, state.watched, state.error);
+    if (states.some(({ phase }) => phase === "pending")) return undefined;
+    this.#refused.delete(key);
+    return states.map(({ members }) => members);
+  }
+
   /** Nothing in a namespace has to do with classes any more. */
   forgetClasses(namespace: string): void {
     if (!this.#mounting.delete(namespace)) return;
-    this.#parts.streams.observe(`${CLASSES}${namespace}`, []);
+    this.#services.watcher.subscribe(`${CLASSES}${namespace}`, []);
     this.#refused.delete(`${CLASSES}${namespace}`);
   }
 
   forget(namespace: string): void {
-    this.#parts.streams.observe(namespace, []);
+    this.#services.watcher.subscribe(namespace, []);
     this.#refused.delete(namespace);
     this.forgetClasses(namespace);
   }
 
-  #complain(key: string, watched: Collection, error: Parameters<typeof streamRefusal>[0]): undefined {
+  #complain(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): undefined {
     const { identity, resource, namespace } = watched;
     const { message } = streamRefusal(error, { identity, ref: { resource, namespace }, verbs: READ_VERBS }, "list");
     // It was served a moment ago.
-    if (error.status === 404) this.#parts.discovery.forget(apiVersionOf(resource));
-    if (error.status === 404 && key !== ALL) this.#again(ALL);
+    if (error.status === 404) this.#services.discovery.forget(apiVersionOf(resource));
+    if (error.status === 404 && key !== ALL) this.#requeue(ALL);
     if (this.#refused.get(key) === message) return;
     this.#refused.set(key, message);
-    const file = `deploy/${this.#parts.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
-    this.#parts.log.error({ namespace, error: message }, `Reloader's annotations can't be read; apply ${file}`);
+    const file = `deploy/${this.#services.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
+    this.#services.log.error({ namespace, error: message }, `Reloader's annotations can't be read; apply ${file}`);
   }
+}
+
+/**
+ * The workloads that annotations are about. While a Job is made anew its copy stands for it: a stream shows the copy before
+ * the Job goes, and the new one before the copy does.
+ */
+export function standing<T extends Pick<ListedObject, "name" | "version">>(workloads: readonly T[]): T[] {
+  const names = new Set(workloads.map(({ name }) => name));
+  return workloads.flatMap((each) => {
+    const { isPassing, copied } = each.version.workload ?? {};
+    if (copied === undefined) return isPassing ? [] : [each];
+    const { name, uid } = copied;
+    return names.has(name) ? [] : [{ ...each, name, version: { ...each.version, uid } }];
+  });
 }

@@ -3,16 +3,16 @@
  * it restarts for go out. No I/O.
  */
 import { RE2JS } from "re2js";
-import type { Mark } from "../../api/reloader.ts";
+import type { ReloaderMark } from "../../api/reloader.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import {
-  type Choice,
   type ChosenKind,
   listedBy,
+  type ReloaderSourceKind,
+  type ReloadRules,
   type Rule,
   SOURCE_KINDS,
-  type SourceKind,
   shown,
 } from "./annotations.ts";
 
@@ -20,13 +20,13 @@ import {
 export interface Present {
   kind: ChosenKind;
   name: string;
-  mark?: Mark | undefined;
+  mark?: ReloaderMark | undefined;
   /** Of a class, the Secrets that its driver writes. */
   writes?: readonly string[];
 }
 
-export interface Source {
-  kind: SourceKind;
+export interface ReloaderSource {
+  kind: ReloaderSourceKind;
   name: string;
 }
 
@@ -36,21 +36,21 @@ const isRead = ({ kind, by }: PodReference) =>
   kind === "SecretProviderClass" || by.some((place) => PLACES.includes(place));
 
 /** More are no choice: it would be all that there is, whatever comes. */
-const MOST_SOURCES = 256;
-const MOST_PATTERNS = 64;
-const LONGEST_PATTERN = 512;
+const MAX_SOURCES = 256;
+const MAX_PATTERNS = 64;
+const MAX_PATTERN_LENGTH = 512;
 /** Of patterns times names, in characters of both, for one workload: some 50 ms. */
-export const MOST_EFFORT = 20_000_000;
+const MAX_EFFORT = 20_000_000;
 /** For all of a namespace, each time that it is looked at. */
-const MOST_IN_ALL = 10 * MOST_EFFORT;
+const MAX_IN_ALL = 10 * MAX_EFFORT;
 
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 /** One of these is itself and nothing else. */
 const PLAIN = /^[-a-z0-9]*$/;
-const LONGEST_NAME = 253;
+const MAX_NAME_LENGTH = 253;
 
 /** Whether it has to be known which SecretProviderClasses there are. Few workloads have to do with one. */
-export function concernsClasses({ rules }: Pick<Choice, "rules">, references: readonly PodReference[]): boolean {
+export function concernsClasses({ rules }: Pick<ReloadRules, "rules">, references: readonly PodReference[]): boolean {
   const { auto, search, listed } = rules.SecretProviderClass;
   return listed.length > 0 || ((auto || search) && namesIn(references, "SecretProviderClass").length > 0);
 }
@@ -71,7 +71,7 @@ export class There {
   readonly #mostForOne: number;
   #left: number;
 
-  constructor(present: readonly Present[], mostForOne = MOST_EFFORT, mostInAll = MOST_IN_ALL) {
+  constructor(present: readonly Present[], mostForOne = MAX_EFFORT, mostInAll = MAX_IN_ALL) {
     this.#mostForOne = mostForOne;
     this.#left = mostInAll;
     const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
@@ -87,46 +87,38 @@ export class There {
 
   /** Sources in the order of kinds and names; none if that can't be told, which is said then. */
   chosen(
-    { rules }: Pick<Choice, "rules">,
+    { rules }: Pick<ReloadRules, "rules">,
     references: readonly PodReference[],
-  ): { sources: Source[]; mistakes: string[] } {
+  ): { sources: ReloaderSource[]; mistakes: string[] } {
     const mistakes: string[] = [];
     const most = Math.min(this.#mostForOne, this.#left);
     const effort = { left: most };
     const chosen = (kind: ChosenKind, written: readonly string[] = []) => {
-      const names = chosenOf(
-        kind,
-        rules[kind],
-        namesIn(references, kind),
-        this.#names[kind],
-        effort,
-        mistakes,
-        written,
-      );
-      return [...names].sort();
+      const [referred, there] = [namesIn(references, kind), this.#names[kind]];
+      return [...chosenOf(kind, rules[kind], referred, there, effort, mistakes, written)].sort();
     };
     const written = chosen("SecretProviderClass").flatMap((name) => this.#writtenBy(name, rules, mistakes));
     const sources = SOURCE_KINDS.flatMap((kind) =>
-      chosen(kind, kind === "Secret" ? written : []).map((name): Source => ({ kind, name })),
+      chosen(kind, kind === "Secret" ? written : []).map((name): ReloaderSource => ({ kind, name })),
     );
     this.#left = Math.max(0, this.#left - (most - effort.left));
     if (effort.left < 0)
       mistakes.push(
         "restarts for nothing, as patterns take too long on so many names here; list fewer, or plain names",
       );
-    else if (sources.length > MOST_SOURCES)
+    else if (sources.length > MAX_SOURCES)
       mistakes.push(
-        `restarts for nothing, as it would for ${sources.length} Secrets and ConfigMaps; list ${MOST_SOURCES} at most`,
+        `restarts for nothing, as it would for ${sources.length} Secrets and ConfigMaps; list ${MAX_SOURCES} at most`,
       );
     else return { sources, mistakes };
     return { sources: [], mistakes };
   }
 
   /** None of one that is not there: it may be some day. */
-  #writtenBy(name: string, { SecretProviderClass: { isOwn } }: Choice["rules"], mistakes: string[]): readonly string[] {
+  #writtenBy(name: string, rules: ReloadRules["rules"], mistakes: string[]): readonly string[] {
     const writes = this.#writes.get(name);
     // Who means all that his pods refer to need not mean this one.
-    if (writes?.length === 0 && isOwn)
+    if (writes?.length === 0 && rules.SecretProviderClass.isOwn)
       mistakes.push(
         `the SecretProviderClass ${name} writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects`,
       );
@@ -145,13 +137,13 @@ function chosenOf(
 ): Set<string> {
   const chosen = new Set(auto ? [...written, ...referred] : written);
   if (search) for (const name of referred) if (there.matched.has(name)) chosen.add(name);
-  if (listed.length > MOST_PATTERNS)
+  if (listed.length > MAX_PATTERNS)
     mistakes.push(
-      `${listedBy(kind)} has ${listed.length} entries, of which the first ${MOST_PATTERNS} count; list fewer`,
+      `${listedBy(kind)} has ${listed.length} entries, of which the first ${MAX_PATTERNS} count; list fewer`,
     );
-  for (const entry of listed.slice(0, MOST_PATTERNS)) {
+  for (const entry of listed.slice(0, MAX_PATTERNS)) {
     // Whether it is there or not: what is named is waited for, and when it is back it is compared with what it was.
-    if (NAME.test(entry) && entry.length <= LONGEST_NAME) chosen.add(entry);
+    if (NAME.test(entry) && entry.length <= MAX_NAME_LENGTH) chosen.add(entry);
     if (PLAIN.test(entry)) continue;
     const pattern = patternOf(entry);
     if (pattern === undefined) mistakes.push(`${listedBy(kind)}: ${shown(entry)} is no regular expression; mend it`);
@@ -186,9 +178,9 @@ function patternOf(entry: string): RE2JS | undefined {
   if (patterns.has(entry)) return patterns.get(entry);
   let made: RE2JS | undefined;
   try {
-    made = entry.length > LONGEST_PATTERN ? undefined : RE2JS.compile(`^${entry}$`);
+    if (entry.length <= MAX_PATTERN_LENGTH) made = RE2JS.compile(`^${entry}$`);
   } catch {
-    made = undefined;
+    // It is none.
   }
   patterns.set(entry, made);
   for (const oldest of patterns.keys()) {

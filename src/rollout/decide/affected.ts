@@ -1,8 +1,8 @@
 /** The digests of now and then come in; which workloads have to restart for the difference, and by which stamp, goes out. Pure. */
-
-import type { Dependent, Digests, Pending, RolloutStatus, Step, WorkloadStatus } from "../../api/rollout.ts";
+import type { Digests, Pending, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
+import type { Dependent, Step } from "../types.ts";
 
 /** Where a value was never seen: it differs from all. */
 const NEVER = "";
@@ -14,7 +14,7 @@ export interface Rollout {
 }
 
 /** A workload of a rollout. */
-export interface Affected {
+export interface AffectedWorkload {
   dependent: Dependent;
   entry: WorkloadStatus;
   /** It has to be stamped; it may be rolling out for other values still. */
@@ -24,7 +24,7 @@ export interface Affected {
 }
 
 /** What the workloads stand for, and what is to become of that. */
-export interface Baseline {
+interface Baseline {
   /** Of what is used now, as the workloads were restarted for last. */
   digests: Record<string, string>;
   /** Whether values were taken as they are since their digests can't be compared any more. */
@@ -65,17 +65,16 @@ export function baselineOf(
 
 /** What differs from the baseline. */
 export function changedFrom(baseline: Digests, now: Digests): Record<string, string> {
-  const changed = Object.entries(now).filter(([id, digest]) => baseline[id] !== undefined && baseline[id] !== digest);
-  return Object.fromEntries(changed);
+  return where(now, (id, digest) => baseline[id] !== undefined && baseline[id] !== digest);
 }
 
 /** What the rollout is for and was there until a moment ago: nobody restarts again for its going, nor begins without it. */
 export function goneFrom(before: Pending | undefined, baseline: Digests, now: Digests): Record<string, string> {
-  const gone = Object.entries(before?.digests ?? {}).filter(
-    ([id]) => baseline[id] !== undefined && now[id] === undefined,
-  );
-  return Object.fromEntries(gone);
+  return where(before?.digests ?? {}, (id) => baseline[id] !== undefined && now[id] === undefined);
 }
+
+const where = (digests: Digests, is: (id: string, digest: string) => boolean): Record<string, string> =>
+  Object.fromEntries(Object.entries(digests).filter(([id, digest]) => is(id, digest)));
 
 /** By which a workload is restarted for what has changed. */
 export function stampFor({ binding, revision }: Rollout, { uses }: Pick<Dependent, "uses">, changed: Digests): string {
@@ -97,7 +96,7 @@ export function affectedBy(
   steps: readonly Step[],
   now: string,
   isSeen: (dependent: Dependent) => boolean,
-): Affected[] {
+): AffectedWorkload[] {
   const known = new Map(before?.workloads?.map((each) => [each.uid, each]));
   const isChanged = (id: string) => changed[id] !== undefined;
   const isNew = (id: string) => changed[id] !== undefined && before?.digests?.[id] !== changed[id];
@@ -113,7 +112,7 @@ export function affectedBy(
     const isDue = entry.state === "Waiting" || entry.stamp !== wanted;
     const missing = isDue ? uses.find((id) => gone[id] !== undefined) : undefined;
     const lacks = missing === undefined ? {} : { lacks: `${missing} is not there at the moment` };
-    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? again(entry) : entry, isDue, ...lacks }];
+    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? waitingAgain(entry) : entry, isDue, ...lacks }];
   });
 }
 
@@ -129,11 +128,11 @@ function asStamped(
   const { stamps } = dependent.workload;
   const stamp = stamps.includes(wanted) ? wanted : stamps.find((each) => isStampOf(each, binding, revision));
   if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
-  return { since: now, ...(recorded ?? waiting(dependent)), state: "Rolling", stamp };
+  return { restartTime: now, ...(recorded ?? waiting(dependent)), state: "Rolling", stamp };
 }
 
 /** It is to be stamped once more. That it was before is not forgotten. */
-export function again({ since: _, message: __, ...entry }: WorkloadStatus): WorkloadStatus {
+export function waitingAgain({ restartTime: _, message: __, ...entry }: WorkloadStatus): WorkloadStatus {
   return { ...entry, state: "Waiting" };
 }
 

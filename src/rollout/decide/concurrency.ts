@@ -9,7 +9,7 @@ export interface Limits {
   readonly maxConcurrentPerNamespace?: number;
 }
 
-export interface RollingWorkload {
+interface RollingWorkload {
   /** The same for all bindings, such as its uid. */
   readonly id: string;
   readonly namespace: string;
@@ -30,7 +30,7 @@ interface Asked extends RollingWorkload {
 /** How long a place is kept for a binding that was woken. It may want it no more; if it is only late, it asks anew. */
 const KEEP_MS = 10_000;
 
-export class Slots {
+export class ConcurrencyLimiter {
   readonly #limits: () => Limits;
   readonly #wake: (bindingKey: string) => void;
   /** By the workload's id. */
@@ -68,17 +68,11 @@ export class Slots {
       return false;
     }
     // A binding may use the place that was kept for it for another of its workloads.
-    if (!isRolling && asked?.lapse === undefined) this.#uncall(this.#calledOf(bindingKey));
+    const isOwn = (each: Asked) => each.bindingKey === bindingKey;
+    if (!isRolling && asked?.lapse === undefined) this.#uncall([...this.#called].find(isOwn));
     this.#hold(bindingKey, id, namespace);
     this.#callNext();
     return true;
-  }
-
-  /** The workload is rolled out, has failed, is gone, or is not to be rolled any more. */
-  free(bindingKey: string, id: string): void {
-    this.#withdraw(bindingKey, id);
-    this.#release(bindingKey, id);
-    this.#callNext();
   }
 
   /** The binding is gone, or rolls nothing any more. */
@@ -110,8 +104,7 @@ export class Slots {
   }
 
   #withdraw(bindingKey: string, id: string): void {
-    const asked = this.#asked.get(keyOf(bindingKey, id));
-    this.#uncall(asked);
+    this.#uncall(this.#asked.get(keyOf(bindingKey, id)));
     this.#asked.delete(keyOf(bindingKey, id));
   }
 
@@ -136,11 +129,6 @@ export class Slots {
     clearTimeout(asked.lapse);
     asked.lapse = undefined;
     this.#called.delete(asked);
-  }
-
-  #calledOf(bindingKey: string): Asked | undefined {
-    for (const asked of this.#called) if (asked.bindingKey === bindingKey) return asked;
-    return undefined;
   }
 
   get #isLimited(): boolean {

@@ -2,22 +2,22 @@
  * What status says of a rollout, the values' digests and the workloads as they are come in; what is to be stamped now, what
  * status says from then on, and when to look again goes out. Pure: the same comes out of the same, whoever was killed before.
  */
-
-import type { Dependent, Digests, Hold, Pending, RolloutEvent, RolloutStatus } from "../../api/rollout.ts";
+import type { Digests, Pending, RolloutStatus } from "../../api/rollout.ts";
 import { sameJson } from "../../apimachinery/json.ts";
+import type { Dependent, RolloutBlock, RolloutEvent } from "../types.ts";
 import {
   affectedBy,
-  again,
   baselineOf,
   changedFrom,
-  type Affected as Entry,
+  type AffectedWorkload as Entry,
   goneFrom,
   type Rekeyed,
+  waitingAgain,
 } from "./affected.ts";
-import { isRolling, LONGEST_PLACE_MS, type Ordered, type Starting, start, timeOf } from "./schedule.ts";
+import { isRolling, MAX_PLACE_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
 
 /** All that a decision is made of. */
-export interface Turn extends Starting {
+export interface RolloutInput extends ScheduleInput {
   /** The uid of the binding. */
   binding: string;
   /** In the order of their steps. */
@@ -31,27 +31,27 @@ export interface Turn extends Starting {
   rekeyed?: Rekeyed;
   rollFirst: boolean;
   /** Why nothing may be restarted now, if so, for a rollout that is like that. */
-  hold(pending: Pending, last: string | undefined): Hold | undefined;
+  block(pending: Pending, last: string | undefined): RolloutBlock | undefined;
   /** Whether it is shown as our last stamp left it, or later. */
   isSeen(dependent: Dependent): boolean;
 }
 
-export interface Decided {
+export interface RolloutDecision {
   status: RolloutStatus;
   /** To be stamped now; status says so already. */
-  stamps: Ordered[];
+  stamps: PlannedRestart[];
   /** When it began, when the last restart was made, and when the last rollout began, if none of the stamps can be written. */
-  unstamped: Record<"began" | "restarted" | "last", string | undefined>;
+  unstamped: { began?: string | undefined; restarted?: string | undefined; last?: string | undefined };
   /** Those that are rolling out after this: they hold their places. */
   rolling: Dependent[];
   /** What has come to an end, or begun, for events and metrics. */
   happened: RolloutEvent[];
-  againMs?: number;
+  requeueAfterMs?: number;
 }
 
 const PAUSED = "it is paused, and restarts when it is resumed";
 
-export function decideRollout(turn: Turn): Decided {
+export function decideRollout(turn: RolloutInput): RolloutDecision {
   const { before, dependents, digests, steps } = turn;
   const used = new Set(dependents.flatMap(({ uses }) => [...uses]));
   const baseline = baselineOf(before, used, digests, turn.rollFirst, turn.rekeyed);
@@ -62,14 +62,13 @@ export function decideRollout(turn: Turn): Decided {
   const rollout = { binding: turn.binding, revision: revision + 1 };
   const happened: RolloutEvent[] = baseline.isRenewed ? [{ what: "renewed" }] : [];
   const base: RolloutStatus = {
-    key: turn.key,
+    digestKeyID: turn.key,
     revision,
     digests: baseline.digests,
-    ...(before?.last !== undefined && { last: before.last }),
+    ...(before?.lastStartTime !== undefined && { lastStartTime: before.lastStartTime }),
   };
-  const entries = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), turn.isSeen).map(
-    (each) => judged(turn, each),
-  );
+  const affected = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), turn.isSeen);
+  const entries = affected.map((each) => judged(turn, each));
   const states: States = new Map(former?.workloads?.map(({ uid, state }) => [uid, state]));
   for (const { dependent, entry } of entries) {
     const { state, message } = entry;
@@ -79,72 +78,73 @@ export function decideRollout(turn: Turn): Decided {
   }
   if (entries.every(({ entry }) => entry.state === "Done")) {
     if (former && entries.length > 0) {
-      const seconds = Math.max(0, turn.now - Date.parse(former.since)) / 1000;
+      const seconds = Math.max(0, turn.now - Date.parse(former.firstChangeTime)) / 1000;
       happened.push({ what: "ended", workloads: entries.length, seconds });
     }
     const status = ended(turn, base, former, changed, entries);
-    const unstamped = { began: undefined, restarted: undefined, last: status.last };
-    return { status, stamps: [], unstamped, rolling: [], happened };
+    return { status, stamps: [], unstamped: {}, rolling: [], happened };
   }
   // What was stamped before a crash, and does not stand in status yet.
   const isFound = entries.some(({ entry, isDue }) => !isDue && (states.get(entry.uid) ?? "Waiting") === "Waiting");
-  const noted = notedOf(turn, former, changed, isThrough(turn, entries, states), isFound);
-  const hold = entries.some(({ isDue }) => isDue) ? turn.hold(noted, before?.last) : undefined;
-  const next =
-    hold === undefined ? start(turn, entries, rollout, changed, former?.digests ?? {}) : { stamps: [], said: hold };
-  const began = noted.began ?? (next.stamps.length > 0 ? timeOf(turn.now) : undefined);
-  if (began !== undefined && began !== former?.began)
+  const intent = intentOf(turn, former, changed, isThrough(turn, entries, states), isFound);
+  const block = entries.some(({ isDue }) => isDue) ? turn.block(intent, before?.lastStartTime) : undefined;
+  const { stamps, said } =
+    block === undefined
+      ? schedule(turn, entries, rollout, changed, former?.digests ?? {})
+      : { stamps: [], said: block };
+  const { startTime, lastRestartTime: restarted } = intent;
+  const began = startTime ?? (stamps.length > 0 ? timeOf(turn.now) : undefined);
+  if (began !== undefined && began !== former?.startTime)
     happened.push({ what: "began", workloads: entries.length, changed: Object.keys(changed) });
   const pending: Pending = {
-    ...noted,
-    ...(began !== undefined && { began }),
-    ...(next.stamps.length > 0 && { restarted: timeOf(turn.now) }),
-    reason: next.said.reason,
-    message: next.said.message,
+    ...intent,
+    ...(began !== undefined && { startTime: began }),
+    ...(stamps.length > 0 && { lastRestartTime: timeOf(turn.now) }),
+    reason: said.reason,
+    message: said.message,
     digests: changed,
     workloads: entries.map(({ entry }) => entry),
   };
   const placed = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
   const rolling = placed.map(({ dependent }) => dependent);
   const times = [...entries.map((each) => untilTimeout(turn, each)), ...placed.map((each) => untilLapse(turn, each))];
-  const againMs = soonest([next.said.againMs, ...times]);
-  const last = began ?? base.last;
-  const status = { ...base, ...(last !== undefined && { last }), pending };
-  const { stamps } = next;
-  const unstamped = { began: noted.began, restarted: noted.restarted, last: noted.began ?? base.last };
-  return { status, stamps, unstamped, rolling, happened, ...(againMs !== undefined && { againMs }) };
+  const requeueAfterMs = Math.min(...[said.requeueAfterMs, ...times].filter((each) => each !== undefined));
+  const last = began ?? base.lastStartTime;
+  const status = { ...base, ...(last !== undefined && { lastStartTime: last }), pending };
+  const unstamped = { began: startTime, restarted, last: startTime ?? base.lastStartTime };
+  return { status, stamps, unstamped, rolling, happened, ...(Number.isFinite(requeueAfterMs) && { requeueAfterMs }) };
 }
 
 /** Nothing is left to restart: the workloads stand for the values of now. */
 function ended(
-  { now }: Turn,
+  { now }: RolloutInput,
   base: RolloutStatus,
   former: Pending | undefined,
   changed: Digests,
   entries: Entry[],
 ): RolloutStatus {
-  const isRollout = entries.length > 0 || former?.began !== undefined;
+  const isRollout = entries.length > 0 || former?.startTime !== undefined;
   return {
     ...base,
     revision: base.revision + (isRollout ? 1 : 0),
     digests: { ...base.digests, ...changed },
     // Nobody had seen it begin.
-    ...(entries.length > 0 && former?.began === undefined && { last: timeOf(now) }),
+    ...(entries.length > 0 && former?.startTime === undefined && { lastStartTime: timeOf(now) }),
   };
 }
 
 type States = ReadonlyMap<string, Entry["entry"]["state"]>;
 
 /** Whether nothing was left to do but for what failed and holds nothing back. */
-const isThrough = ({ steps }: Turn, entries: Entry[], states: States): boolean =>
+const isThrough = ({ steps }: RolloutInput, entries: Entry[], states: States): boolean =>
   entries.every(({ dependent, entry }) => {
     const was = states.get(entry.uid) ?? "Done";
     return was === "Done" || (was === "Failed" && steps[dependent.step]?.onFailure === "Continue");
   });
 
 /** The rollout as it is known from here on: another value begins its quiet time anew, and another rollout where all is through. */
-function notedOf(
-  { now }: Turn,
+function intentOf(
+  { now }: RolloutInput,
   former: Pending | undefined,
   changed: Digests,
   wasThrough: boolean,
@@ -152,64 +152,51 @@ function notedOf(
 ): Pending {
   const time = timeOf(now);
   const isSame = former !== undefined && sameJson(former.digests ?? {}, changed);
-  const { since = time, restarted } = former ?? {};
-  const began = (isSame || !wasThrough ? former?.began : undefined) ?? (isFound ? time : undefined);
+  const { firstChangeTime: since = time, lastRestartTime: restarted } = former ?? {};
+  const began = (isSame || !wasThrough ? former?.startTime : undefined) ?? (isFound ? time : undefined);
   return {
-    since,
-    changed: isSame ? former.changed : time,
-    ...(began !== undefined && { began }),
-    ...(restarted !== undefined && { restarted }),
+    firstChangeTime: since,
+    lastChangeTime: isSame ? former.lastChangeTime : time,
+    ...(began !== undefined && { startTime: began }),
+    ...(restarted !== undefined && { lastRestartTime: restarted }),
     reason: "",
     message: "",
   };
 }
 
 /** A workload that was restarted, by what it says of itself. Once it has rolled out, nothing it says later counts. */
-function judged(turn: Turn, each: Entry): Entry {
+function judged(turn: RolloutInput, each: Entry): Entry {
   const { dependent, entry, isDue } = each;
   if (entry.state === "Waiting" || entry.state === "Done") return each;
-  const { progress } = dependent.workload;
+  const { progress, paused, onDelete } = dependent.workload;
   const seen = turn.isSeen(dependent);
   if (seen && progress.state === "Done") {
+    if (isDue) return { ...each, entry: waitingAgain(entry) };
     const { message: _, ...rest } = entry;
-    const left = dependent.workload.onDelete ? { message: progress.message } : {};
-    if (isDue) return { ...each, entry: again(entry) };
-    return { ...each, entry: { ...rest, ...left, state: "Done" } };
+    return { ...each, entry: { ...rest, ...(onDelete && { message: progress.message }), state: "Done" } };
   }
   // It restarts when somebody resumes it.
-  if (dependent.workload.paused) return { ...each, entry: { ...entry, state: "Rolling", message: PAUSED } };
+  if (paused) return { ...each, entry: { ...entry, state: "Rolling", message: PAUSED } };
   // Until then it could not roll out.
-  if (entry.message === PAUSED) return judged(turn, { ...each, entry: resumed(entry, turn.now) });
-  const late = Date.parse(entry.since ?? "") + timeoutOf(turn, dependent) <= turn.now;
+  if (entry.message === PAUSED)
+    return judged(turn, { ...each, entry: { ...entry, restartTime: timeOf(turn.now), message: "" } });
+  const late = Date.parse(entry.restartTime ?? "") + timeoutOf(turn, dependent) <= turn.now;
   const failed = seen && progress.state === "Failed";
-  if (failed || late) {
-    const message = failed ? progress.message : `it did not roll out in time: ${progress.message}`;
-    if (isDue) return { ...each, entry: again(entry) };
-    return { ...each, entry: { ...entry, state: "Failed", message } };
-  }
-  return { ...each, entry: { ...entry, state: "Rolling", message: progress.message } };
+  if (!failed && !late) return { ...each, entry: { ...entry, state: "Rolling", message: progress.message } };
+  if (isDue) return { ...each, entry: waitingAgain(entry) };
+  const message = failed ? progress.message : `it did not roll out in time: ${progress.message}`;
+  return { ...each, entry: { ...entry, state: "Failed", message } };
 }
 
-function resumed({ message: _, ...entry }: Entry["entry"], now: number): Entry["entry"] {
-  return { ...entry, since: timeOf(now) };
-}
-
-function timeoutOf({ steps }: Turn, { step }: Dependent): number {
-  return steps[step]?.timeoutMs ?? Number.POSITIVE_INFINITY;
-}
+const timeoutOf = ({ steps }: RolloutInput, { step }: Dependent) => steps[step]?.timeoutMs ?? Number.POSITIVE_INFINITY;
 
 /** How long until a workload that is rolling out counts as failed. */
-function untilTimeout(turn: Turn, each: Entry): number | undefined {
+function untilTimeout(turn: RolloutInput, each: Entry): number | undefined {
   const { dependent, entry } = each;
-  if (!isRolling(each) || entry.since === undefined) return undefined;
-  return Math.max(0, Date.parse(entry.since) + timeoutOf(turn, dependent) - turn.now);
+  if (!isRolling(each) || entry.restartTime === undefined) return undefined;
+  return Math.max(0, Date.parse(entry.restartTime) + timeoutOf(turn, dependent) - turn.now);
 }
 
 /** How long it holds a place in the installation yet. */
-const untilLapse = ({ now }: Turn, { entry }: Entry): number =>
-  Date.parse(entry.since ?? timeOf(now)) + LONGEST_PLACE_MS - now;
-
-function soonest(times: readonly (number | undefined)[]): number | undefined {
-  const given = times.filter((each) => each !== undefined);
-  return given.length === 0 ? undefined : Math.min(...given);
-}
+const untilLapse = ({ now }: RolloutInput, { entry }: Entry): number =>
+  Date.parse(entry.restartTime ?? timeOf(now)) + MAX_PLACE_MS - now;

@@ -1,38 +1,50 @@
 /** What is decided of a rollout comes in; what status says of it before its stamps are written, or where they can't be, goes out. Pure. */
 import { recordId } from "../../api/binding.ts";
-import type { Dependent, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
+import type { RolloutRules } from "../../api/installation.ts";
+import type { RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { idOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
-import type { Decided } from "./engine.ts";
-import { LONGEST_PLACE_MS } from "./schedule.ts";
+import { isJob } from "../../workloads/job-copy.ts";
+import { givenText } from "../../workloads/restart-field.ts";
+import type { Dependent } from "../types.ts";
+import type { RolloutDecision } from "./engine.ts";
+import { MAX_PLACE_MS, type PlannedRestart } from "./schedule.ts";
 
 const SOON_MS = 1_000;
 
-/** The status before the stamps are written: whoever reads it after a crash writes the same ones. */
-export function aboutToBe({ status, stamps }: Decided): RolloutStatus {
+/**
+ * The status before the stamps are written: whoever reads it after a crash writes the same ones. Undefined where a crash could
+ * not have a workload restarted twice, or more of them at once than may be; and where status says it already, as it does where
+ * the same stamps could not be written before: each try would write it again.
+ */
+export function intentStatus(
+  { status, stamps }: RolloutDecision,
+  stored: RolloutStatus | undefined,
+  { stamp: { value } }: RolloutSpec,
+  { maxConcurrent, maxConcurrentPerNamespace }: RolloutRules,
+): RolloutStatus | undefined {
+  const isLimited = (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
+  // Such a stamp tells by itself that it was written.
+  const isTold = ({ dependent }: PlannedRestart) =>
+    value === "Revision" && givenText(dependent) === undefined && !isJob(dependent.ref.resource);
+  if (stamps.length === 0 || (!isLimited && stamps.every(isTold))) return undefined;
+  const entries = new Map(stored?.pending?.workloads?.map((each) => [each.uid, each]));
+  const isRecorded = ({ dependent, stamp }: PlannedRestart) => {
+    const entry = entries.get(dependent.version.uid);
+    return entry?.state === "Waiting" && entry.stamp === stamp;
+  };
+  const isSame =
+    stored?.revision === status.revision && stored?.pending?.lastChangeTime === status.pending?.lastChangeTime;
+  if (isSame && stamps.every(isRecorded)) return undefined;
   const due = new Set(stamps.map(({ dependent }) => dependent.version.uid));
   return withWorkloads(status, (each) => (due.has(each.uid) ? { ...each, state: "Waiting" } : each));
 }
 
-/** Whether status says that already, as it does where the same stamps could not be written before: each try would write it again. */
-export function isNoted({ status, stamps }: Decided, stored: RolloutStatus | undefined): boolean {
-  const entries = new Map(stored?.pending?.workloads?.map((each) => [each.uid, each]));
-  return (
-    stored?.revision === status.revision &&
-    stored?.pending?.changed === status.pending?.changed &&
-    stamps.every(({ dependent, stamp }) => {
-      const entry = entries.get(dependent.version.uid);
-      return entry?.state === "Waiting" && entry.stamp === stamp;
-    })
-  );
-}
-
 /** The workloads that were rolling out when status was written, or were about to. */
 export function recordedPlaces(status: RolloutStatus | undefined, now: number): { id: string; namespace: string }[] {
-  const hasLapsed = (since: string | undefined) => now - Date.parse(since ?? "") >= LONGEST_PLACE_MS;
   return (status?.pending?.workloads ?? [])
-    .filter(({ state, since }) => state === "Rolling" || (state === "Waiting" && since !== undefined))
-    .filter(({ since }) => !hasLapsed(since))
+    .filter(({ state, restartTime: since }) => state === "Rolling" || (state === "Waiting" && since !== undefined))
+    .filter(({ restartTime: since = "" }) => !(now - Date.parse(since) >= MAX_PLACE_MS))
     .map((each) => ({ id: recordId(each), namespace: each.namespace }));
 }
 
@@ -48,41 +60,40 @@ export function stillRolling(
 }
 
 /** What was decided, where some stamps could not be written. What is `stale` is decided anew, by the event that tells of it or soon. */
-export function without(unwritten: ReadonlyMap<Dependent, Problem | "stale">, decided: Decided): Decided {
+export function withoutUnwritten(
+  unwritten: ReadonlyMap<Dependent, Problem | "stale">,
+  decided: RolloutDecision,
+): RolloutDecision {
   if (unwritten.size === 0) return decided;
   const reasons = new Map([...unwritten].map(([{ version }, reason]) => [version.uid, reason]));
   const hasNone = unwritten.size === decided.stamps.length;
   const status = withWorkloads(hasNone ? unstamped(decided) : decided.status, (each) => {
     const reason = reasons.get(each.uid);
     if (reason === undefined) return each;
-    const { since: _, ...rest } = each;
+    const { restartTime: _, ...rest } = each;
     return { ...rest, state: "Waiting", ...(reason !== "stale" && { message: reason.message }) };
   });
-  const againMs = [...unwritten.values()].includes("stale") ? Math.min(decided.againMs ?? SOON_MS, SOON_MS) : undefined;
+  const requeueAfterMs = [...unwritten.values()].includes("stale")
+    ? Math.min(decided.requeueAfterMs ?? SOON_MS, SOON_MS)
+    : undefined;
   const rolling = decided.rolling.filter((dependent) => !unwritten.has(dependent));
-  const happened = decided.happened.filter(({ what }) => what !== "began" || status.pending?.began !== undefined);
-  return { ...decided, status, rolling, happened, ...(againMs !== undefined && { againMs }) };
+  const happened = decided.happened.filter(({ what }) => what !== "began" || status.pending?.startTime !== undefined);
+  return { ...decided, status, rolling, happened, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
 }
 
 /** Nothing has begun by a restart that was not made. */
-function unstamped({ status, unstamped: { began, restarted, last } }: Decided): RolloutStatus {
-  const { last: _, pending, ...rest } = status;
+function unstamped({ status, unstamped: { began, restarted, last } }: RolloutDecision): RolloutStatus {
+  const { lastStartTime: _, pending, ...rest } = status;
   if (pending === undefined) return status;
-  const { began: __, restarted: ___, ...waiting } = pending;
-  const times = { ...(began !== undefined && { began }), ...(restarted !== undefined && { restarted }) };
-  return { ...rest, ...(last !== undefined && { last }), pending: { ...waiting, ...times } };
+  const { startTime: __, lastRestartTime: ___, ...waiting } = pending;
+  const times = {
+    ...(began !== undefined && { startTime: began }),
+    ...(restarted !== undefined && { lastRestartTime: restarted }),
+  };
+  return { ...rest, ...(last !== undefined && { lastStartTime: last }), pending: { ...waiting, ...times } };
 }
 
-/** What was decided, with what some workloads wait for, by their uids. */
-export function saying(messages: ReadonlyMap<string, string>, decided: Decided): Decided {
-  const status = withWorkloads(decided.status, (each) => {
-    const message = messages.get(each.uid);
-    return message === undefined ? each : { ...each, message };
-  });
-  return { ...decided, status };
-}
-
-function withWorkloads(status: RolloutStatus, change: (each: WorkloadStatus) => WorkloadStatus): RolloutStatus {
+export function withWorkloads(status: RolloutStatus, change: (each: WorkloadStatus) => WorkloadStatus): RolloutStatus {
   const { pending } = status;
   if (pending === undefined) return status;
   return { ...status, pending: { ...pending, workloads: (pending.workloads ?? []).map(change) } };

@@ -1,5 +1,4 @@
 /** The fields that a binding restarts workloads by come in; why one is none, or takes no such text, goes out, by the schemas of the kinds. */
-
 import type { RolloutSpec } from "../../api/rollout.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { SecretValue } from "../../apimachinery/secret-value.ts";
@@ -7,7 +6,7 @@ import { attempt } from "../../kube/access-error.ts";
 import type { Schemas } from "../../kube/schemas.ts";
 import { checkAgainstSchema } from "../../transform/schema-check.ts";
 import { givenText } from "../../workloads/restart-field.ts";
-import type { Lookup } from "../discover/lookups.ts";
+import type { WorkloadLookup } from "../discover/lookups.ts";
 
 /** Such as is written, for the rules that a field may have for it. */
 const EXAMPLES = {
@@ -19,8 +18,8 @@ const EXAMPLES = {
 };
 
 export async function wrongRestartField(
-  schemas: Schemas,
-  lookups: readonly Lookup[],
+  schemas: Pick<Schemas, "of">,
+  lookups: readonly WorkloadLookup[],
   { stamp }: RolloutSpec,
 ): Promise<Problem | undefined> {
   const checked = lookups

@@ -1,12 +1,13 @@
 /** The workloads of a rollout come in, with how far each is; those that restart now go out, and why the others wait. Pure. */
-import type { Dependent, Digests, Hold, Step } from "../../api/rollout.ts";
-import { type Affected as Entry, type Rollout, stampFor } from "./affected.ts";
+import type { Digests } from "../../api/rollout.ts";
+import type { Dependent, RolloutBlock, Step } from "../types.ts";
+import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
 
 /** So many that failed are told of in one message. Each has its own in status. */
-const MOST_TOLD = 3;
+const MAX_TOLD = 3;
 
 /** What restarts may begin by. */
-export interface Starting {
+export interface ScheduleInput {
   now: number;
   steps: readonly Step[];
   maxConcurrent: number;
@@ -17,67 +18,52 @@ export interface Starting {
 }
 
 /** A restart to be made. */
-export interface Ordered {
+export interface PlannedRestart {
   dependent: Dependent;
   stamp: string;
   /** The digests that it is for: of what changed, or went back after it was restarted for it. */
   causes: string[];
 }
 
-interface Started {
-  stamps: Ordered[];
-  said: Hold;
-}
-
 /** Begins with what may begin of the first step that is not through. The entries are brought up to that. */
-export function start(
-  turn: Starting,
+export function schedule(
+  turn: ScheduleInput,
   entries: Entry[],
   rollout: Rollout,
   changed: Digests,
   formerlyChanged: Digests,
-): Started {
-  const { steps } = turn;
-  const stamps: Ordered[] = [];
-  for (const [position, step] of steps.entries()) {
+): { stamps: PlannedRestart[]; said: RolloutBlock } {
+  for (const [position, step] of turn.steps.entries()) {
     const group = entries.filter(({ dependent }) => dependent.step === position);
     const open = group.filter(({ entry }) => entry.state !== "Done");
     const failed = open.filter(({ entry }) => entry.state === "Failed");
     if (open.length === 0 || (step.onFailure === "Continue" && failed.length === open.length)) continue;
     const label = step.name === undefined ? "" : `step ${step.name}: `;
-    if (failed.length > 0 && step.onFailure === "Halt")
-      return {
-        stamps,
-        said: {
-          reason: "RolloutFailed",
-          message: `${label}${failedText(failed)}; nothing more is restarted until it has rolled out`,
-        },
-      };
-    const waits = startGroup(
-      turn,
-      group,
-      entries,
-      (dependent) => ({
-        dependent,
-        stamp: stampFor(rollout, dependent, changed),
-        causes: causesOf(dependent, changed, formerlyChanged),
-      }),
-      stamps,
-    );
+    if (failed.length > 0 && step.onFailure === "Halt") {
+      const message = `${label}${failedText(failed)}; nothing more is restarted until it has rolled out`;
+      return { stamps: [], said: { reason: "RolloutFailed", message } };
+    }
+    const plan = (dependent: Dependent): PlannedRestart => ({
+      dependent,
+      stamp: stampFor(rollout, dependent, changed),
+      causes: causesOf(dependent, changed, formerlyChanged),
+    });
+    const { stamps, waits } = startGroup(turn, group, entries, plan);
     return { stamps, said: saidOf(label, group, waits) };
   }
   const failed = entries.filter(({ entry }) => entry.state === "Failed");
-  return { stamps, said: { reason: "RolloutFailed", message: failedText(failed) } };
+  return { stamps: [], said: { reason: "RolloutFailed", message: failedText(failed) } };
 }
 
-/** Stamps what there are places for. Returns why the others wait, if any do. */
+/** Plans what there are places for. `waits` is why the others wait, if any do. */
 function startGroup(
-  turn: Starting,
+  turn: ScheduleInput,
   group: Entry[],
   all: Entry[],
-  order: (dependent: Dependent) => Ordered,
-  stamps: Ordered[],
-): Hold | undefined {
+  plan: (dependent: Dependent) => PlannedRestart,
+): { stamps: PlannedRestart[]; waits?: RolloutBlock } {
+  const stamps: PlannedRestart[] = [];
+  const waiting = (reason: string, message: string) => ({ stamps, waits: { reason, message } });
   let places = turn.maxConcurrent - all.filter(isRolling).length;
   let refused: string | undefined;
   /** The namespaces that have no place left. */
@@ -93,22 +79,21 @@ function startGroup(
       continue;
     }
     if (places <= 0 && !hasPlace)
-      return { reason: "MaxConcurrent", message: "as many are rolling out as spec.rollout.maxConcurrent allows" };
+      return waiting("MaxConcurrent", "as many are rolling out as spec.rollout.maxConcurrent allows");
     const { namespace } = each.dependent.ref;
-    if (full.has(namespace)) continue;
-    if (!turn.take(each.dependent)) {
+    if (full.has(namespace) || !turn.take(each.dependent)) {
       full.add(namespace);
       continue;
     }
-    const ordered = order(each.dependent);
+    const planned = plan(each.dependent);
     const { message: _, ...rest } = each.entry;
-    each.entry = { ...rest, state: "Rolling", stamp: ordered.stamp, since: timeOf(turn.now) };
+    each.entry = { ...rest, state: "Rolling", stamp: planned.stamp, restartTime: timeOf(turn.now) };
     each.isDue = false;
-    stamps.push(ordered);
+    stamps.push(planned);
     if (!hasPlace) places--;
   }
-  if (full.size > 0) return { reason: "MaxConcurrent", message: "as many are rolling out as the installation allows" };
-  return refused === undefined ? undefined : { reason: "NotRestarted", message: refused };
+  if (full.size > 0) return waiting("MaxConcurrent", "as many are rolling out as the installation allows");
+  return refused === undefined ? { stamps } : waiting("RestartBlocked", refused);
 }
 
 function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digests): string[] {
@@ -117,7 +102,7 @@ function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digest
   return causes.find(({ length }) => length > 0) ?? all;
 }
 
-function saidOf(label: string, group: Entry[], waits: Hold | undefined): Hold {
+function saidOf(label: string, group: Entry[], waits: RolloutBlock | undefined): RolloutBlock {
   const counts = (["Rolling", "Waiting"] as const).flatMap((state) => {
     const { length } = group.filter(({ entry }) => entry.state === state);
     return length === 0 ? [] : `${length} of ${group.length} ${state === "Rolling" ? "rolling out" : "waiting"}`;
@@ -128,14 +113,14 @@ function saidOf(label: string, group: Entry[], waits: Hold | undefined): Hold {
 
 function failedText(failed: Entry[]): string {
   const told = failed
-    .slice(0, MOST_TOLD)
+    .slice(0, MAX_TOLD)
     .map(({ entry: { kind, namespace, name, message = "" } }) => `${kind} ${namespace}/${name}: ${message}`);
   const more = failed.length - told.length;
   return `${told.join("; ")}${more > 0 ? `; and ${more} more, see status.rollout.pending.workloads` : ""}`;
 }
 
 /** However much time a binding gives its workloads: nobody keeps the others of an installation waiting for ever. */
-export const LONGEST_PLACE_MS = 3_600_000;
+export const MAX_PLACE_MS = 3_600_000;
 
 /** One that is paused takes nobody's place. */
 export const isRolling = ({ entry, dependent }: Entry) => entry.state === "Rolling" && !dependent.workload.paused;

@@ -15,7 +15,7 @@ export interface Window {
   readonly timeZone?: string;
 }
 
-export type WindowState = { readonly open: true } | { readonly open: false; readonly opensAt: number };
+type WindowState = { readonly open: true } | { readonly open: false; readonly opensAt: number };
 
 /**
  * At a time in milliseconds. Without windows it is always open. Throws Problem("InvalidBinding") for a mistake in any of

@@ -5,8 +5,9 @@
 import { createHmac } from "node:crypto";
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import { stringifyJson } from "../../apimachinery/json.ts";
-import type { JsonObject, JsonValue, ObjectRef } from "../../apimachinery/objects.ts";
+import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
 import type { SecretValue } from "../../apimachinery/secret-value.ts";
+import type { SourcePlace } from "../../sources/source.ts";
 import { ALL_KEYS } from "../../sources/uses.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
@@ -18,14 +19,14 @@ export interface DigestKey {
 }
 
 /** Whose value a digest is of. Equal values in two places have digests that tell nothing of each other. */
-export interface Place {
+export interface DigestScope {
   /** The binding, as `bindingKey` calls it: it outlives the object's uid, so that what is restored has the same digests. */
   readonly binding: string;
   /**
-   * The object that is the source, and not what a binding calls it: else whoever may edit the binding, and read no Secret,
+   * What identifies the source, and not what a binding calls it: else whoever may edit the binding, and read no Secret,
    * would point it at one of his own and see by the digest whether he has guessed the value.
    */
-  readonly ref: ObjectRef;
+  readonly source: SourcePlace;
   /** A key of a Secret or ConfigMap, the path of a field of another object, or ALL_KEYS. */
   readonly key: string;
 }
@@ -35,13 +36,18 @@ const DOMAIN = "inlay.dev/rollout/v1";
 const BYTES = 16;
 
 /**
- * What is not there has a digest too, one and the same whether the key is missing or all of the source. Of an object
- * that is no Secret or ConfigMap, ALL_KEYS means all but its metadata and status, which change without a cause. Throws
- * Problem("ElementNotUnique") for a path that several elements of a list fit.
+ * What is not there has none: nobody restarts into a value that is missing. Of an object that is no Secret or ConfigMap,
+ * ALL_KEYS means all but its metadata and status, which change without a cause. Throws Problem("ElementNotUnique") for a path
+ * that several elements of a list fit.
  */
-export function digestOf(key: DigestKey, { binding, ref, key: place }: Place, source: LiveSource): string {
-  const { group, kind } = ref.resource;
-  const what = [DOMAIN, binding, group, kind, ref.namespace ?? "", ref.name, place, ...partsOf(source, place)];
+export function digestOf(
+  key: DigestKey,
+  { binding, source: at, key: place }: DigestScope,
+  source: LiveSource,
+): string | undefined {
+  const parts = partsOf(source, place);
+  if (parts === undefined) return undefined;
+  const what = [DOMAIN, binding, ...at, place, ...parts];
   const hmac = createHmac("sha256", key.bytes.reveal()).update(Buffer.concat(what.flatMap(framed)));
   return hmac.digest().subarray(0, BYTES).toString("base64url");
 }
@@ -54,28 +60,23 @@ function framed(part: Part): Uint8Array[] {
 }
 
 type Part = string | Uint8Array;
-const ABSENT: Part[] = ["absent"];
 
 /** What is digested, as parts of which each is framed: no two values come to the same. */
-function partsOf(source: LiveSource, place: string): Part[] {
-  if (source.kind === "absent") return ABSENT;
+function partsOf(source: LiveSource, place: string): Part[] | undefined {
+  if (source.kind === "absent") return undefined;
   if (source.kind === "object") {
     const object = source.object.reveal();
-    return partsOfJson(place === ALL_KEYS ? owned(object) : fieldOf(object, place));
+    const value = place === ALL_KEYS ? owned(object) : (FieldPath.parse(place).get(object) as JsonValue | undefined);
+    // As where values are read: null is as good as nothing.
+    return value === undefined || value === null ? undefined : ["json", stringifyJson(inOrder(value))];
   }
   if (place !== ALL_KEYS) {
     const bytes = source.data.get(place);
-    return bytes === undefined ? ABSENT : ["bytes", bytes.reveal()];
+    return bytes && ["bytes", bytes.reveal()];
   }
   const keys = [...source.data].sort(([a], [b]) => (a < b ? -1 : 1));
   return ["data", ...keys.flatMap(([key, bytes]): Part[] => [key, bytes.reveal()])];
 }
-
-/** As where values are read: null is as good as nothing. */
-const partsOfJson = (value: JsonValue | undefined): Part[] =>
-  value === undefined || value === null ? ABSENT : ["json", stringifyJson(inOrder(value))];
-
-const fieldOf = (object: JsonObject, path: string) => FieldPath.parse(path).get(object) as JsonValue | undefined;
 
 const owned = ({ metadata: _, status: __, ...rest }: JsonObject): JsonObject => rest;
 

@@ -3,7 +3,6 @@
  * key goes out, made once for the installation and by whichever replica is the first. deploy/ ships the Secret without
  * data, so that the controller needs no right but on that one name.
  */
-
 import { randomBytes } from "node:crypto";
 import { CONTROLLER_MANAGER } from "../../api/field-manager.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
@@ -18,7 +17,7 @@ import type { DigestKey } from "./digest.ts";
 
 export const DIGEST_KEY_NAME = "inlay-digest-key";
 /** The entry that holds the id of the key in use. All others hold a key each, under its id. */
-export const PRIMARY = "primary";
+const PRIMARY = "primary";
 
 const VERBS = ["get", "patch"];
 const KEY_BYTES = 32;
@@ -70,13 +69,12 @@ export class DigestKeys {
 
   #read(): Promise<Keys> {
     if (this.#keys !== undefined) return this.#keys;
-    const reading = this.#readOrMake();
-    this.#keys = reading;
+    this.#keys = this.#readOrMake();
     const forget = () => {
       this.#keys = undefined;
     };
-    reading.catch(() => setTimeout(forget, FAILED_FOR_MS).unref());
-    return reading;
+    this.#keys.catch(() => setTimeout(forget, FAILED_FOR_MS).unref());
+    return this.#keys;
   }
 
   async #readOrMake(): Promise<Keys> {
@@ -89,7 +87,9 @@ export class DigestKeys {
   }
 
   async #find(): Promise<Found> {
-    const { metadata, data = {} } = await this.#ask("get", () => this.#client.get<StoredSecret>(CONTROLLER, this.#ref));
+    const { metadata, data = {} } = await this.#client.get<StoredSecret>(CONTROLLER, this.#ref).catch((error) => {
+      throw this.#explained(error, "get");
+    });
     const { [PRIMARY]: primary, ...rest } = data;
     return {
       version: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
@@ -104,12 +104,11 @@ export class DigestKeys {
     const id = `${new Date().toISOString().slice(0, 10)}-${randomBytes(4).toString("hex")}`;
     const bytes = randomBytes(KEY_BYTES);
     const data = { [PRIMARY]: Buffer.from(id).toString("base64"), [id]: bytes.toString("base64") };
-    const patch = { metadata: version, data };
     try {
-      await this.#ask("patch", () => this.#client.mergePatch(CONTROLLER, this.#ref, patch, CONTROLLER_MANAGER));
+      await this.#client.mergePatch(CONTROLLER, this.#ref, { metadata: version, data }, CONTROLLER_MANAGER);
     } catch (error) {
       if (isStatus(error, 409)) return undefined;
-      throw error;
+      throw this.#explained(error, "patch");
     }
     const primary = { id, bytes: new SecretValue<Uint8Array>(bytes) };
     return { primary, byId: new Map(byId).set(id, primary) };
@@ -126,41 +125,25 @@ export class DigestKeys {
     );
   }
 
-  /** A conflict is the caller's to explain. */
-  async #ask<T>(verb: string, request: () => Promise<T>): Promise<T> {
-    try {
-      return await request();
-    } catch (error) {
-      if (isStatus(error, 409)) throw error;
-      throw this.#explained(error, verb);
-    }
-  }
-
   #explained(error: unknown, verb: string): Problem {
     const { namespace, name } = this.#ref;
     if (isNotFound(error)) {
       const why = `there is no ${this.#what}, which keeps the key by which a change of a value is seen`;
-      return new Problem(
-        "NoDigestKey",
-        `${why}; make it, empty, with: kubectl create secret generic ${name} -n ${namespace}`,
-      );
+      const command = `kubectl create secret generic ${name} -n ${namespace}`;
+      return new Problem("NoDigestKey", `${why}; make it, empty, with: ${command}`);
     }
     if (isStatus(error, 403) && !error.isDenied) {
       const role =
         `kubectl create role ${name} -n ${namespace} --verb=${VERBS} --resource=secrets --resource-name=${name}` +
         ` && kubectl create rolebinding ${name} -n ${namespace} --role=${name} --serviceaccount=${namespace}:inlay-controller`;
-      return new Problem(
-        "Forbidden",
-        `Inlay's own account may not ${verb} secrets/${name} in namespace ${namespace}; apply 10-controller-role.yaml of this release, or allow it with: ${role}`,
-      );
+      const message = `Inlay's own account may not ${verb} secrets/${name} in namespace ${namespace}; apply 10-controller-role.yaml of this release, or allow it with: ${role}`;
+      return new Problem("Forbidden", message);
     }
     const problem = refusal(error, { identity: CONTROLLER, ref: this.#ref, verbs: VERBS }, verb);
     if (problem.reason !== "Rejected" || !(error instanceof ApiError)) return problem;
     const why = `the API server refused to ${verb} ${this.#what} (${error.status} ${error.reason})`;
-    return new Problem(
-      "NoDigestKey",
-      `${why}; an admission policy, or immutable in that Secret, keeps Inlay from filling it in`,
-    );
+    const cause = "an admission policy, or immutable in that Secret, keeps Inlay from filling it in";
+    return new Problem("NoDigestKey", `${why}; ${cause}`);
   }
 
   get #what(): string {

@@ -2,19 +2,21 @@
  * What a binding's rollout looks for comes in; the workloads that there are, as the streams show them at the moment, and what
  * each of them restarts for goes out. Where that can't be known, it is said so: nothing is restarted then.
  */
-
-import { type SecretBinding, sourceName } from "../../api/binding.ts";
-import { type Dependent, digestId, type RolloutSpec } from "../../api/rollout.ts";
+import type { SecretBinding } from "../../api/binding.ts";
+import { digestId, type RolloutSpec } from "../../api/rollout.ts";
 import { idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import type { Streams } from "../../cache/informers.ts";
-import { type As, type Dependency, isCollection } from "../../cache/subscription.ts";
-import type { Owners } from "../../controllers/binding/observed-state.ts";
+import { isCollection, type Subscription } from "../../cache/subscription.ts";
+import type { Watcher } from "../../cache/watcher.ts";
 import { streamRefusal, WRITE_VERBS } from "../../kube/access-error.ts";
+import type { WatchIdentity } from "../../kube/identity.ts";
+import { parseSources } from "../../sources/registry.ts";
+import type { ResolvedSource } from "../../sources/source.ts";
 import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
 import { compileTemplate } from "../../transform/template.ts";
 import type { Workload } from "../../workloads/workload.ts";
-import type { Lookup, RolloutReferences } from "./lookups.ts";
+import type { Dependent } from "../types.ts";
+import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
 
 export interface Dependents {
   /** In the order of their steps, and of their names in each. */
@@ -28,36 +30,34 @@ export interface Dependents {
 }
 
 /** The record of all has to fit into the binding's status, beside that of the targets. */
-const MOST_CHARACTERS = 1_000_000;
+const MAX_CHARACTERS = 1_000_000;
 /** As long as what stands there of a workload beside its name. */
 const AROUND = 300;
 
-function tooMany(count: number): Problem {
-  const what = `spec.rollout concerns ${count} workloads, and the binding's status has no room for so many`;
-  return new Problem("InvalidBinding", `${what}; split it into several bindings`, "event");
-}
-
 /** A rollout of one reconcile. */
-export interface RollingRun {
+export interface RolloutContext {
   binding: SecretBinding;
-  identity: As["identity"];
+  identity: WatchIdentity["identity"];
   spec: RolloutSpec;
   /** What is wrong with its pace: told before it matters. */
   wrong: Problem | undefined;
   references: RolloutReferences;
   dependents: Dependents;
-  /** Where each source is. */
-  refs: ReadonlyMap<string, ObjectRef | Problem>;
+  /** As they were resolved, by name. */
+  sources: ReadonlyMap<string, ResolvedSource | Problem>;
   /** The objects that the binding writes. */
   targets: readonly ObjectRef[];
   /** The versions of the sources. */
-  inputs: string;
+  sourceRevisions: string;
   /** How long it is to be waited for the workloads before anything else is done. */
   patienceMs: number;
 }
 
 /** What has to be watched for a lookup. */
-export function watchedFor(as: As, { resource, paths: workload, namespace, find }: Lookup): Dependency {
+export function watchedFor(
+  as: WatchIdentity,
+  { resource, paths: workload, namespace, find }: WorkloadLookup,
+): Subscription {
   if (find.by === "name") return { ...as, ref: { resource, namespace, name: find.name }, workload };
   const { names, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
   const consumersOf = find.by === "reference" ? { consumersOf: { kind: find.kind, name: find.name } } : {};
@@ -65,17 +65,17 @@ export function watchedFor(as: As, { resource, paths: workload, namespace, find 
 }
 
 /** What the stream of a lookup shows. */
-function membersOf(streams: Streams, key: string, watched: Dependency) {
-  if (isCollection(watched)) return streams.members(key, watched);
-  const { version, ...state } = streams.look(key, watched);
+function membersOf(watcher: Pick<Watcher, "get" | "list">, key: string, watched: Subscription) {
+  if (isCollection(watched)) return watcher.list(key, watched);
+  const { version, ...state } = watcher.get(key, watched);
   return { ...state, members: version === undefined ? [] : [{ name: watched.ref.name, version }] };
 }
 
 /** `ownersOf` tells of the objects that the binding writes. Whose can't be known is not taken for nobody's. */
 export function dependentsOf(
-  streams: Streams,
+  watcher: Pick<Watcher, "get" | "list">,
   key: string,
-  as: As,
+  as: WatchIdentity,
   binding: SecretBinding,
   { lookups, problem }: RolloutReferences,
   ownersOf: () => Owners,
@@ -83,12 +83,12 @@ export function dependentsOf(
   const found = new Map<string, Dependent & { uses: Set<string> }>();
   const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? usedByFields(binding) : [];
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
-  const used = new Set<string>();
-  const out: Dependents = { all: [], used, pending: false, problem };
+  const out: Dependents = { all: [], used: new Set(), pending: false, problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
+    const place = { stampAt, isRestartField: paths.restart !== undefined, step };
     const watched = watchedFor(as, lookup);
-    const seen = membersOf(streams, key, watched);
+    const seen = membersOf(watcher, key, watched);
     const ref = isCollection(watched) ? watched : watched.ref;
     if (seen.phase === "failed")
       out.problem ??= streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
@@ -104,26 +104,18 @@ export function dependentsOf(
         continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
-      const isRestartField = paths.restart !== undefined;
-      const known = found.get(idOf(ref)) ?? {
-        ref,
-        version,
-        workload,
-        stampAt,
-        isRestartField,
-        step,
-        uses: new Set<string>(),
-      };
-      for (const use of uses) {
-        known.uses.add(use);
-        used.add(use);
-      }
+      const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>() };
+      for (const use of uses) known.uses.add(use);
       found.set(idOf(ref), known);
     }
   }
   out.all = [...found.values()].sort((a, b) => a.step - b.step);
+  out.used = new Set(out.all.flatMap(({ uses }) => [...uses]));
   const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
-  if (characters > MOST_CHARACTERS) out.problem ??= tooMany(out.all.length);
+  if (characters > MAX_CHARACTERS) {
+    const what = `spec.rollout concerns ${out.all.length} workloads, and the binding's status has no room for so many`;
+    out.problem ??= new Problem("InvalidBinding", `${what}; split it into several bindings`, "OnChange");
+  }
   return out;
 }
 
@@ -135,7 +127,7 @@ function asReplaced(workload: Workload | undefined): Workload | undefined {
 
 /** The keys of a source that the pods of a workload refer to. */
 function usedByPods(
-  { source, kind, name, keys: brought }: Extract<Lookup["find"], { by: "reference" }>,
+  { source, kind, name, keys: brought }: Extract<WorkloadLookup["find"], { by: "reference" }>,
   workload: Workload,
 ): string[] {
   return workload.references
@@ -146,16 +138,24 @@ function usedByPods(
 /** What the fields of a binding use; all of its sources, if it has no fields. */
 export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
   const { spec } = binding;
+  const sources = parseSources(binding);
   const fields = spec.targets.flatMap((target) => target.fields);
-  if (fields.length === 0) return new Set(spec.sources.map((source) => digestId(sourceName(source), ALL_KEYS)));
-  const uses = fields.flatMap((field) => usesOf(binding, field, (text) => compileTemplate(text).references));
+  if (fields.length === 0) return new Set(sources.map(({ name }) => digestId(name, ALL_KEYS)));
+  const uses = fields.flatMap((field) => usesOf(sources, field, (text) => compileTemplate(text).references));
   return new Set(uses.map(({ source, of }) => digestId(source, of)));
 }
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
 
 /** All that a rollout depends on which nobody has begun. */
-export function textOf({ all, problem }: Dependents): string {
+export function dependentsFingerprint({ all, problem }: Dependents): string {
   const workloads = all.map(({ ref, version, uses }) => `${idOf(ref)} ${version.uid} ${[...uses].sort().join(",")}`);
   return [problem?.message ?? "", ...workloads].join("\n");
+}
+
+/** Objects that workloads may belong to. */
+export interface Owners {
+  uids: ReadonlySet<string>;
+  /** Why some of them can't be known. */
+  problem: Problem | undefined;
 }

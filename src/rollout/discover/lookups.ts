@@ -1,22 +1,24 @@
 /** What a binding says of its rollout comes in; where to look for the workloads, step by step, goes out, or why it can't be. */
-
-import { type SecretBinding, sourceName } from "../../api/binding.ts";
+import type { SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
-import { type Group, groupsOf, type RolloutSpec, type Step } from "../../api/rollout.ts";
+import { type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";
 import { assertWithin } from "../../api/scope.ts";
 import { assertWritableKind, assertWritablePath } from "../../api/writable.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
-import { type ObjectRef, parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
-import { Problem } from "../../apimachinery/problem.ts";
+import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
+import { Problem, type Reason } from "../../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
-import { type Choice, choiceOf } from "../../targets/selection.ts";
+import { parseSources } from "../../sources/registry.ts";
+import type { ResolvedSource } from "../../sources/source.ts";
+import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
 import type { PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
+import type { Step } from "../types.ts";
 
 /** Workloads of one kind in one namespace. */
-export interface Lookup {
+export interface WorkloadLookup {
   /** The place of its step. */
   step: number;
   resource: Resource;
@@ -24,7 +26,7 @@ export interface Lookup {
   /** The field that a restart changes. */
   stampAt: FieldPath;
   namespace: string;
-  find: Reference | { by: "owner" } | { by: "name"; name: string } | ({ by: "choice" } & Choice);
+  find: Reference | { by: "owner" } | { by: "name"; name: string } | ({ by: "choice" } & SelectionCriteria);
 }
 
 /** Workloads whose pods refer to something, for the sake of a source. */
@@ -37,41 +39,35 @@ interface Reference extends Pick<PodReference, "kind" | "name"> {
 
 export interface RolloutReferences {
   steps: Step[];
-  lookups: Lookup[];
+  lookups: WorkloadLookup[];
   /** Why some of the workloads can't be known: nothing is restarted then. */
   problem: Problem | undefined;
 }
 
 type WorkloadTarget = NonNullable<Group["targets"]>[number];
-type Place = Omit<Lookup, "step">;
+type Place = Omit<WorkloadLookup, "step">;
+
+interface Services {
+  discovery: Pick<Discovery, "byKind">;
+  installation: Pick<Installation, "scope" | "refusal">;
+}
 
 export async function resolveRollout(
   binding: SecretBinding,
   rollout: RolloutSpec,
-  sources: ReadonlyMap<string, ObjectRef | Problem>,
-  discovery: Discovery,
-  installation: Installation,
+  sources: ReadonlyMap<string, ResolvedSource | Problem>,
+  deps: Services,
 ): Promise<RolloutReferences> {
   const groups = groupsOf(rollout);
-  const steps = await attempt(
-    Promise.resolve().then(() =>
-      groups.map(
-        ({ name, timeout, onFailure }): Step => ({
-          name,
-          onFailure,
-          timeoutMs: parseDuration(timeout ?? rollout.timeout, "spec.rollout.timeout"),
-        }),
-      ),
-    ),
-  );
+  const stepOf = async ({ name, timeout, onFailure }: Group): Promise<Step> => {
+    return { name, onFailure, timeoutMs: parseDuration(timeout ?? rollout.timeout, "spec.rollout.timeout") };
+  };
+  const steps = await attempt(Promise.all(groups.map(stepOf)));
   if (steps instanceof Problem) return { steps: [], lookups: [], problem: steps };
-  const found = await Promise.all(
-    groups.map((group) =>
-      attempt(placesOf(binding, rollout.stamp.annotation, group, sources, discovery, installation)),
-    ),
-  );
+  const { annotation } = rollout.stamp;
+  const found = await Promise.all(groups.map((each) => attempt(placesOf(binding, annotation, each, sources, deps))));
   const lookups = found.flatMap((places, step) =>
-    places instanceof Problem ? [] : places.map((place): Lookup => ({ step, ...place })),
+    places instanceof Problem ? [] : places.map((place): WorkloadLookup => ({ step, ...place })),
   );
   return { steps, lookups, problem: found.find((each) => each instanceof Problem) };
 }
@@ -81,13 +77,14 @@ async function placesOf(
   binding: SecretBinding,
   annotation: string,
   { consumersOf = [], kinds, ownedByTargets, targets = [] }: Group,
-  sources: ReadonlyMap<string, ObjectRef | Problem>,
-  discovery: Discovery,
-  installation: Installation,
+  sources: ReadonlyMap<string, ResolvedSource | Problem>,
+  { discovery, installation }: Services,
 ): Promise<Place[]> {
   const own = binding.metadata.namespace as string;
-  const looksByKind = consumersOf.length > 0 || ownedByTargets === true;
-  const known = looksByKind ? await Promise.all(kinds.map((kind) => kindOf({ kind }, annotation, discovery))) : [];
+  const known =
+    consumersOf.length > 0 || ownedByTargets
+      ? await Promise.all(kinds.map((kind) => kindOf({ kind }, annotation, discovery)))
+      : [];
   const places = consumersOf.flatMap((source) => {
     const { kind, name, namespace } = consumed(binding, source, sources);
     return known.map((each): Place => ({ ...each, namespace, find: { by: "reference", source, kind, name } }));
@@ -111,25 +108,26 @@ async function placesOf(
 }
 
 /** Throws Problem. */
-function consumed(binding: SecretBinding, name: string, sources: ReadonlyMap<string, ObjectRef | Problem>) {
-  const at = binding.spec.sources.findIndex((each) => sourceName(each) === name);
-  const source = binding.spec.sources[at];
-  const ref = sources.get(name);
-  if (source === undefined || source.object !== undefined || ref === undefined) {
+function consumed(binding: SecretBinding, name: string, resolved: ReadonlyMap<string, ResolvedSource | Problem>) {
+  const sources = parseSources(binding);
+  const source = sources.find((each) => each.name === name);
+  if (source?.data === undefined) {
     const what = source === undefined ? "is no source of this binding" : "is no Secret and no ConfigMap";
-    const names = binding.spec.sources.filter((each) => !each.object).map(sourceName);
+    const names = sources.filter(({ data }) => data).map((each) => each.name);
     throw new Problem("InvalidBinding", `spec.rollout.consumersOf: ${name} ${what}; write one of ${names.join(", ")}`);
   }
-  if (ref instanceof Problem) throw ref;
-  const kind = source.secret ? ("Secret" as const) : ("ConfigMap" as const);
-  return { kind, name: ref.name, namespace: ref.namespace as string };
+  const problem = resolved.get(name);
+  if (problem instanceof Problem) throw problem;
+  return source.data;
 }
+
+const mistake = (reason: Reason, what: string) => new Problem(reason, `spec.rollout.targets: ${what}`);
 
 /** Throws Problem. */
 async function kindOf(
   { apiVersion, kind, template, restartPath }: Pick<WorkloadTarget, "kind"> & Partial<WorkloadTarget>,
   annotation: string,
-  discovery: Discovery,
+  discovery: Pick<Discovery, "byKind">,
 ): Promise<Pick<Place, "resource" | "paths" | "stampAt">> {
   const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
   const served = apiVersion ?? known?.apiVersion;
@@ -137,30 +135,20 @@ async function kindOf(
   const path = restartPath ?? pods;
   if (served === undefined || path === undefined) {
     const lacks = served === undefined ? "apiVersion" : "template, the path of its pod template, or restartPath";
-    throw new Problem(
-      "InvalidBinding",
-      `spec.rollout.targets: the kind ${kind} is not known by itself; write ${lacks}`,
-    );
+    throw mistake("InvalidBinding", `the kind ${kind} is not known by itself; write ${lacks}`);
   }
   const { group } = parseApiVersion(served);
   const parsed = FieldPath.parse(path);
   assertWritableKind(group, kind);
   // What a workload's pods read is found in the whole of it, which is not watched of what holds values.
   if (group === "" && (kind === "Secret" || kind === "ConfigMap"))
-    throw new Problem("ForbiddenKind", `spec.rollout.targets: a ${kind} has no pods that could restart`);
+    throw mistake("ForbiddenKind", `a ${kind} has no pods that could restart`);
   assertWritablePath(parsed);
-  if (!parsed.isPlain)
-    throw new Problem(
-      "InvalidPath",
-      `spec.rollout.targets: ${path} goes through a list; no stamp can be written there`,
-    );
+  if (!parsed.isPlain) throw mistake("InvalidPath", `${path} goes through a list; no stamp can be written there`);
   const resource = await discovery.byKind(served, kind);
   if (resource === undefined) throw kindNotFound(served, kind);
   if (!resource.namespaced)
-    throw new Problem(
-      "InvalidBinding",
-      `spec.rollout.targets: ${kind} belongs to the cluster; a workload stands in a namespace`,
-    );
+    throw mistake("InvalidBinding", `${kind} belongs to the cluster; a workload stands in a namespace`);
   const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);
   const paths = { ...(pods !== undefined && { template: pods }), ...(restartPath !== undefined && { restart: path }) };
   return { resource, paths, stampAt: restartPath === undefined ? parsed.with(...stamped) : parsed };

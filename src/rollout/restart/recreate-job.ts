@@ -2,57 +2,61 @@
  * A Job that has ended comes in; it is deleted and made anew, as the binding's account. A copy that never runs holds it in between, and is
  * found by the Job's uid alone: each step can be taken again, by whoever was killed at any of them.
  */
-
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import { attempt, mayNot, refusal } from "../../kube/access-error.ts";
+import { attempt, forbidden, refusal } from "../../kube/access-error.ts";
 import { isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
-import { type Access, findObject } from "../../kube/get.ts";
+import { getIfExists, type ObjectAccess } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { copyName, copyOf, madeAnew, originalIn, whyNoCopy } from "../../workloads/job-copy.ts";
 
 const CHANGED = "it has changed meanwhile";
 const VERBS = ["get", "list", "watch", "create", "delete"];
 
+type JobVerbs = "may" | "get" | "make" | "delete";
+
 /** The annotation that its pods are to have. */
-export interface Mark {
+interface Mark {
   annotation: string;
   stamp: string;
 }
 
 /** Returns the new Job. Throws Problem. */
-export async function recreate(
-  client: Client,
+export async function recreateJob(
+  client: Pick<Client, JobVerbs>,
   identity: Identity,
   ref: ObjectRef,
   uid: string,
   mark: Mark,
 ): Promise<KubeObject> {
   const access = { client, identity, ref, verbs: VERBS };
-  const job = await findObject(access);
+  const job = await getIfExists(access);
   const isFormer = job?.metadata.uid === uid;
   const isThere = isFormer && job.metadata.deletionTimestamp === undefined;
   const held = isThere ? await replaceByCopy(access, job, mark) : undefined;
-  const made = (await finish(client, identity, ref, uid, mark, held)) ?? (isFormer ? undefined : job);
+  const made = (await finishRecreation(client, identity, ref, uid, mark, held)) ?? (isFormer ? undefined : job);
   if (made === undefined) throw tryAgain(ref, isFormer ? "somebody deletes it" : "it is not there");
   return made;
 }
 
 /** Deletes the Job, and returns the copy that is held in its place. Throws Problem. */
-async function replaceByCopy(access: Access, job: KubeObject, { annotation, stamp }: Mark): Promise<KubeObject> {
+async function replaceByCopy(
+  access: ObjectAccess<JobVerbs>,
+  job: KubeObject,
+  { annotation, stamp }: Mark,
+): Promise<KubeObject> {
   const { client, identity, ref } = access;
   const { uid, resourceVersion } = job.metadata;
   const why = whyNoCopy(job);
   if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not made anew: ${why}`);
   const copy = { ...access, ref: { ...ref, name: copyName(uid) } };
-  const { name: _, ...kind } = ref;
   // Who may not delete could not take the copy away either.
   if (!(await during(access, "get", never, () => client.may(identity, "delete", ref.resource, ref.namespace))))
-    throw mayNot({ identity, ref: kind, verbs: VERBS }, "delete");
+    throw forbidden({ identity, ref: kindOf(ref), verbs: VERBS }, "delete");
   await during(copy, "create", isTaken, () => client.make(identity, copy.ref, copyOf(job), ROLLOUT_MANAGER));
-  const held = await findObject(copy);
+  const held = await getIfExists(copy);
   const original = held && originalIn(held, uid);
   // Nothing is deleted that is not held.
   if (held === undefined || original === undefined) throw tryAgain(ref, "its copy is not there");
@@ -80,8 +84,8 @@ async function replaceByCopy(access: Access, job: KubeObject, { annotation, stam
  * Makes the Job of its copy, if there is one and the Job is gone: the copy which is `held`, also where somebody else has taken
  * it away since. Throws Problem.
  */
-export async function finish(
-  client: Client,
+export async function finishRecreation(
+  client: Pick<Client, "get" | "make" | "delete">,
   identity: Identity,
   ref: ObjectRef,
   uid: string,
@@ -90,13 +94,13 @@ export async function finish(
 ): Promise<KubeObject | undefined> {
   const access = { client, identity, ref, verbs: VERBS };
   const copyAccess = { ...access, ref: { ...ref, name: copyName(uid) } };
-  const copy = held ?? (await findObject(copyAccess));
+  const copy = held ?? (await getIfExists(copyAccess));
   const original = copy && originalIn(copy, uid);
   if (copy === undefined || original === undefined || original.name !== ref.name) return undefined;
   const made =
     (await during(access, "create", isTaken, () =>
       client.make(identity, ref, madeAnew(copy, original, annotation, stamp), ROLLOUT_MANAGER),
-    )) ?? (await findObject(access));
+    )) ?? (await getIfExists(access));
   // Somebody holds the old one by a finalizer. One that another has made meanwhile is as good as ours.
   if (made === undefined || made.metadata.deletionTimestamp !== undefined)
     throw tryAgain(ref, "the former one is not gone yet");
@@ -106,14 +110,14 @@ export async function finish(
 }
 
 /** Whatever version of the copy it is: the Job controller writes to it too. */
-function release(access: Access, { metadata: { uid } }: KubeObject): Promise<void> {
+function release(access: ObjectAccess<"delete">, { metadata: { uid } }: KubeObject): Promise<void> {
   const { client, identity, ref } = access;
   return during(access, "delete", isNotFound, () => client.delete(identity, ref, { metadata: { uid } }));
 }
 
 /** Undefined where it failed as it may. */
 async function during<T>(
-  { identity, ref, verbs }: Access,
+  { identity, ref, verbs }: Pick<ObjectAccess, "identity" | "ref" | "verbs">,
   verb: string,
   may: (error: unknown) => boolean,
   act: () => Promise<T>,
@@ -123,18 +127,15 @@ async function during<T>(
   } catch (error) {
     if (may(error)) return undefined;
     if (isStatus(error, 409)) throw tryAgain(ref, CHANGED);
-    const { name: _, ...kind } = ref;
-    throw refusal(
-      error,
-      { identity, ref: verb === "create" ? kind : ref, verbs: verb === "create" ? ["create"] : verbs },
-      verb,
-    );
+    const use = verb === "create" ? { ref: kindOf(ref), verbs: [verb] } : { ref, verbs };
+    throw refusal(error, { identity, ...use }, verb);
   }
 }
 
 /** The name is: what would be made was admitted, and found to be valid. */
 const isTaken = (error: unknown) => isStatus(error, 409) && error.reason === "AlreadyExists";
 const never = () => false;
+const kindOf = ({ name: _, ...kind }: ObjectRef) => kind;
 const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
 const tryAgain = (ref: ObjectRef, why: string) =>
   new Problem("Unavailable", `${describe(ref)} is being made anew: ${why}; it is tried again`);

@@ -1,24 +1,23 @@
 /** Jobs that were made anew come in, and the workloads as the streams show them; the workloads as they are go out. And one that a crash has cut off is made. */
-
-import type { Dependent, RolloutStatus } from "../../api/rollout.ts";
+import type { RolloutStatus } from "../../api/rollout.ts";
 import { type KubeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
 import type { Client } from "../../kube/client.ts";
 import { isJob } from "../../workloads/job-copy.ts";
-import type { Dependents, RollingRun } from "../discover/dependents.ts";
-import type { Rolled } from "../status.ts";
-import { finish } from "./recreate-job.ts";
+import type { Dependents, RolloutContext } from "../discover/dependents.ts";
+import type { Dependent } from "../types.ts";
+import { finishRecreation } from "./recreate-job.ts";
 
 /** A Job in place of another, until streams show it. */
-export interface Recreated {
+export interface RecreatedJob {
   dependent: Dependent;
   at: number;
 }
 
 /** One that is not shown by then has come and gone. */
-const SHOWN_WITHIN_MS = 30_000;
+export const SHOWN_WITHIN_MS = 30_000;
 
-export function recreated({ ...former }: Dependent, { metadata }: KubeObject, stamp: string): Recreated {
+export function recreated({ ...former }: Dependent, { metadata }: KubeObject, stamp: string): RecreatedJob {
   const { uid, resourceVersion, generation } = metadata;
   const progress = { state: "Rolling", message: "it was made anew" } as const;
   const workload = { ...former.workload, progress, stamps: [stamp] };
@@ -31,7 +30,7 @@ export function recreated({ ...former }: Dependent, { metadata }: KubeObject, st
  */
 export function withRecreated(
   dependents: Dependents,
-  made: Map<string, Recreated>,
+  made: Map<string, RecreatedJob>,
   status: RolloutStatus | undefined,
 ): Dependents {
   if (made.size === 0) return dependents;
@@ -50,29 +49,18 @@ export function withRecreated(
   }
   const others = dependents.all
     .filter(({ version }) => !made.has(version.uid))
-    .map((each) => stampedToo(each, unrecorded.get(each.version.uid)));
+    .map((each): Dependent => {
+      const stamps = [...each.workload.stamps, ...(unrecorded.get(each.version.uid) ?? [])];
+      return { ...each, workload: { ...each.workload, stamps } };
+    });
   const all = [...others, ...missing].sort((a, b) => a.step - b.step);
   return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
 }
 
-/** One that came and went is shown by nothing: it is looked again when it is given up. */
-export function untilShown(rolled: Rolled, made: ReadonlyMap<string, Recreated>): Rolled {
-  const now = performance.now();
-  const due = [...made.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);
-  if (rolled.isDone || due.length === 0) return rolled;
-  return { ...rolled, againMs: Math.min(rolled.againMs ?? Number.POSITIVE_INFINITY, ...due) };
-}
-
-function stampedToo(dependent: Dependent, stamps: readonly string[] | undefined): Dependent {
-  if (stamps === undefined) return dependent;
-  const { workload } = dependent;
-  return { ...dependent, workload: { ...workload, stamps: [...workload.stamps, ...stamps] } };
-}
-
 /** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be. Throws Problem. */
 export async function finishCutOff(
-  client: Client,
-  { identity, dependents, spec }: RollingRun,
+  client: Pick<Client, "get" | "make" | "delete">,
+  { identity, dependents, spec }: Pick<RolloutContext, "identity" | "dependents" | "spec">,
   before: RolloutStatus | undefined,
 ): Promise<boolean> {
   // It may be there, and not be listed yet.
@@ -83,7 +71,7 @@ export async function finishCutOff(
     const { group } = parseApiVersion(apiVersion);
     if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined || shown.has(uid)) continue;
     const mark = { annotation: spec.stamp.annotation, stamp };
-    const made = await finish(client, identity, { resource: JOBS, namespace, name }, uid, mark);
+    const made = await finishRecreation(client, identity, { resource: JOBS, namespace, name }, uid, mark);
     isOne ||= made !== undefined;
   }
   return isOne;

@@ -15,9 +15,9 @@ interface Written {
 }
 
 /** More workloads than that are not remembered; the oldest are forgotten. */
-const MOST = 20_000;
+const MAX_SIZE = 20_000;
 
-export class Stamps {
+export class SharedStamps {
   /** By the uid of the workload. */
   readonly #written = new Map<string, Written>();
 
@@ -40,7 +40,7 @@ export class Stamps {
     this.#written.delete(uid);
     this.#written.set(uid, { by, place, sentAt, answer: answer.catch(() => "stale" as const) });
     for (const oldest of this.#written.keys()) {
-      if (this.#written.size <= MOST) break;
+      if (this.#written.size <= MAX_SIZE) break;
       this.#written.delete(oldest);
     }
     return answer;

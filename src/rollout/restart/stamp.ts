@@ -2,22 +2,22 @@
  * A workload comes in, with what to stamp on it; its pod template's annotation, or the field that it restarts on, goes out,
  * written as the binding's account by the one field manager of all rollouts. The same stamp again changes nothing, and restarts nothing.
  */
-
-import { type Dependent, ROLLOUT_MANAGER } from "../../api/rollout.ts";
+import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../../kube/access-error.ts";
 import { isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
-import { findObject } from "../../kube/get.ts";
+import { getIfExists } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { restartText } from "../../workloads/restart-field.ts";
+import type { Dependent } from "../types.ts";
 
 type Stamped = Pick<Dependent, "ref" | "version" | "workload" | "stampAt" | "isRestartField">;
 
 /** A workload whose status is written more often than that within a few requests is tried again later. */
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /**
  * Returns the workload as it is then: its metadata. A controller that was paused, and wakes when another one leads, may hold
@@ -25,7 +25,7 @@ const MOST_TRIES = 5;
  * spec. `stale` when there is none: it has to be decided anew. Throws Problem.
  */
 export async function stamp(
-  client: Client,
+  client: Pick<Client, "get" | "apply">,
   identity: Identity,
   dependent: Stamped,
   value: string,
@@ -34,13 +34,13 @@ export async function stamp(
   const use = { identity, ref, verbs: WRITE_VERBS };
   let { resourceVersion } = version;
   try {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       try {
         return await client.apply(identity, ref, version.uid, guarded(nested(stampAt, value), resourceVersion), OURS);
       } catch (error) {
         // One that was made anew under the name is told by 422, like one that is not valid.
         if (!isStatus(error, 409) && !isStatus(error, 422)) throw error;
-        const now = await findObject({ client, ...use });
+        const now = await getIfExists({ client, ...use });
         if (now === undefined || !isAsDecided(now, dependent)) return "stale";
         if (isStatus(error, 422)) throw error;
         resourceVersion = now.metadata.resourceVersion;
@@ -49,10 +49,8 @@ export async function stamp(
   } catch (error) {
     throw refusal(error, use, "patch");
   }
-  throw new Problem(
-    "Unavailable",
-    `${ref.resource.kind} ${ref.name} changes too fast to be restarted; it is tried again`,
-  );
+  const message = `${ref.resource.kind} ${ref.name} changes too fast to be restarted; it is tried again`;
+  throw new Problem("Unavailable", message);
 }
 
 const OURS = { fieldManager: ROLLOUT_MANAGER, force: true };

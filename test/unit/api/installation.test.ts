@@ -58,10 +58,13 @@ describe("an installation", () => {
   });
 
   it("opens those that it says, and takes no other name for one", () => {
-    assert.equal(refusal({ openNamespaces: ["kube-system"] }, harbor, "kube-system"), undefined);
-    assert.equal(refusal({ openNamespaces: ["kube-system"] }, harbor, "inlay-system")?.reason, "ForbiddenNamespace");
+    assert.equal(refusal({ allowSystemNamespaces: ["kube-system"] }, harbor, "kube-system"), undefined);
+    assert.equal(
+      refusal({ allowSystemNamespaces: ["kube-system"] }, harbor, "inlay-system")?.reason,
+      "ForbiddenNamespace",
+    );
     assert.throws(
-      () => refusal({ openNamespaces: ["kube-sytem"] }),
+      () => refusal({ allowSystemNamespaces: ["kube-sytem"] }),
       /kube-sytem is not closed; of kube-system and inlay/,
     );
   });
@@ -75,7 +78,7 @@ describe("an installation", () => {
     assert.deepEqual(where(of({ reloader })), ["team", "shop"]);
     assert.deepEqual(where(of({ reloader: { ...reloader, namespaces: ["sh?p"] } })), ["shop"]);
     assert.deepEqual(where(of({ reloader, scope: "shop" })), ["shop"]);
-    assert.deepEqual(where(of({ reloader, openNamespaces: ["kube-system"] })), ["team", "shop", "kube-system"]);
+    assert.deepEqual(where(of({ reloader, allowSystemNamespaces: ["kube-system"] })), ["team", "shop", "kube-system"]);
   });
 
   it("takes a Namespace for what is in it", () => {

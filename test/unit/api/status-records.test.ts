@@ -63,7 +63,7 @@ describe("the records of a status", () => {
       message: fc.stringMatching(/^[a-c]{0,3}$/),
       onRelease: fc.constantFrom("Retain" as const, "Remove" as const),
       paths: fc.array(fc.constantFrom("spec.a", "spec.b")),
-      acquiring: fc.array(fc.constantFrom("spec.a", "spec.b")),
+      pendingPaths: fc.array(fc.constantFrom("spec.a", "spec.b")),
       selected: fc.constant(true as const),
     },
     { requiredKeys: ["apiVersion", "kind", "name", "reason"], noNullPrototype: true },

@@ -1,13 +1,13 @@
 /** What a path's text means, which texts are refused, and that every path has one text. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Condition, FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
+import { type ElementCondition, FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
 
 const parsed = (text: string) => FieldPath.parse(text).segments;
 const key = (text: string): Segment => ({ kind: "key", key: text });
 
-const element = (...conditions: Condition[]): Segment => ({
+const element = (...conditions: ElementCondition[]): Segment => ({
   kind: "element",
   conditions: conditions.toSorted((a, b) => (a.key < b.key ? -1 : 1)),
 });

@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/api
 import { MissingValue, type Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.ts";
-import type { ListType } from "../../../src/model/target-shape.ts";
+import type { ListType } from "../../../src/transform/target-shape.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const SECRET = "hunter2-s3cr3t";

@@ -6,7 +6,7 @@ import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import { MissingValue } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Desired, decide } from "../../../src/apply/decide.ts";
-import { decideUnread, digestOf } from "../../../src/apply/last-applied.ts";
+import { decideByLastApplied, digestOf } from "../../../src/apply/last-applied.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const KEY = "spec.s3.key";
@@ -38,13 +38,13 @@ describe("a target that is as the binding left it", () => {
     const record = recordOf({ paths: [KEY] });
     const live = liveObject({ spec: { s3: { key: "old" } } }, [entry(OURS, [KEY])]);
     const read = decide(desired({ [KEY]: "new" }), live, record);
-    const unread = decideUnread(desired({ [KEY]: "new" }), record, { version, values });
+    const unread = decideByLastApplied(desired({ [KEY]: "new" }), record, { version, values });
     assert.deepEqual({ ...unread, differing: [KEY] }, read);
   });
 
   it("is not written when its values are those that were written", () => {
     assert.equal(
-      decideUnread(desired({ [KEY]: "old" }), recordOf({ paths: [KEY] }), { version, values })?.write,
+      decideByLastApplied(desired({ [KEY]: "old" }), recordOf({ paths: [KEY] }), { version, values })?.write,
       false,
     );
   });
@@ -55,9 +55,9 @@ describe("a target that is as the binding left it", () => {
       recordOf({ paths: [KEY, OTHER] }),
       recordOf({ paths: [OTHER] }),
       recordOf({ paths: [KEY], uid: "uid-0" }),
-      recordOf({ paths: [KEY], acquiring: [KEY] }),
+      recordOf({ paths: [KEY], pendingPaths: [KEY] }),
     ])
-      assert.equal(decideUnread(desired({ [KEY]: "new" }), record, { version, values }), undefined);
+      assert.equal(decideByLastApplied(desired({ [KEY]: "new" }), record, { version, values }), undefined);
   });
 
   it("is read where values do not tell what stands there", () => {
@@ -77,7 +77,7 @@ describe("a target that is as the binding left it", () => {
     const digests = [
       desired({ [KEY]: "1" }),
       desired({ [KEY]: 1 }),
-      desired({ [KEY]: 12345678901234567890n as unknown as JsonValue }),
+      desired({ [KEY]: 12345678901234567890n }),
       desired({ [OTHER]: "1" }),
       desired({ [KEY]: "1", [OTHER]: "2" }),
       desired({ [KEY]: null }),

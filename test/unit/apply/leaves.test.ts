@@ -36,9 +36,9 @@ describe("the leaves of a value", () => {
 
   it("are what is released of an object that others hold something of", () => {
     const live = liveObject({ data: { a: 1, b: { c: 1 }, d: 1 } }, [entry(OURS, ["data.a", "data.b.c"])]);
-    const parts = () => ownParts(live, OURS, { held: data, at: data }).map(({ at, isShared }) => `${at} ${isShared}`);
-    assert.deepEqual(parts(), ["data false"]);
+    const deps = () => ownParts(live, OURS, { held: data, at: data }).map(({ at, isShared }) => `${at} ${isShared}`);
+    assert.deepEqual(deps(), ["data false"]);
     live.metadata.managedFields?.push(entry("other", ["data.d"]));
-    assert.deepEqual(parts(), ["data.a false", "data.b false"]);
+    assert.deepEqual(deps(), ["data.a false", "data.b false"]);
   });
 });

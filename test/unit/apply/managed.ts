@@ -1,7 +1,7 @@
 /** Objects with managedFields for the tests of this folder: who holds which paths comes in, the object goes out. */
 import { FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
-import type { ListType, TargetShape } from "../../../src/model/target-shape.ts";
+import type { ListType, TargetShape } from "../../../src/transform/target-shape.ts";
 
 /** The manager of the binding under test. */
 export const OURS = "inlay/registry/harbor-s3";

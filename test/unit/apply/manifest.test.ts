@@ -126,7 +126,7 @@ describe("an object that a binding made is written", () => {
     },
   });
   const whole = composeWhole(manifest, [field("spec.token")], maker, shape());
-  const current = record({ manifest: whole.digest });
+  const current = record({ manifestDigest: whole.digest });
   const decideOn = (
     fieldsV1: JsonObject,
     others: ManagedFieldsEntry[] = [],
@@ -145,8 +145,8 @@ describe("an object that a binding made is written", () => {
   });
 
   it("when the manifest changed, or the object is another", () => {
-    assert.ok(decideOn(tree(), [], spec, record({ manifest: "other" })).write);
-    assert.ok(decideOn(tree(), [], spec, record({ manifest: whole.digest, uid: "other" })).write);
+    assert.ok(decideOn(tree(), [], spec, record({ manifestDigest: "other" })).write);
+    assert.ok(decideOn(tree(), [], spec, record({ manifestDigest: whole.digest, uid: "other" })).write);
   });
 
   it("when a value of a field is another", () => {

@@ -8,7 +8,8 @@ import type { JsonObject, JsonValue, KubeObject } from "../../../src/apimachiner
 import { isEntryOf } from "../../../src/apply/ownership.ts";
 import { planRelease, type Release, release } from "../../../src/apply/release.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
+import type { JsonPatchOperation } from "../../../src/kube/client.ts";
+import { fakeClient } from "../fakes.ts";
 import { HARBOR } from "../resources.ts";
 import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 
@@ -341,17 +342,17 @@ describe("the API server", () => {
   /** A client that reads `live` and answers patches with the given errors in turn, and then takes them. */
   function clientWith(errors: (ApiError | undefined)[], read: () => KubeObject = () => live) {
     const patches: JsonPatchOperation[][] = [];
-    const fake: Pick<Client, "get" | "jsonPatch"> = {
-      get: (async () => read()) as Client["get"],
-      jsonPatch: async (_identity, _ref, operations) => {
+    const client = fakeClient({
+      get: async () => read(),
+      jsonPatch: async (_identity: unknown, _ref: unknown, operations: JsonPatchOperation[]) => {
         patches.push(operations);
         assert.ok(patches.length < 20, "it never ends");
         const error = errors[Math.min(patches.length, errors.length) - 1];
         if (error) throw error;
         return live;
       },
-    };
-    return { client: fake as Client, patches };
+    });
+    return { client, patches };
   }
   const answer = (status: number, reason: string) => new ApiError("PATCH /x", status, reason);
 

@@ -1,34 +1,32 @@
 /** What is sent to the API server, and what is made of its refusals. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
+import type { JsonObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { decide } from "../../../src/apply/decide.ts";
 import { writeTarget } from "../../../src/apply/write.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Client } from "../../../src/kube/client.ts";
+import { fakeClient } from "../fakes.ts";
+import { kubeObjectOf } from "../objects.ts";
 import { CONFIGMAPS } from "../resources.ts";
 import { shape } from "./managed.ts";
 
-const live = {
-  apiVersion: "v1",
-  kind: "ConfigMap",
-  metadata: { name: "a", uid: "1", resourceVersion: "1" },
-} as KubeObject;
+const live = kubeObjectOf({ metadata: { uid: "1" } });
 const ref = { resource: CONFIGMAPS, namespace: "registry", name: "a" };
 
 /** What was sent, or that the object changed meanwhile. */
 async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise<JsonObject | "stale"> {
   let sent: JsonObject = {};
-  const client = {
+  const client = fakeClient({
     get: async () => ({ ...live, metadata: { ...live.metadata, uid: uidNow } }),
     apply: async (_identity: string, _ref: ObjectRef, _uid: string, leaves: JsonObject) => {
       sent = leaves;
       if (refusal) throw refusal;
       return live;
     },
-  } as unknown as Client;
+    jsonPatch: () => assert.fail("it is no patch"),
+  });
   const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v"), fromSecret: true }));
   const plan = { fields, leftOut: [] };
   const desired = { plan, shape: shape(), fieldManager: "inlay/registry/b", onConflict: "Fail" as const };

@@ -1,9 +1,8 @@
 /** An API server of lists and watches alone: who may watch what comes in, the streams that are open go out. */
-
 import type { KubeObject, Resource } from "../../../src/apimachinery/objects.ts";
 import type { ApiError } from "../../../src/kube/api-error.ts";
-import type { Client } from "../../../src/kube/client.ts";
-import type { Request, Transport } from "../../../src/kube/transport.ts";
+import type { Request } from "../../../src/kube/transport.ts";
+import { fakeClient, fakeTransport } from "../fakes.ts";
 import { apiError } from "./list-watch.ts";
 
 interface OpenStream {
@@ -25,7 +24,7 @@ export class FakeApi {
   /** Whether streams of one address may be open together, as they show different things. The later one has a prime. */
   mayRepeat = false;
 
-  readonly transport = {
+  readonly transport = fakeTransport({
     request: async (request: Request) => {
       this.lists++;
       const { path } = this.#admitted(request);
@@ -33,9 +32,9 @@ export class FakeApi {
       return { items, metadata: { resourceVersion: "10" } };
     },
     lines: (request: Request, signal: AbortSignal, onOpen: () => void) => this.#lines(request, signal, onOpen),
-  } as unknown as Transport;
+  });
 
-  readonly client = {
+  readonly client = fakeClient({
     may: async (identity: string, _verb: string, resource: Resource, namespace?: string, name?: string) => {
       const path = `${namespace ? `${namespace}/` : ""}${resource.plural}`;
       const review = `${identity || "-"} ${path} ${name ?? "*"}`;
@@ -44,7 +43,7 @@ export class FakeApi {
         (right) => this.rights.has(right) || this.promised.has(right),
       );
     },
-  } as unknown as Client;
+  });
 
   get open(): string[] {
     return [...this.streams.keys()].toSorted();

@@ -2,8 +2,12 @@
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { BindingStore } from "../../../src/cache/binding-store.ts";
+import { ResourceStore } from "../../../src/cache/resource-store.ts";
+import type { ApiError } from "../../../src/kube/api-error.ts";
 import { fakeClock, settled } from "../clock.ts";
+import { bindingOf } from "../objects.ts";
 import { FakeApi } from "./api.ts";
 import { apiError } from "./list-watch.ts";
 
@@ -11,13 +15,10 @@ const STREAM = "- secretbindings *";
 const KEY = "registry/harbor-s3";
 
 function binding(resourceVersion: string, uid = "u1"): KubeObject & SecretBinding {
-  const metadata = { name: "harbor-s3", namespace: "registry", uid, resourceVersion };
-  const spec = { serviceAccountName: "inlay", sources: [], targets: [] };
-  return { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata, spec } as unknown as KubeObject &
-    SecretBinding;
+  return { ...bindingOf({ metadata: { uid, resourceVersion } }) };
 }
 
-describe("the store of bindings", () => {
+describe("the binding store", () => {
   let api: FakeApi;
   let store: BindingStore;
   let told: string[];
@@ -25,11 +26,11 @@ describe("the store of bindings", () => {
     api = new FakeApi();
     api.rights.add(STREAM);
     told = [];
-    store = new BindingStore(api.transport, {
+    const failed = (_: unknown, { status }: ApiError) => told.push(`failed ${status}`);
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, { failed, restarted: () => {} }));
+    store.listen({
       changed: (key) => told.push(`changed ${key}`),
       gone: (key, { metadata }) => told.push(`gone ${key} ${metadata.resourceVersion}`),
-      failed: ({ status }) => told.push(`failed ${status}`),
-      restarted: () => {},
     });
   });
   afterEach(() => store.stop());
@@ -56,9 +57,9 @@ describe("the store of bindings", () => {
   });
 
   it("watches one namespace where Inlay is installed for one", async () => {
-    const events = { changed: () => {}, gone: () => {}, failed: () => {}, restarted: () => {} };
+    const events = { failed: () => {}, restarted: () => {} };
     api.rights.add("- registry/secretbindings *");
-    store = new BindingStore(api.transport, events, "registry");
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events, "registry"));
     await started(binding("1"));
     assert.deepEqual(api.open, ["- registry/secretbindings *"]);
     assert.equal(version(), "1");

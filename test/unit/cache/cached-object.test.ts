@@ -1,20 +1,21 @@
 /** What is kept of an object for Reloader's annotations, and which of its changes those who choose by them are told of. */
 import assert from "node:assert/strict";
-import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { isChoice, keepFor, type Seen } from "../../../src/cache/cached-object.ts";
-import type { Dependency } from "../../../src/cache/subscription.ts";
+import type { KubeObject, ObjectMeta } from "../../../src/apimachinery/objects.ts";
+import { type CachedObject, isChoice, projectionFor } from "../../../src/cache/cached-object.ts";
+import type { Subscription } from "../../../src/cache/subscription.ts";
+import { kubeObjectOf } from "../objects.ts";
 import { SECRETS } from "../resources.ts";
 
-const secrets: Dependency = { identity: "", resource: SECRETS, namespace: "shop", labels: "", names: undefined };
-const workloads: Dependency = { ...secrets, workload: { template: "spec.template" } };
+const secrets: Subscription = { identity: "", resource: SECRETS, namespace: "shop", labels: "", names: undefined };
+const workloads: Subscription = { ...secrets, workload: { template: "spec.template" } };
 let versions = 0;
 
-function object(annotations: object, more: object = {}, pods: object = {}): KubeObject {
-  const metadata = { name: "a", uid: "1", resourceVersion: `${++versions}`, annotations, ...more };
-  return { apiVersion: "v1", kind: "Secret", metadata, spec: { template: pods } } as unknown as KubeObject;
+function object(annotations: Record<string, string>, more: Partial<ObjectMeta> = {}, pods: object = {}): KubeObject {
+  const metadata = { uid: "1", resourceVersion: `${++versions}`, annotations, ...more };
+  return kubeObjectOf({ kind: "Secret", metadata, spec: { template: pods } });
 }
-const secret = (...all: Parameters<typeof object>): Seen => keepFor(secrets)(object(...all));
-const workload = (...all: Parameters<typeof object>): Seen => keepFor(workloads)(object(...all));
+const secret = (...all: Parameters<typeof object>): CachedObject => projectionFor(secrets)(object(...all));
+const workload = (...all: Parameters<typeof object>): CachedObject => projectionFor(workloads)(object(...all));
 const AUTO = { "reloader.stakater.com/auto": "true" };
 
 describe("what is kept for Reloader's annotations", () => {
@@ -25,14 +26,17 @@ describe("what is kept for Reloader's annotations", () => {
 
   it("is what a workload says to Reloader, and nothing else of its annotations", () => {
     const pods = { metadata: { annotations: { ...AUTO, other: "x" } } };
-    assert.deepEqual(workload({ "example.com/note": "x" }, {}, pods).workload?.told, { own: {}, pods: AUTO });
+    assert.deepEqual(workload({ "example.com/note": "x" }, {}, pods).workload?.reloaderAnnotations, {
+      own: {},
+      pods: AUTO,
+    });
     assert.ok(!Object.hasOwn(workload({}).workload ?? {}, "told"));
   });
 });
 
 describe("who chooses by Reloader's annotations is told", () => {
   const reads = (name: string) => ({ spec: { containers: [{ envFrom: [{ secretRef: { name } }] }] } });
-  const cases: Record<string, [isTold: boolean, after: Seen | undefined, before: Seen | undefined]> = {
+  const cases: Record<string, [isTold: boolean, after: CachedObject | undefined, before: CachedObject | undefined]> = {
     "that there is one": [true, secret({}), undefined],
     "that one is gone": [true, undefined, secret({})],
     "that it is another one": [true, secret({}, { uid: "2" }), secret({})],

@@ -1,26 +1,26 @@
 /** Which objects are in which collection, after whatever changes, in whichever order it is asked. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Seen } from "../../../src/cache/cached-object.ts";
-import { MemberIndex } from "../../../src/cache/collection-index.ts";
+import type { CachedObject } from "../../../src/cache/cached-object.ts";
+import { CollectionIndex } from "../../../src/cache/collection-index.ts";
 import type { PodReference } from "../../../src/workloads/pod-references.ts";
 import type { Workload } from "../../../src/workloads/workload.ts";
-import { IDLE } from "../resources.ts";
+import { workloadDataOf } from "../objects.ts";
 
 /** What a reflector keeps, as far as an index looks at it. */
-class Store extends Map<string, Seen> {
+class Store extends Map<string, CachedObject> {
   revision = 0;
 }
 
-const workload = (references: readonly PodReference[]): Workload => ({ ...IDLE, references });
-const seen = (...names: string[]): Seen => ({
+const workload = (references: readonly PodReference[]): Workload => workloadDataOf({ references });
+const seen = (...names: string[]): CachedObject => ({
   uid: "1",
   resourceVersion: "1",
   generation: 1,
   workload: workload(names.map((name) => ({ kind: "Secret", name, by: ["env"] }))),
 });
 
-describe("an index of members", () => {
+describe("a collection index", () => {
   const key = fc.constantFrom("one/a", "one/b", "two/a", "two/b", "cluster");
   const state = fc.option(
     fc.uniqueArray(fc.constantFrom("bucket", "other", "a"), { maxLength: 3 }).map((names) => seen(...names)),
@@ -48,7 +48,7 @@ describe("an index of members", () => {
     const step = fc.record({ key, after: state, isTold: fc.boolean(), isAsked: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const [store, index] = [new Store(), new MemberIndex()];
+        const [store, index] = [new Store(), new CollectionIndex()];
         for (const { key: each, after, isTold, isAsked } of steps) {
           const before = store.get(each);
           if (before === after) continue;
@@ -65,12 +65,12 @@ describe("an index of members", () => {
   });
 
   it("looks at one object after a change of one, and not at all", () => {
-    const [store, index] = [new Store(), new MemberIndex()];
+    const [store, index] = [new Store(), new CollectionIndex()];
     for (let n = 0; n < 1000; n++) store.set(`one/${n}`, seen(`secret-${n}`));
     let looks = 0;
     store.get = (each) => {
       looks++;
-      return Map.prototype.get.call(store, each) as Seen | undefined;
+      return Map.prototype.get.call(store, each) as CachedObject | undefined;
     };
     assert.deepEqual([...index.keysOf("one//Secret/secret-7", store)], ["one/7"]);
     assert.equal(looks, 1000);

@@ -1,11 +1,12 @@
 /** Who is at an object, by what bindings say and record, and whom a change of that concerns. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { StoredBinding, StoredRecord } from "../../../src/api/binding.ts";
+import type { StoredBinding, StoredRecord, Target } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { mayOverlap } from "../../../src/apimachinery/path-overlap.ts";
-import { Claims } from "../../../src/cache/field-claims.ts";
+import { FieldClaims } from "../../../src/cache/field-claims.ts";
+import { bindingOf, targetOf } from "../objects.ts";
 import { WIDGETS } from "../resources.ts";
 
 const ref = (name: string, namespace?: string): ObjectRef => ({
@@ -17,35 +18,41 @@ const ref = (name: string, namespace?: string): ObjectRef => ({
 interface Says {
   namespace?: string;
   generation?: number;
-  spec?: object;
-  targets?: object[];
-  records?: object[];
+  spec?: Partial<StoredBinding["spec"]>;
+  targets?: Target[];
+  records?: StoredRecord[];
   deletionTimestamp?: string;
   creationTimestamp?: string;
 }
 
-function binding(name: string, { namespace = "team", generation = 1, targets = [], records, ...more }: Says = {}) {
-  const { spec, deletionTimestamp, creationTimestamp } = more;
-  const stamps = { deletionTimestamp, creationTimestamp };
+function binding(
+  name: string,
+  { namespace = "team", generation = 1, targets = [], records, ...more }: Says = {},
+): StoredBinding {
+  const { spec, ...stamps } = more;
   return {
-    metadata: { name, namespace, uid: `uid-${name}`, generation, resourceVersion: "1", ...stamps },
-    spec: { serviceAccountName: "inlay", sources: [], targets, ...spec },
-    ...(records && { status: { targets: records as StoredRecord[] } }),
-  } as unknown as StoredBinding;
+    ...bindingOf({
+      metadata: { name, namespace, uid: `uid-${name}`, generation, ...stamps },
+      spec: { targets, ...spec },
+    }),
+    ...(records && { status: { targets: records } }),
+  };
 }
-const target = (name: string, paths: string[], more: object = {}) => ({
-  apiVersion: "example.com/v1beta1",
-  kind: "Widget",
-  name,
-  fields: paths.map((path) => ({ path })),
-  ...more,
-});
-const record = (more: object) => ({ apiVersion: "example.com/v1", kind: "Widget", reason: "Synced", ...more });
+const target = (name: string, paths: string[], more: Partial<Parameters<typeof targetOf>[0]> = {}) =>
+  targetOf({
+    apiVersion: "example.com/v1beta1",
+    kind: "Widget",
+    name,
+    fields: paths.map((path) => ({ path, from: { source: "bucket" } })),
+    ...more,
+  });
+const record = (more: Partial<StoredRecord>) =>
+  ({ apiVersion: "example.com/v1", kind: "Widget", reason: "Synced", ...more }) as StoredRecord;
 
-describe("claims", () => {
-  let claims: Claims;
+describe("field claims", () => {
+  let claims: FieldClaims;
   beforeEach(() => {
-    claims = new Claims();
+    claims = new FieldClaims();
   });
   const at = (name: string, namespace?: string) =>
     claims
@@ -77,9 +84,9 @@ describe("claims", () => {
   });
 
   it("of what was about to be acquired count, unless that was refused", () => {
-    const acquiring = { namespace: "team", name: "w", acquiring: ["spec.a"] };
-    claims.put(binding("a", { records: [record({ ...acquiring, reason: "Unavailable" })] }));
-    claims.put(binding("b", { records: [record({ ...acquiring, reason: "Forbidden" })] }));
+    const pendingPaths = { namespace: "team", name: "w", pendingPaths: ["spec.a"] };
+    claims.put(binding("a", { records: [record({ ...pendingPaths, reason: "Unavailable" })] }));
+    claims.put(binding("b", { records: [record({ ...pendingPaths, reason: "Forbidden" })] }));
     assert.deepEqual(at("w", "team"), ["team/a holds spec.a"]);
   });
 
@@ -151,7 +158,7 @@ describe("claims", () => {
     });
     fc.assert(
       fc.property(changes, path, (all, asked) => {
-        const many = new Claims();
+        const many = new FieldClaims();
         const last = new Map<string, string[]>();
         for (const [n, paths] of all) {
           many.put(binding(`n${n}`, { targets: [target("w", paths)] }));

@@ -1,8 +1,9 @@
 /** As whom and how wide objects are watched, and who is called when one of them changes. */
 import assert from "node:assert/strict";
 import type { ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
-import { Streams } from "../../../src/cache/informers.ts";
-import type { Collection, Dependency, Interest } from "../../../src/cache/subscription.ts";
+import { Informers } from "../../../src/cache/informers.ts";
+import type { CollectionSubscription, ObjectSubscription, Subscription } from "../../../src/cache/subscription.ts";
+import type { Watcher } from "../../../src/cache/watcher.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { fakeClock, settled } from "../clock.ts";
@@ -18,34 +19,33 @@ const ref = (of: Resource, name: string, namespace?: string): ObjectRef => ({
   name,
   ...(namespace && { namespace }),
 });
-const bucket: Interest = { identity: ACCOUNT, ref: ref(SECRETS, "bucket", "registry") };
-const other: Interest = { identity: ACCOUNT, ref: ref(SECRETS, "other", "registry") };
-const account: Interest = { identity: CONTROLLER, ref: ref(ACCOUNTS, "inlay", "registry") };
+const bucket: ObjectSubscription = { identity: ACCOUNT, ref: ref(SECRETS, "bucket", "registry") };
+const other: ObjectSubscription = { identity: ACCOUNT, ref: ref(SECRETS, "other", "registry") };
+const account: ObjectSubscription = { identity: CONTROLLER, ref: ref(ACCOUNTS, "inlay", "registry") };
 
-describe("streams", () => {
+describe("informers", () => {
   let api: FakeApi;
-  let streams: Streams;
+  let informers: Informers;
+  let watcher: Watcher;
   let called: string[];
   beforeEach(() => {
     api = new FakeApi();
     called = [];
-    streams = new Streams(api.transport, api.client, {
-      changed: (dependent) => called.push(dependent),
-      restarted: () => {},
-    });
+    informers = new Informers(api.transport, api.client, () => {});
+    watcher = informers.watcher((key) => called.push(key));
   });
-  afterEach(() => streams.stop());
+  afterEach(() => informers.stop());
   // After the hook that stops the streams: a timer must end in the time in which it began.
   const clock = fakeClock();
 
-  async function observe(dependent: string, ...interests: Dependency[]): Promise<void> {
-    streams.observe(dependent, interests);
+  async function observe(dependent: string, ...interests: Subscription[]): Promise<void> {
+    watcher.subscribe(dependent, interests);
     await settled();
     await settled();
   }
 
   describe("are as wide as they may be", () => {
-    const widths: [what: string, interest: Interest, rights: string[], open: string][] = [
+    const widths: [what: string, interest: ObjectSubscription, rights: string[], open: string][] = [
       ["all objects of a kind that the platform opened to the controller", bucket, ["- secrets *"], "- secrets *"],
       [
         "all of one name, of a kind of which the controller may watch that name alone",
@@ -77,14 +77,15 @@ describe("streams", () => {
         for (const right of rights) api.rights.add(right);
         await observe("a", interest);
         assert.deepEqual(api.open, [open]);
-        assert.equal(streams.look("a", interest).phase, "synced");
+        assert.equal(watcher.get("a", interest).phase, "synced");
         assert.deepEqual(called, ["a"]);
       });
     }
 
     it("and go over no more than the namespace where Inlay is installed for one, whoever might have more", async () => {
       const isNamespaced = true;
-      streams = new Streams(api.transport, api.client, { changed: () => {}, restarted: () => {} }, isNamespaced);
+      informers = new Informers(api.transport, api.client, () => {}, isNamespaced);
+      watcher = informers.watcher(() => {});
       api.rights.add("- serviceaccounts inlay").add("- secrets *").add(`${ACCOUNT} secrets *`);
       api.rights.add("- registry/serviceaccounts inlay").add(`${ACCOUNT} registry/secrets *`);
       await observe("a", bucket, account, { ...other, wide: true });
@@ -109,7 +110,7 @@ describe("streams", () => {
     assert.equal(api.open.length, 1);
     assert.equal(api.reviews.filter((review) => review.startsWith(ACCOUNT)).length, 1);
     assert.deepEqual(
-      streams.states.map(({ phase }) => phase),
+      informers.states.map(({ phase }) => phase),
       ["synced"],
     );
   });
@@ -131,18 +132,18 @@ describe("streams", () => {
     api.streams.get(`${ACCOUNT} registry/secrets *`)?.send("MODIFIED", secret("bucket", "11"));
     await settled();
     assert.deepEqual(called, ["a", "b"]);
-    assert.equal(streams.look("a", bucket).version?.resourceVersion, "11");
-    assert.equal(streams.look("c", other).version?.resourceVersion, "2");
+    assert.equal(watcher.get("a", bucket).version?.resourceVersion, "11");
+    assert.equal(watcher.get("c", other).version?.resourceVersion, "2");
     api.streams.get(`${ACCOUNT} registry/secrets *`)?.send("DELETED", secret("bucket", "12"));
     await settled();
-    assert.deepEqual(streams.look("a", bucket), { phase: "synced" });
+    assert.deepEqual(watcher.get("a", bucket), { phase: "synced" });
   });
 
   it("show nothing of an object to who did not ask for it", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
     await observe("a", bucket);
-    assert.deepEqual(streams.look("a", other), { phase: "pending" });
-    assert.deepEqual(streams.look("nobody", bucket), { phase: "pending" });
+    assert.deepEqual(watcher.get("a", other), { phase: "pending" });
+    assert.deepEqual(watcher.get("nobody", bucket), { phase: "pending" });
   });
 
   it("close when the last one who looked through them has gone", async () => {
@@ -152,12 +153,12 @@ describe("streams", () => {
     await observe("a");
     assert.equal(api.open.length, 1);
     await observe("b");
-    assert.deepEqual([api.open, streams.states.length], [[], 0]);
+    assert.deepEqual([api.open, informers.states.length], [[], 0]);
   });
 
   it("are not opened for who has gone before it was known how wide they may be", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
-    streams.observe("a", [bucket]);
+    watcher.subscribe("a", [bucket]);
     await observe("a");
     assert.deepEqual([api.open, api.lists, called], [[], 0, []]);
   });
@@ -168,7 +169,7 @@ describe("streams", () => {
     await observe("a", account, asSource);
     await observe("a", account);
     assert.deepEqual(api.open, ["- serviceaccounts inlay"]);
-    assert.equal(streams.look("a", account).phase, "synced");
+    assert.equal(watcher.get("a", account).phase, "synced");
     called.length = 0;
     api.streams.get("- serviceaccounts inlay")?.send("ADDED", secret("inlay", "11"));
     await settled();
@@ -186,15 +187,15 @@ describe("streams", () => {
       api.promised.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
       await observe("a", bucket, other);
       for (let attempt = 0; attempt < 5; attempt++) await clock.pass(4_000);
-      const { phase } = streams.look("a", bucket);
+      const { phase } = watcher.get("a", bucket);
       assert.equal(phase, "failed");
-      assert.equal(streams.states.length, 2);
+      assert.equal(informers.states.length, 2);
       assert.deepEqual(api.reviews, ["- secrets *", "- * *"]);
       api.rights.add(`${ACCOUNT} registry/secrets bucket`);
       called.length = 0;
       await clock.pass(4_000);
-      assert.equal(streams.look("a", bucket).phase, "synced");
-      assert.equal(streams.look("a", other).phase, "failed");
+      assert.equal(watcher.get("a", bucket).phase, "synced");
+      assert.equal(watcher.get("a", other).phase, "failed");
       assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
       assert.ok(called.includes("a"));
     });
@@ -207,7 +208,7 @@ describe("streams", () => {
       api.streams.get("- secrets *")?.end(apiError(403));
       for (let attempt = 0; attempt < 3; attempt++) await clock.pass(4_000);
       assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
-      assert.equal(streams.look("a", bucket).phase, "synced");
+      assert.equal(watcher.get("a", bucket).phase, "synced");
     });
 
     it("stay as wide as they are while the account may not be impersonated", async () => {
@@ -217,21 +218,21 @@ describe("streams", () => {
       const details = { kind: "serviceaccounts", name: ACCOUNT.split(":").at(-1) };
       api.streams.get(all)?.end(new ApiError("GET /x", 403, "Forbidden", { details }));
       await settled();
-      assert.deepEqual([streams.states.length, streams.look("a", bucket).phase], [1, "failed"]);
+      assert.deepEqual([informers.states.length, watcher.get("a", bucket).phase], [1, "failed"]);
       await clock.pass(4_000);
-      assert.deepEqual([api.open, streams.look("a", other).phase], [[all], "synced"]);
+      assert.deepEqual([api.open, watcher.get("a", other).phase], [[all], "synced"]);
     });
 
     it("say why, and call who depends on them", async () => {
       await observe("a", bucket);
-      const look = streams.look("a", bucket);
+      const look = watcher.get("a", bucket);
       assert.equal(look.phase === "failed" && look.error.status, 403);
       assert.deepEqual(called, ["a"]);
     });
   });
 
   describe("of collections", () => {
-    const inTeam = (more: Partial<Collection> = {}): Collection => ({
+    const inTeam = (more: Partial<CollectionSubscription> = {}): CollectionSubscription => ({
       identity: ACCOUNT,
       resource: SECRETS,
       namespace: "registry",
@@ -239,8 +240,8 @@ describe("streams", () => {
       names: undefined,
       ...more,
     });
-    const namesOf = (collection: Collection) => {
-      const { phase, members } = streams.members("a", collection);
+    const namesOf = (collection: CollectionSubscription) => {
+      const { phase, members } = watcher.list("a", collection);
       return [phase, ...members.map(({ name }) => name)];
     };
     const NAMESPACE = `${ACCOUNT} registry/secrets *`;
@@ -281,7 +282,8 @@ describe("streams", () => {
       api.objects.set("registry/secrets", [{ ...secret("x", "1"), spec: { to: [] }, data: {} }]);
       const [whole, plain] = [inTeam({ identity: CONTROLLER, whole: true }), inTeam({ identity: CONTROLLER })];
       await observe("a", whole);
-      const seen = (collection: Collection) => streams.members("a", collection).members.map(({ version }) => version);
+      const seen = (collection: CollectionSubscription) =>
+        watcher.list("a", collection).members.map(({ version }) => version);
       const version = { uid: "uid-x", resourceVersion: "1", generation: undefined };
       assert.deepEqual([seen(whole), seen(plain)], [[{ ...version, spec: { to: [] } }], []]);
     });
@@ -376,7 +378,7 @@ describe("streams", () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`).add("- serviceaccounts *");
     await observe("a", bucket, account);
     assert.equal(api.open.length, 2);
-    await streams.stop();
-    assert.deepEqual([api.open, streams.states], [[], []]);
+    await informers.stop();
+    assert.deepEqual([api.open, informers.states], [[], []]);
   });
 });

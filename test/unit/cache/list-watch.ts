@@ -1,5 +1,4 @@
 /** A list and watch that the test drives: what the server would answer comes in, calls of the reflector are seen. */
-
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { ListWatch, Page, WatchEvent } from "../../../src/kube/list-watch.ts";

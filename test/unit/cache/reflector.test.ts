@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { objectKey, Reflector, type ReflectorState } from "../../../src/cache/reflector.ts";
-import type { ListWatch, WatchEvent } from "../../../src/kube/list-watch.ts";
+import type { WatchEvent } from "../../../src/kube/list-watch.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { apiError, FakeListWatch, secret } from "./list-watch.ts";
 
@@ -30,7 +30,7 @@ describe("a reflector", () => {
   beforeEach(() => {
     source = new FakeListWatch();
     told = [];
-    reflector = new Reflector<Kept>(source as unknown as ListWatch, {
+    reflector = new Reflector<Kept>(source, {
       keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
       changed: (key, after, before) =>
         told.push(`${key} ${before?.resourceVersion ?? ""}>${after?.resourceVersion ?? ""}`),
@@ -100,7 +100,7 @@ describe("a reflector", () => {
         const trouble = new FakeListWatch();
         trouble.answer = apiError(status);
         const states: string[] = [];
-        const patient = new Reflector<Kept>(trouble as unknown as ListWatch, {
+        const patient = new Reflector<Kept>(trouble, {
           keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
           changed: assert.fail,
           stateChanged: ({ phase }) => states.push(phase),
@@ -304,7 +304,7 @@ describe("a reflector", () => {
       })) {
         source = new FakeListWatch();
         prepare();
-        const stopping = new Reflector<Kept>(source as unknown as ListWatch, {
+        const stopping = new Reflector<Kept>(source, {
           keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
           changed: () => {},
           stateChanged: () => {},

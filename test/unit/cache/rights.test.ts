@@ -1,8 +1,9 @@
 /** When streams become wider because an account has rights again, and how often these are reviewed. */
 import assert from "node:assert/strict";
 import { mock } from "node:test";
-import { Streams } from "../../../src/cache/informers.ts";
-import type { Interest } from "../../../src/cache/subscription.ts";
+import { Informers } from "../../../src/cache/informers.ts";
+import type { ObjectSubscription } from "../../../src/cache/subscription.ts";
+import type { Watcher } from "../../../src/cache/watcher.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { SECRETS } from "../resources.ts";
@@ -10,7 +11,7 @@ import { FakeApi } from "./api.ts";
 import { apiError } from "./list-watch.ts";
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
-const interest = (name: string): Interest => ({
+const interest = (name: string): ObjectSubscription => ({
   identity: ACCOUNT,
   ref: { resource: SECRETS, namespace: "registry", name },
 });
@@ -19,24 +20,26 @@ const [bucket, other] = [interest("bucket"), interest("other")];
 const ALL = right("*");
 const ONES = [right("bucket"), right("other")];
 
-describe("streams whose account has its rights again", () => {
+describe("informers whose account has its permissions again", () => {
   let api: FakeApi;
-  let streams: Streams;
+  let informers: Informers;
+  let watcher: Watcher;
   beforeEach(() => {
     api = new FakeApi();
-    streams = new Streams(api.transport, api.client, { changed: () => {}, restarted: () => {} });
+    informers = new Informers(api.transport, api.client, () => {});
+    watcher = informers.watcher(() => {});
     // A refused stream tries again after 250 ms, then after 500 ms, 1 s, and every 2 s.
     mock.method(Math, "random", () => 0);
   });
   afterEach(async () => {
-    await streams.stop();
+    await informers.stop();
     mock.restoreAll();
   });
   // After the hook that stops the streams: a timer must end in the time in which it began.
   const clock = fakeClock();
 
-  async function observe(...interests: Interest[]): Promise<void> {
-    streams.observe("a", interests);
+  async function observe(...interests: ObjectSubscription[]): Promise<void> {
+    watcher.subscribe("a", interests);
     await settled();
     await settled();
   }
@@ -49,7 +52,7 @@ describe("streams whose account has its rights again", () => {
     api.rights.delete(ALL);
     api.streams.get(ALL)?.end(apiError(403));
     await settled();
-    assert.deepEqual([api.open, streams.states.length], [[], 2]);
+    assert.deepEqual([api.open, informers.states.length], [[], 2]);
     api.reviews.length = 0;
   }
   const reviewed = () => api.reviews.filter((review) => review === ALL).length;
@@ -60,19 +63,19 @@ describe("streams whose account has its rights again", () => {
     await clock.pass(250);
     assert.deepEqual(api.open, ONES);
     await clock.pass(1_000);
-    assert.deepEqual([api.open, streams.states.length, reviewed()], [[ALL], 1, 1]);
-    for (const each of [bucket, other]) assert.equal(streams.look("a", each).phase, "synced");
+    assert.deepEqual([api.open, informers.states.length, reviewed()], [[ALL], 1, 1]);
+    for (const each of [bucket, other]) assert.equal(watcher.get("a", each).phase, "synced");
   });
 
   it("merge after a long refusal", async () => {
     await lose();
     for (let attempt = 0; attempt < 3; attempt++) await clock.pass(2_000);
-    assert.deepEqual([streams.states.length, streams.look("a", bucket).phase], [2, "failed"]);
+    assert.deepEqual([informers.states.length, watcher.get("a", bucket).phase], [2, "failed"]);
     api.rights.add(ALL);
     await clock.pass(2_000);
     await clock.pass(1_000);
-    assert.deepEqual([api.open, streams.states.length], [[ALL], 1]);
-    for (const each of [bucket, other]) assert.equal(streams.look("a", each).phase, "synced");
+    assert.deepEqual([api.open, informers.states.length], [[ALL], 1]);
+    for (const each of [bucket, other]) assert.equal(watcher.get("a", each).phase, "synced");
   });
 
   it("cause one review for all that recover before it", async () => {
@@ -100,7 +103,7 @@ describe("streams whose account has its rights again", () => {
   });
 
   it("cause no review once they are closed", async () => {
-    for (const close of [() => observe(), () => streams.stop()]) {
+    for (const close of [() => observe(), () => informers.stop()]) {
       await lose();
       api.rights.add(ALL);
       await clock.pass(250);
@@ -121,6 +124,6 @@ describe("streams whose account has its rights again", () => {
     await clock.pass(0);
     // Also the one that did not restart.
     assert.deepEqual(api.open, [ALL]);
-    for (const each of [bucket, other]) assert.equal(streams.look("a", each).phase, "synced");
+    for (const each of [bucket, other]) assert.equal(watcher.get("a", each).phase, "synced");
   });
 });

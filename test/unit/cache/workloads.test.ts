@@ -1,15 +1,16 @@
 /** Workloads by what their pods read: who sees which of them, and who is called when one of them changes. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { keepFor } from "../../../src/cache/cached-object.ts";
-import { Streams } from "../../../src/cache/informers.ts";
+import { projectionFor } from "../../../src/cache/cached-object.ts";
+import { Informers } from "../../../src/cache/informers.ts";
 import {
-  type Collection,
-  type Dependency,
-  dependencyKey,
-  type Interest,
+  type CollectionSubscription,
+  type ObjectSubscription,
+  type Subscription,
+  subscriptionKey,
   workloadKey,
 } from "../../../src/cache/subscription.ts";
+import type { Watcher } from "../../../src/cache/watcher.ts";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import type { AnyObject } from "../../controller/api.ts";
 import { fakeClock, settled } from "../clock.ts";
@@ -34,7 +35,7 @@ function deployment(name: string, version: number, secrets: string[], more: obje
   } as unknown as KubeObject;
 }
 
-const all = (more: Partial<Collection> = {}): Collection => ({
+const all = (more: Partial<CollectionSubscription> = {}): CollectionSubscription => ({
   identity: ACCOUNT,
   resource: DEPLOYMENTS,
   namespace: "registry",
@@ -43,41 +44,40 @@ const all = (more: Partial<Collection> = {}): Collection => ({
   workload: { template: TEMPLATE },
   ...more,
 });
-const consumersOf = (name: string, more: Partial<Collection> = {}) =>
+const consumersOf = (name: string, more: Partial<CollectionSubscription> = {}) =>
   all({ consumersOf: { kind: "Secret", name }, ...more });
-const one = (name: string, identity: Identity = ACCOUNT): Interest => ({
+const one = (name: string, identity: Identity = ACCOUNT): ObjectSubscription => ({
   identity,
   ref: { resource: DEPLOYMENTS, namespace: "registry", name },
   workload: { template: TEMPLATE },
 });
 
-describe("streams of workloads", () => {
+describe("informers of workloads", () => {
   let api: FakeApi;
-  let streams: Streams;
+  let informers: Informers;
+  let watcher: Watcher;
   let called: string[];
   let causes: string[];
   beforeEach(() => {
     api = new FakeApi();
     called = [];
     causes = [];
-    streams = new Streams(api.transport, api.client, {
-      changed: (dependent, cause) => {
-        called.push(dependent);
-        causes.push(cause);
-      },
-      restarted: () => {},
+    informers = new Informers(api.transport, api.client, () => {});
+    watcher = informers.watcher((key, cause) => {
+      called.push(key);
+      causes.push(cause);
     });
   });
-  afterEach(() => streams.stop());
+  afterEach(() => informers.stop());
   const clock = fakeClock();
 
-  async function observe(dependent: string, ...dependencies: Dependency[]): Promise<void> {
-    streams.observe(dependent, dependencies);
+  async function observe(dependent: string, ...dependencies: Subscription[]): Promise<void> {
+    watcher.subscribe(dependent, dependencies);
     await settled();
     await settled();
   }
-  const namesOf = (dependent: string, collection: Collection) =>
-    streams.members(dependent, collection).members.map(({ name }) => name);
+  const namesOf = (dependent: string, collection: CollectionSubscription) =>
+    watcher.list(dependent, collection).members.map(({ name }) => name);
 
   /** Sends what happens, and returns who was called for it. */
   async function calledFor(type: string, object: KubeObject, stream = NAMESPACE): Promise<string[]> {
@@ -93,9 +93,9 @@ describe("streams of workloads", () => {
     await observe("a", consumersOf("bucket"), all(), one("db"));
     assert.deepEqual([api.open, namesOf("a", consumersOf("bucket"))], [[NAMESPACE], ["web"]]);
     assert.deepEqual(namesOf("a", all()), ["web", "db"]);
-    const [member] = streams.members("a", consumersOf("bucket")).members;
+    const [member] = watcher.list("a", consumersOf("bucket")).members;
     assert.deepEqual(member?.version.workload?.references, [{ kind: "Secret", name: "bucket", by: ["envFrom"] }]);
-    const { version } = streams.look("a", one("db"));
+    const { version } = watcher.get("a", one("db"));
     assert.deepEqual(Object.keys(version ?? {}), ["uid", "resourceVersion", "generation", "workload"]);
   });
 
@@ -104,7 +104,7 @@ describe("streams of workloads", () => {
     const status = { observedGeneration: 1, replicas: 2, updatedReplicas: 1, availableReplicas: 2 };
     api.objects.set("registry/deployments", [deployment("web", 1, [], { status })]);
     await observe("a", one("web"));
-    assert.equal(streams.look("a", one("web")).version?.workload?.progress.message, "1 of 2 replicas are updated");
+    assert.equal(watcher.get("a", one("web")).version?.workload?.progress.message, "1 of 2 replicas are updated");
   });
 
   it("call only those who depend on what the pods read, before the change or after it, and who look at all", async () => {
@@ -142,7 +142,7 @@ describe("streams of workloads", () => {
     const heartbeat = { ...(status as object), conditions: [{ type: "Available", lastUpdateTime: "now" }] };
     assert.deepEqual(await calledFor("MODIFIED", web(11, { status: heartbeat })), []);
     // It is known nevertheless.
-    assert.equal(streams.members("a", consumersOf("bucket")).members[0]?.version.resourceVersion, "11");
+    assert.equal(watcher.list("a", consumersOf("bucket")).members[0]?.version.resourceVersion, "11");
     const unavailable = { ...(status as object), availableReplicas: 1 };
     assert.deepEqual(await calledFor("MODIFIED", web(12, { status: unavailable })), ["a"]);
     const changed = { status: unavailable, metadata: { ...metadata, resourceVersion: "13", generation: 2 } };
@@ -211,7 +211,7 @@ describe("streams of workloads", () => {
     assert.deepEqual(api.open, [`${shared}'`]);
     await observe("a", elsewhere);
     assert.deepEqual(api.open, [shared, `${shared}'`]);
-    assert.deepEqual(Object.keys(streams.members("c", plain).members[0]?.version ?? {}), [
+    assert.deepEqual(Object.keys(watcher.list("c", plain).members[0]?.version ?? {}), [
       "uid",
       "resourceVersion",
       "generation",
@@ -223,11 +223,12 @@ describe("streams of workloads", () => {
     const field = all({ workload: { restart: "spec.restartAt" } });
     const both = all({ workload: { template: TEMPLATE, restart: "spec.restartAt" } });
     const { workload: _, ...plain } = all();
-    for (const keyOf of [workloadKey, dependencyKey])
+    for (const keyOf of [workloadKey, subscriptionKey])
       assert.equal(new Set([all(), field, both, plain].map(keyOf)).size, 4);
-    const kept = (dependency: Collection) => {
+    const kept = (dependency: CollectionSubscription) => {
       const object = deployment("web", 1, ["bucket"]);
-      return keepFor(dependency)({ ...object, spec: { ...(object["spec"] as object), restartAt: "now" } }).workload;
+      return projectionFor(dependency)({ ...object, spec: { ...(object["spec"] as object), restartAt: "now" } })
+        .workload;
     };
     assert.deepEqual([kept(all())?.references.length, kept(all())?.restart], [1, undefined]);
     assert.deepEqual([kept(field)?.references.length, kept(field)?.restart], [0, "now"]);
@@ -237,10 +238,10 @@ describe("streams of workloads", () => {
   it("take no path that is none, and leave what was observed as it is", async () => {
     api.rights.add(NAMESPACE);
     await observe("a", all());
-    assert.throws(() => streams.observe("a", [all({ workload: { template: "spec..template" } })]), {
+    assert.throws(() => watcher.subscribe("a", [all({ workload: { template: "spec..template" } })]), {
       reason: "InvalidPath",
     });
-    assert.equal(streams.members("a", all()).phase, "synced");
+    assert.equal(watcher.list("a", all()).phase, "synced");
   });
 
   describe("of one name", () => {
@@ -257,17 +258,17 @@ describe("streams of workloads", () => {
         ["a", one("web")],
         ["b", one("web", OTHER)],
       ] as const)
-        assert.equal(streams.look(dependent, interest).version?.workload?.references.length, 1);
+        assert.equal(watcher.get(dependent, interest).version?.workload?.references.length, 1);
     });
 
     it("show nothing of a workload to who may only name it", async () => {
       api.rights.add("- deployments *");
       api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
-      const named: Interest = { identity: ACCOUNT, ref: one("web").ref };
+      const named: ObjectSubscription = { identity: ACCOUNT, ref: one("web").ref };
       await observe("a", named, one("web"));
-      assert.equal(streams.look("a", named).version?.uid, "uid-web");
+      assert.equal(watcher.get("a", named).version?.uid, "uid-web");
       assert.deepEqual(
-        [streams.look("a", one("web")).phase, streams.look("a", one("web")).version],
+        [watcher.get("a", one("web")).phase, watcher.get("a", one("web")).version],
         ["failed", undefined],
       );
     });
@@ -282,7 +283,7 @@ describe("streams of workloads", () => {
       await clock.pass(61_000);
       api.streams.get("- deployments *")?.end();
       await clock.pass(4_000);
-      assert.deepEqual([api.open, streams.look("a", one("web")).phase], [[ofName], "synced"]);
+      assert.deepEqual([api.open, watcher.get("a", one("web")).phase], [[ofName], "synced"]);
     });
 
     it("of the controller's own go over all of a kind where it may watch that", async () => {
@@ -299,7 +300,7 @@ describe("streams of workloads", () => {
       "registry/deployments",
       names.map((name, n) => deployment(`web-${n}`, n + 1, [name])),
     );
-    for (const name of names) streams.observe(name, [consumersOf(name)]);
+    for (const name of names) watcher.subscribe(name, [consumersOf(name)]);
     await settled();
     await settled();
     assert.equal(api.open.length, 1);

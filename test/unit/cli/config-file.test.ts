@@ -24,7 +24,7 @@ describe("the configuration of an installation", () => {
 
   it("says what is open, denied, allowed and to be acknowledged", () => {
     const installation = of(`
-openNamespaces: [kube-system]
+allowSystemNamespaces: [kube-system]
 targets:
   deny:
     - { apiGroups: [apps], message: not those }
@@ -63,8 +63,8 @@ reloader: { namespaces: ["team-*", shop] }
     ["targets: { allow: }", /^targets\.allow: must be a list$/],
     ["targets:", /^targets: must be an object$/],
     ["targets: [deny]", /^targets: must be an object$/],
-    ["openNamespaces: kube-system", /^openNamespaces: must be a list$/],
-    ["openNamespaces: [default]", /^openNamespaces: default is not closed/],
+    ["allowSystemNamespaces: kube-system", /^allowSystemNamespaces: must be a list$/],
+    ["allowSystemNamespaces: [default]", /^allowSystemNamespaces: default is not closed/],
     ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
     ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
     ["rollouts:", /^rollouts: must be an object$/],
@@ -86,8 +86,8 @@ reloader: { namespaces: ["team-*", shop] }
     ["reloader: { namespace: [shop] }", /^reloader\.namespace: there is no such field; did you mean namespaces\?/],
     ["reloader: { namespaces: [shop], jobs: 1 }", /^reloader\.jobs: must be true or false$/],
     ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
-    ["openNamespaces: []\nopenNamespaces: []", /unique/],
-    ["openNamespaces: [", /line 3/],
+    ["allowSystemNamespaces: []\nallowSystemNamespaces: []", /unique/],
+    ["allowSystemNamespaces: [", /line 3/],
   ];
   for (const [text, says] of mistakes) {
     it(`may not be ${text.replace("\n", ", ")}`, () => assert.throws(() => of(text), { message: says }));
@@ -119,7 +119,7 @@ reloader: { namespaces: ["team-*", shop] }
     assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false, jobs: false });
     for (const field of [
       "autoReloadAll",
-      "openNamespaces",
+      "allowSystemNamespaces",
       "deny",
       "allow",
       "apiGroups",

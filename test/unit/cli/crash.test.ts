@@ -71,7 +71,7 @@ process.stdout.write = (text, ...rest) => {
   });
 
   async function run(args: string[], env: Record<string, string>, kubeconfig = join(folder, "config")) {
-    const command = [...args, join(root, "src", "cli", "inlay.ts"), "controller", "--kubeconfig", kubeconfig];
+    const command = [...args, join(root, "src", "main.ts"), "controller", "--kubeconfig", kubeconfig];
     const child = spawn(process.execPath, [...command, "--log-level", "debug"], { env: { ...process.env, ...env } });
     let output = "";
     for (const stream of [child.stdout, child.stderr]) {

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const program = join(import.meta.dirname, "..", "..", "..", "src", "cli", "inlay.ts");
+const program = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
 /** Prints at its end which packages were imported. */
 const HOOK = `import { registerHooks } from "node:module";

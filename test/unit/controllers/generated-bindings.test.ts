@@ -1,48 +1,52 @@
 /** What is written so that a namespace has the bindings that annotations come to, and what is left alone. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
-import { MadeBindings } from "../../../src/controllers/generated-bindings.ts";
-import { bindingsOf, type Made } from "../../../src/controllers/reloader/bindings.ts";
+import { type GeneratedBindingServices, GeneratedBindings } from "../../../src/controllers/generated-bindings.ts";
+import { bindingsOf, RELOADER_BINDINGS, type ReloaderBinding } from "../../../src/controllers/reloader/bindings.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Identity } from "../../../src/kube/identity.ts";
-import type { Parts } from "../../../src/parts.ts";
-import { Contention } from "../../../src/targets/contention-budget.ts";
+import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
+import { ContentionBudget } from "../../../src/targets/contention-budget.ts";
+import { dependenciesOf } from "../fakes.ts";
+import { bindingOf, kubeObjectOf } from "../objects.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "web-1" };
 const [made] = bindingsOf(owner, [{ kind: "Secret", name: "a" }], { minInterval: undefined, restartAt: false }) as [
-  Made,
+  ReloaderBinding,
 ];
 const NAME = made.name;
 
 interface Change {
-  owner?: object;
+  owner?: Partial<typeof owner>;
   name?: string;
-  spec?: object;
+  spec?: Partial<SecretBinding["spec"]>;
 }
 const binding = (change: Change = {}): SecretBinding =>
-  ({
+  bindingOf({
     metadata: {
       name: change.name ?? NAME,
       namespace: "shop",
       uid: "1",
-      labels: { "inlay.dev/made-for": "reloader" },
+      labels: { "inlay.dev/generated-for": "reloader" },
       ownerReferences: [{ ...owner, ...change.owner }],
     },
     spec: { ...made.spec, ...change.spec },
-  }) as unknown as SecretBinding;
+  });
 
 class Cluster {
   readonly writes: string[] = [];
   readonly warnings: object[] = [];
-  readonly again: string[] = [];
+  readonly unchanged: string[] = [];
   /** What it answers to the next replacements: an error, or what it makes of the object. */
   answers: (ApiError | ((object: SecretBinding) => SecretBinding))[] = [];
-  readonly bindings: MadeBindings;
+  readonly bindings: GeneratedBindings<ReloaderBinding>;
 
   constructor() {
     const client = {
-      make: async () => this.writes.push("make"),
-      delete: async () => this.writes.push("delete"),
+      make: async () => {
+        this.writes.push("make");
+        return kubeObjectOf();
+      },
+      delete: async () => void this.writes.push("delete"),
       replace: async (_: unknown, __: unknown, object: SecretBinding) => {
         this.writes.push("replace");
         const answer = this.answers.shift();
@@ -51,9 +55,12 @@ class Cluster {
       },
     };
     const log = { warn: (about: object) => this.warnings.push(about) };
-    const again = (key: string) => this.again.push(key);
-    const parts = { client, contention: new Contention(), events: {}, log, again } as unknown as Parts;
-    this.bindings = new MadeBindings(parts, "reloader" as Identity);
+    const contention = new ContentionBudget();
+    const services = dependenciesOf<GeneratedBindingServices>({ client, contention, events: {}, log });
+    const identity = serviceAccountIdentity("inlay-system", "inlay-reloader");
+    this.bindings = new GeneratedBindings(services, { ...RELOADER_BINDINGS, identity }, (key) =>
+      this.unchanged.push(key),
+    );
   }
 
   async sync(there: SecretBinding[], { wanted = [made], unseen = [] as string[] } = {}): Promise<string[]> {
@@ -75,7 +82,7 @@ const isReplaced = (object: SecretBinding): SecretBinding => ({
   spec: { ...object.spec, addedLater: "new" } as SecretBinding["spec"],
 });
 
-describe("of the bindings that annotations come to,", () => {
+describe("of the generated bindings,", () => {
   it("one that is not there is made, one that is has nothing written, one that is changed is put right", async () => {
     const cluster = new Cluster();
     assert.deepEqual(await cluster.sync([]), ["make"]);
@@ -102,21 +109,21 @@ describe("of the bindings that annotations come to,", () => {
   it("one that the API server keeps otherwise than it was written is as it has to be, once that is known, and looked at again", async () => {
     const cluster = new Cluster();
     const kept = isReplaced(binding());
-    assert.equal(cluster.bindings.isAsMade(kept, made), false);
+    assert.equal(cluster.bindings.isAsGenerated(kept, made), false);
     cluster.answers = [isReplaced];
     assert.deepEqual(await cluster.sync([kept]), ["replace"]);
-    assert.ok(cluster.bindings.isAsMade(kept, made));
-    assert.deepEqual(cluster.again, [`shop/${NAME}`]);
+    assert.ok(cluster.bindings.isAsGenerated(kept, made));
+    assert.deepEqual(cluster.unchanged, [`shop/${NAME}`]);
     assert.deepEqual(await cluster.sync([kept]), []);
     assert.deepEqual(cluster.warnings, []);
     // What somebody else makes of it is not.
     const sources = [{ name: "b", secret: { name: "b" } }];
-    assert.equal(cluster.bindings.isAsMade(binding({ spec: { ...kept.spec, sources } }), made), false);
+    assert.equal(cluster.bindings.isAsGenerated(binding({ spec: { ...kept.spec, sources } }), made), false);
     // Nor is what became of another one.
     const [other] = bindingsOf(owner, [{ kind: "Secret", name: "b" }], { minInterval: undefined, restartAt: false });
-    assert.equal(cluster.bindings.isAsMade(kept, other as Made), false);
+    assert.equal(cluster.bindings.isAsGenerated(kept, other as ReloaderBinding), false);
     cluster.bindings.gone(kept);
-    assert.equal(cluster.bindings.isAsMade(kept, made), false);
+    assert.equal(cluster.bindings.isAsGenerated(kept, made), false);
   });
 
   it("one that streams show as another CRD has it is so too, if our own write made no other version of it", async () => {
@@ -130,8 +137,8 @@ describe("of the bindings that annotations come to,", () => {
       now.metadata.resourceVersion = version;
       cluster.answers = [() => now];
       assert.deepEqual(await cluster.sync([shown]), ["replace"]);
-      assert.equal(cluster.bindings.isAsMade(shown, made), isAsMade);
-      assert.ok(cluster.bindings.isAsMade(now, made));
+      assert.equal(cluster.bindings.isAsGenerated(shown, made), isAsMade);
+      assert.ok(cluster.bindings.isAsGenerated(now, made));
     }
   });
 

@@ -71,7 +71,7 @@ describe("the advice of explain", () => {
   });
 
   const source = { source: "bucket", kind: "Secret", namespace: "registry", name: "bucket", optional: false };
-  const target = { apiVersion: "v1", kind: "ConfigMap", selects: false, makes: false, fields: [], more: 0 };
+  const target = { apiVersion: "v1", kind: "ConfigMap", selects: false, creates: false, fields: [], more: 0 };
   const object = { namespace: "registry", name: "x", fields: [] };
   const unseen: Record<string, [Partial<Facts>, string]> = {
     "that no controller looked": [{}, "NotObserved"],
@@ -84,19 +84,19 @@ describe("the advice of explain", () => {
       { sources: [{ ...source, optional: true, state: "NotFound", uses: [] }] },
       "NotObserved",
     ],
-    "a key": [{ sources: [{ ...source, state: "Found", uses: [{ of: "a", present: false }] }] }, "KeyNotFound"],
+    "a key": [{ sources: [{ ...source, state: "Found", uses: [{ key: "a", present: false }] }] }, "KeyNotFound"],
     "no key that can't be seen": [
-      { sources: [{ ...source, state: "Unreadable", uses: [{ of: "a" }] }] },
+      { sources: [{ ...source, state: "Unreadable", uses: [{ key: "a" }] }] },
       "NotObserved",
     ],
     "a grant": [
-      { sources: [{ ...source, state: "Found", uses: [], grants: { state: "NotFound", by: [] } }] },
+      { sources: [{ ...source, state: "Found", uses: [], grants: { state: "NotFound", names: [] } }] },
       "NotGranted",
     ],
     "a kind": [{ targets: [{ ...target, objects: [], message: "the cluster serves no X" }] }, "KindNotFound"],
     "a target": [{ targets: [{ ...target, objects: [{ ...object, state: "NotFound" }] }] }, "TargetNotFound"],
     "no target that is to be made": [
-      { targets: [{ ...target, makes: true, objects: [{ ...object, state: "NotFound" }] }] },
+      { targets: [{ ...target, creates: true, objects: [{ ...object, state: "NotFound" }] }] },
       "NotObserved",
     ],
   };

@@ -20,8 +20,8 @@ const explanation: Explanation = {
       state: "Found",
       resourceVersion: "4711",
       uses: [
-        { of: "accessKeyID", present: true },
-        { of: "host", present: false },
+        { key: "accessKeyID", present: true },
+        { key: "host", present: false },
       ],
     },
     {
@@ -32,8 +32,8 @@ const explanation: Explanation = {
       optional: false,
       state: "Unreadable",
       message: "you may not get secrets/shared in namespace storage",
-      uses: [{ of: "*" }],
-      grants: { state: "Found", by: ["readers"] },
+      uses: [{ key: "*" }],
+      grants: { state: "Found", names: ["readers"] },
     },
     {
       source: "gone",
@@ -50,7 +50,7 @@ const explanation: Explanation = {
       apiVersion: "goharbor.io/v1beta1",
       kind: "HarborCluster",
       selects: false,
-      makes: false,
+      creates: false,
       fields: [{ path: "spec.endpoint", from: ["bucket/host", "bucket/port"] }],
       objects: [
         {
@@ -67,7 +67,7 @@ const explanation: Explanation = {
       apiVersion: "v1",
       kind: "ConfigMap",
       selects: true,
-      makes: false,
+      creates: false,
       fields: [{ path: "data.key", from: ["bucket/accessKeyID"] }],
       objects: [
         {
@@ -85,10 +85,10 @@ const explanation: Explanation = {
     suspended: false,
     restarts: ["step one: Deployment core"],
     revision: 3,
-    compares: ["bucket/accessKeyID"],
-    last: "2026-01-01T12:00:00Z",
+    trackedValues: ["bucket/accessKeyID"],
+    lastStartTime: "2026-01-01T12:00:00Z",
     pending: {
-      since: "2026-01-01T23:50:00Z",
+      firstChangeTime: "2026-01-01T23:50:00Z",
       reason: "Rolling",
       message: "1 of 1 workloads is rolling out",
       workloads: [
@@ -99,7 +99,7 @@ const explanation: Explanation = {
           name: "core",
           step: "one",
           state: "Rolling",
-          since: "2026-01-01T23:55:00Z",
+          restartTime: "2026-01-01T23:55:00Z",
           message: "1 of 3 replicas are updated",
         },
       ],

@@ -1,6 +1,6 @@
 /** What explain tells of a rollout, and never the digests. */
 import assert from "node:assert/strict";
-import { rolloutSeen } from "../../../src/explain/rollout.ts";
+import { explainRollout } from "../../../src/explain/rollout.ts";
 import { bindingOf, KINDS } from "../bindings.ts";
 
 describe("the rollout of an explanation", () => {
@@ -29,7 +29,7 @@ describe("the rollout of an explanation", () => {
         ],
       },
     ];
-    assert.deepEqual(rolloutSeen(bindingOf({ rollout: { steps, suspend: true } })), {
+    assert.deepEqual(explainRollout(bindingOf({ rollout: { steps, suspend: true } })), {
       suspended: true,
       restarts: [
         "step cache: workloads whose pods refer to bucket, among StatefulSet",
@@ -38,7 +38,7 @@ describe("the rollout of an explanation", () => {
         "step rest: Database main, by spec.podTemplate",
         "step rest: every Rollout that matches web-*, tier=front, a In b c, d Exists, by spec.restartAt",
       ],
-      compares: [],
+      trackedValues: [],
     });
   });
 
@@ -52,13 +52,13 @@ describe("the rollout of an explanation", () => {
     };
     const status = {
       rollout: {
-        key: "k1",
+        digestKeyID: "k1",
         revision: 4,
         digests: { "bucket/b": "DIGEST", "bucket/a": "DIGEST" },
-        last: "2026-01-01T00:00:00Z",
+        lastStartTime: "2026-01-01T00:00:00Z",
         pending: {
-          since: "2026-01-02T00:00:00Z",
-          changed: "2026-01-02T00:00:00Z",
+          firstChangeTime: "2026-01-02T00:00:00Z",
+          lastChangeTime: "2026-01-02T00:00:00Z",
           reason: "Waiting",
           message: "for the window",
           digests: { "bucket/a": "DIGEST" },
@@ -66,15 +66,15 @@ describe("the rollout of an explanation", () => {
         },
       },
     };
-    const seen = rolloutSeen(bindingOf({ rollout: { consumersOf: ["bucket"], kinds: KINDS } }, status));
+    const seen = explainRollout(bindingOf({ rollout: { consumersOf: ["bucket"], kinds: KINDS } }, status));
     assert.deepEqual(seen, {
       suspended: false,
       restarts: ["workloads whose pods refer to bucket, among Deployment, StatefulSet, DaemonSet"],
       revision: 4,
-      compares: ["bucket/a", "bucket/b"],
-      last: "2026-01-01T00:00:00Z",
+      trackedValues: ["bucket/a", "bucket/b"],
+      lastStartTime: "2026-01-01T00:00:00Z",
       pending: {
-        since: "2026-01-02T00:00:00Z",
+        firstChangeTime: "2026-01-02T00:00:00Z",
         reason: "Waiting",
         message: "for the window",
         workloads: [{ ...workload, step: "one", message: "for its turn" }],

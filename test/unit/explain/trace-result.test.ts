@@ -9,7 +9,7 @@ import {
   pullsWith,
   type Trace,
   writerTrace,
-} from "../../../src/explain/trace.ts";
+} from "../../../src/explain/trace-result.ts";
 import { traceText } from "../../../src/explain/trace-text.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { bindingOf, harbor, KINDS } from "../bindings.ts";
@@ -33,8 +33,8 @@ describe("the trace of a Secret", () => {
     const [traced, ...others] = bindingTraces(bindingOf({ sources, targets, rollout }, { conditions }), bucket, read);
     assert.deepEqual(others, []);
     const taken = [
-      { path: "a", of: ["key"] },
-      { path: "c", of: ["all of it"] },
+      { path: "a", keys: ["key"] },
+      { path: "c", keys: ["all of it"] },
     ];
     const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", fields: taken };
     assert.deepEqual(traced, {
@@ -109,9 +109,15 @@ describe("the trace of a Secret", () => {
     workloads: [],
     serviceAccounts: [],
     certificates: [],
-    unseen: [],
+    unreadable: [],
   };
-  const workload = { apiVersion: "apps/v1", kind: "Deployment", name: "core", by: ["env", "volume"], restarts: [] };
+  const workload = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    name: "core",
+    references: ["env", "volume"],
+    restarts: [],
+  };
 
   it("says for people what restarts by which binding, and what never does by itself", () => {
     const by = (binding: string, suspended = false) => [{ binding, suspended }];
@@ -135,8 +141,8 @@ describe("the trace of a Secret", () => {
 
   it("says that nothing refers to it, or nothing that may be seen", () => {
     assert.deepEqual(traceText(none), ["Secret registry/bucket, version 7", "", "nothing refers to it"]);
-    const unseen = ["you may not list pods in namespace registry"];
-    assert.deepEqual(traceText({ ...none, unseen }), [
+    const unreadable = ["you may not list pods in namespace registry"];
+    assert.deepEqual(traceText({ ...none, unreadable }), [
       "Secret registry/bucket, version 7",
       "",
       "nothing that you may see refers to it",

@@ -4,9 +4,9 @@ import { Problem } from "../../../src/apimachinery/problem.ts";
 import {
   accountRefusal,
   READ_VERBS,
+  type RequiredAccess,
   refusal,
   streamRefusal,
-  type Use,
   verbsFor,
   WRITE_VERBS,
 } from "../../../src/kube/access-error.ts";
@@ -16,17 +16,17 @@ import { ACCOUNTS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 
-const secret: Use = {
+const secret: RequiredAccess = {
   identity: ACCOUNT,
   ref: { resource: SECRETS, namespace: "registry", name: "bucket" },
   verbs: READ_VERBS,
 };
-const harbor: Use = {
+const harbor: RequiredAccess = {
   identity: ACCOUNT,
   ref: { resource: HARBORS, namespace: "web", name: "harbor" },
   verbs: WRITE_VERBS,
 };
-const issuer: Use = { identity: ACCOUNT, ref: { resource: ISSUERS, name: "acme" }, verbs: WRITE_VERBS };
+const issuer: RequiredAccess = { identity: ACCOUNT, ref: { resource: ISSUERS, name: "acme" }, verbs: WRITE_VERBS };
 
 const answer = (status: number, reason: string, details: object = {}) =>
   new ApiError("GET /x", status, reason, { details });
@@ -84,14 +84,14 @@ describe("a stream that is refused", () => {
   it("calls by itself once a right is no longer missing, and heals like any request otherwise", () => {
     const account = { resource: SECRETS, namespace: "registry", name: "deployer" };
     const healings = [403, 503, 422].map((status) => [
-      streamRefusal(answer(status, "Error"), harbor, "list").healing,
-      accountRefusal(answer(status, "Error"), ACCOUNT, account).healing,
-      accountRefusal(answer(status, "Error"), ACCOUNT, { ...account, name: "inlay" }).healing,
+      streamRefusal(answer(status, "Error"), harbor, "list").retryPolicy,
+      accountRefusal(answer(status, "Error"), ACCOUNT, account).retryPolicy,
+      accountRefusal(answer(status, "Error"), ACCOUNT, { ...account, name: "inlay" }).retryPolicy,
     ]);
     assert.deepEqual(healings, [
-      ["event", "event", "event"],
-      ["soon", "soon", "soon"],
-      ["late", "late", "late"],
+      ["OnChange", "OnChange", "OnChange"],
+      ["Backoff", "Backoff", "Backoff"],
+      ["Slow", "Slow", "Slow"],
     ]);
   });
 });
@@ -195,7 +195,7 @@ describe("an account that is not open to Inlay", () => {
 
   it("names a Role of its own for what is to be made, since RBAC knows no names there", () => {
     const forbidden = answer(403, "Forbidden", { kind: "harborclusters", name: "harbor" });
-    const made: Use = { ...harbor, verbs: verbsFor(true, "Remove") };
+    const made: RequiredAccess = { ...harbor, verbs: verbsFor(true, "Remove") };
     const makes =
       "kubectl create role registry-inlay-makes-harborclusters.goharbor.io -n web --verb=create --resource=harborclusters.goharbor.io" +
       " && kubectl create rolebinding registry-inlay-makes-harborclusters.goharbor.io -n web" +

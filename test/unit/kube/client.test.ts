@@ -49,7 +49,7 @@ function recording(answer: unknown = {}) {
       return answer as T;
     },
   };
-  const client = new Client(fake as Transport);
+  const client = new Client(fake);
   const last = () => {
     const [one, ...others] = requests.splice(0);
     assert.ok(one && others.length === 0);
@@ -183,7 +183,7 @@ describe("the client", () => {
       },
     };
     const writes = { mayWrite: () => may, wrote: (verb: string, outcome: string) => told.push(`${verb} ${outcome}`) };
-    const client = new Client(fake as Transport, writes);
+    const client = new Client(fake, writes);
     const all = [
       () => client.apply("me", HARBOR, "u", {}, { fieldManager: "m", force: false }),
       () => client.jsonPatch("me", HARBOR, [], "m"),
@@ -221,7 +221,7 @@ describe("the client", () => {
     for (const [error] of outcomes) {
       const fake: Pick<Transport, "request"> = { request: () => Promise.reject(error) };
       const writes = { mayWrite: () => true, wrote: (_: string, outcome: string) => told.push(outcome) };
-      await assert.rejects(new Client(fake as Transport, writes).replace("", HARBOR, {}));
+      await assert.rejects(new Client(fake, writes).replace("", HARBOR, {}));
     }
     assert.deepEqual(
       told,

@@ -19,7 +19,7 @@ describe("a connection", () => {
   let socket: FakeSocket;
   beforeEach(() => {
     socket = new FakeSocket();
-    endWhenSilent(socket as unknown as Parameters<typeof endWhenSilent>[0]);
+    endWhenSilent(socket);
   });
 
   it("ends once nothing has arrived on it for ten seconds", async () => {

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { Discovery } from "../../../src/kube/discovery.ts";
-import type { Request, Transport } from "../../../src/kube/transport.ts";
+import type { Request } from "../../../src/kube/transport.ts";
 import { fakeClock } from "../clock.ts";
+import { fakeTransport } from "../fakes.ts";
 
 const version = (groupVersion: string) => ({ groupVersion });
 
@@ -24,13 +25,13 @@ describe("discovery", () => {
       },
       "/api/v1": { resources: [{ name: "secrets", kind: "Secret", namespaced: true }] },
     };
-    const transport = {
+    const transport = fakeTransport({
       async request({ method, path }: Request) {
         requests.push(path);
         if (answers[path] === undefined) throw new ApiError(`${method} ${path}`, 404, "NotFound");
         return answers[path];
       },
-    } as unknown as Transport;
+    });
     discovery = new Discovery(transport);
   });
 

@@ -1,6 +1,6 @@
 /** A kind that most clusters lack costs no request where it is missing, but now and then. */
 import assert from "node:assert/strict";
-import { RareKind } from "../../../src/kube/optional-kind.ts";
+import { OptionalKind } from "../../../src/kube/optional-kind.ts";
 import { CONFIGMAPS } from "../resources.ts";
 
 const KIND = { apiVersion: "v1", kind: "ConfigMap" };
@@ -11,7 +11,7 @@ function asked(served: boolean) {
     names.push(`${apiVersion} ${kind}`);
     return served ? CONFIGMAPS : undefined;
   };
-  return { names, kind: new RareKind({ byKind }, KIND) };
+  return { names, kind: new OptionalKind({ byKind }, KIND) };
 }
 
 describe("a kind that most clusters lack", () => {

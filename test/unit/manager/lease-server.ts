@@ -1,7 +1,9 @@
 /** One Lease as an API server keeps it: requests of replicas come in, each with a version that must be the last one. */
+import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client } from "../../../src/kube/client.ts";
 import type { Lease } from "../../../src/manager/leader-election.ts";
+import { fakeClient } from "../fakes.ts";
 
 export class LeaseServer {
   lease: Lease | undefined;
@@ -17,28 +19,28 @@ export class LeaseServer {
 
   /** What one replica speaks to. `reachable` is asked before each request. */
   client(reachable: () => boolean = () => true): Pick<Client, "get" | "create" | "replace"> {
-    const answer = async <T>(verb: string, work: () => unknown): Promise<T> => {
+    const answer = async (verb: string, work: () => Lease): Promise<Lease> => {
       if (!reachable()) throw new ApiError(verb, 0, "DeadlineExceeded");
       this.asked.push(verb);
-      return structuredClone(work()) as T;
+      return structuredClone(work());
     };
-    return {
-      get: (_, { name }) =>
+    return fakeClient({
+      get: (_: unknown, { name }: ObjectRef) =>
         answer("get", () => {
           if (this.lease === undefined) throw new ApiError(`GET ${name}`, 404, "NotFound");
           return this.lease;
         }),
-      create: (_as, _resource, _namespace, object) =>
+      create: (_as: unknown, _resource: unknown, _namespace: unknown, object: Lease) =>
         answer("create", () => {
           if (this.lease !== undefined) throw new ApiError("POST", 409, "AlreadyExists");
-          return this.put(object as unknown as Lease);
+          return this.put(object);
         }),
-      replace: (_as, _ref, object) =>
+      replace: (_as: unknown, _ref: unknown, object: Lease) =>
         answer("replace", () => {
-          const { resourceVersion } = (object as unknown as Lease).metadata;
+          const { resourceVersion } = object.metadata;
           if (resourceVersion !== this.lease?.metadata.resourceVersion) throw new ApiError("PUT", 409, "Conflict");
-          return this.put(object as unknown as Lease);
+          return this.put(object);
         }),
-    };
+    });
   }
 }

@@ -1,12 +1,12 @@
 /** Which events are written, how many at once, and that a reconcile never waits for one. */
 import assert from "node:assert/strict";
-import type { SecretBinding } from "../../../src/api/binding.ts";
 import type { Resource } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Client } from "../../../src/kube/client.ts";
 import type { Identity } from "../../../src/kube/identity.ts";
 import { EventRecorder } from "../../../src/observability/events.ts";
 import { fakeClock, settled } from "../clock.ts";
+import { fakeClient } from "../fakes.ts";
+import { bindingOf } from "../objects.ts";
 
 interface WrittenEvent {
   metadata: { name: string; namespace: string };
@@ -21,9 +21,7 @@ interface Writing {
   end(error?: Error): void;
 }
 
-const binding = {
-  metadata: { name: "harbor-s3", namespace: "registry", uid: "u1", resourceVersion: "7" },
-} as SecretBinding;
+const binding = bindingOf({ metadata: { uid: "u1" } });
 
 const happening = (note = "wrote spec.a") => ({ type: "Normal", reason: "Written", action: "Sync", note }) as const;
 
@@ -31,17 +29,16 @@ const happening = (note = "wrote spec.a") => ({ type: "Normal", reason: "Written
 function recorder() {
   const underWay: Writing[] = [];
   const written: { identity: Identity; resource: Resource; namespace: string; event: WrittenEvent }[] = [];
-  const fake: Pick<Client, "create"> = {
-    create: (identity, resource, namespace, object) => {
-      const event = object as unknown as WrittenEvent;
+  const client = fakeClient({
+    create: (identity: Identity, resource: Resource, namespace: string, event: WrittenEvent) => {
       written.push({ identity, resource, namespace, event });
-      const { promise, resolve, reject } = Promise.withResolvers<typeof object>();
-      const writing: Writing = { event, end: (error) => (error ? reject(error) : resolve(object)) };
+      const { promise, resolve, reject } = Promise.withResolvers<WrittenEvent>();
+      const writing: Writing = { event, end: (error) => (error ? reject(error) : resolve(event)) };
       underWay.push(writing);
       return promise.finally(() => underWay.splice(underWay.indexOf(writing), 1));
     },
-  };
-  const events = new EventRecorder(fake as Client, "inlay-0");
+  });
+  const events = new EventRecorder(client, "inlay-0");
   const endAll = async (error?: Error) => {
     for (const writing of [...underWay]) writing.end(error);
     await settled();
@@ -85,7 +82,7 @@ describe("an event", () => {
 
   it("has a name of its own, and one that is not too long", async () => {
     const { events, written, endAll } = recorder();
-    const long = { metadata: { ...binding.metadata, name: "x".repeat(253) } } as SecretBinding;
+    const long = bindingOf({ metadata: { name: "x".repeat(253) } });
     events.record(long, happening());
     events.record(long, happening());
     const names = written.map(({ event }) => event.metadata.name);
@@ -164,7 +161,7 @@ describe("an event", () => {
 
   it("that waits already is not written twice", async () => {
     const { events, underWay, written, endAll } = recorder();
-    const other = { metadata: { ...binding.metadata, uid: "u2" } } as SecretBinding;
+    const other = bindingOf({ metadata: { uid: "u2" } });
     for (const note of ["a", "b", "c", "c", "d", "c"]) events.record(binding, happening(note));
     events.record(other, happening("c"));
     while (underWay.length > 0) await endAll();

@@ -2,14 +2,15 @@
 import assert from "node:assert/strict";
 import { type MetricSources, Metrics } from "../../../src/observability/metrics.ts";
 
-const idle: MetricSources = {
-  concurrency: 16,
-  depths: () => ({ change: 0, resync: 0, retry: 0 }),
-  running: () => [],
-  streams: () => [],
-  leading: () => undefined,
-  rollouts: () => new Map(),
-};
+const QUEUE = { concurrency: 16, depths: { change: 0, resync: 0, retry: 0 }, running: [] as number[] };
+
+/** Of one controller that has nothing to do. */
+function started(sources: Partial<MetricSources> = {}, queue = QUEUE) {
+  const metrics = new Metrics();
+  const controllers = () => [{ name: "secretbinding", queue }];
+  metrics.observe({ controllers, watches: () => [], leading: () => undefined, ...sources });
+  return { metrics, hooks: metrics.queueHooks("secretbinding") };
+}
 const WORK = '{name="secretbinding",controller="secretbinding"}';
 
 /** The samples of a scrape, by name and labels. */
@@ -23,7 +24,9 @@ const namesIn = async (metrics: Metrics) =>
 
 describe("the metrics", () => {
   it("have the names that controllers in Go use, and a few of their own", async () => {
-    assert.deepEqual((await namesIn(new Metrics(idle))).sort(), [
+    const { metrics } = started();
+    metrics.observeRollouts(() => new Map());
+    assert.deepEqual((await namesIn(metrics)).sort(), [
       "controller_runtime_active_workers gauge",
       "controller_runtime_max_concurrent_reconciles gauge",
       "controller_runtime_reconcile_errors_total counter",
@@ -50,7 +53,7 @@ describe("the metrics", () => {
   });
 
   it("tell of the process too, where they are served", async () => {
-    const metrics = new Metrics(idle);
+    const { metrics } = started();
     metrics.collectProcess();
     const names = (await namesIn(metrics)).join();
     for (const name of ["process_resident_memory_bytes", "process_cpu_seconds_total", "nodejs_eventloop_lag_seconds"])
@@ -58,13 +61,13 @@ describe("the metrics", () => {
   });
 
   it("count what the queue does, by how it ended", async () => {
-    const metrics = new Metrics(idle);
+    const { metrics, hooks } = started();
     for (const result of ["never", "backoff", "after", "error"] as const) {
-      metrics.queue.added();
-      metrics.queue.started(0.2);
-      metrics.queue.ended(2, result);
+      hooks.added();
+      hooks.started(0.2);
+      hooks.ended(2, result);
     }
-    metrics.queue.retried();
+    hooks.retried();
     const samples = await scrape(metrics);
     for (const result of ["success", "requeue", "requeue_after", "error"]) {
       const name = `controller_runtime_reconcile_total{controller="secretbinding",result="${result}"}`;
@@ -80,19 +83,15 @@ describe("the metrics", () => {
 
   it("show how queue, streams and lease are at the moment", async () => {
     const synced = { phase: "synced", resource: "secrets", interruptedSeconds: 0 };
-    const metrics = new Metrics({
-      concurrency: 16,
-      depths: () => ({ change: 2, resync: 7, retry: 1 }),
-      running: () => [1, 4],
-      streams: () => [
-        { ...synced, quietSeconds: 3 },
-        { ...synced, quietSeconds: 50 },
-        { ...synced, quietSeconds: 40, interruptedSeconds: 2 },
-        { ...synced, phase: "failed", quietSeconds: 1_000, interruptedSeconds: 900 },
-      ],
-      leading: () => true,
-      rollouts: () => new Map([["Window", 2]]),
-    });
+    const watches = () => [
+      { ...synced, quietSeconds: 3 },
+      { ...synced, quietSeconds: 50 },
+      { ...synced, quietSeconds: 40, interruptedSeconds: 2 },
+      { ...synced, phase: "failed", quietSeconds: 1_000, interruptedSeconds: 900 },
+    ];
+    const queue = { ...QUEUE, depths: { change: 2, resync: 7, retry: 1 }, running: [1, 4] };
+    const { metrics } = started({ watches, leading: () => true }, queue);
+    metrics.observeRollouts(() => new Map([["OutsideWindow", 2]]));
     const samples = await scrape(metrics);
     const own = '{controller="secretbinding"}';
     const depth = (lane: string) =>
@@ -110,14 +109,14 @@ describe("the metrics", () => {
       'inlay_watch_streams{state="pending"}': 0,
       'inlay_watch_streams{state="interrupted"}': 1,
       'inlay_watch_last_event_age_seconds{resource="secrets"}': 50,
-      'inlay_rollouts_pending{reason="Window"}': 2,
+      'inlay_rollouts_pending{reason="OutsideWindow"}': 2,
       'leader_election_master_status{name="inlay-controller"}': 1,
     };
     for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name);
   });
 
   it("count restarts, writes and how long changes were on their way", async () => {
-    const metrics = new Metrics(idle);
+    const { metrics } = started();
     metrics.watchRestarted("secrets", "expired");
     metrics.wrote("apply", "accepted");
     metrics.wrote("apply", "conflict");

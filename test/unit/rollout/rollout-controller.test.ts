@@ -4,7 +4,7 @@ import type { RolloutStatus } from "../../../src/api/rollout.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { CORE, MadeUp } from "../rollout-controller.ts";
+import { CORE, RolloutFixture } from "../rollout-controller.ts";
 
 /** A target that its controller has seen in that generation. */
 const seenAt = (observedGeneration: number) => async (): Promise<KubeObject> => ({
@@ -16,17 +16,17 @@ const seenAt = (observedGeneration: number) => async (): Promise<KubeObject> => 
 
 describe("the rollout of a binding", () => {
   it("leaves in status what it noted before it restarted something", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
     await rollout.roll("a");
     await rollout.roll("b");
     assert.equal(rollout.stamped.length, 1);
     assert.equal(rollout.noted.length, 1);
-    assert.deepEqual(rollout.status?.pending?.changed, rollout.stamped[0]);
+    assert.deepEqual(rollout.status?.pending?.lastChangeTime, rollout.stamped[0]);
   });
 
   it("writes the version of the source, also when its value goes back while it rolls out", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "example.com/version", value: "ResourceVersion" } };
     await rollout.roll("1");
     rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
@@ -37,7 +37,7 @@ describe("the rollout of a binding", () => {
   });
 
   it("has told how far it is when nothing is done for it any more, and not only what it was about to do", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
     await rollout.roll("a");
     rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
@@ -53,9 +53,9 @@ describe("the rollout of a binding", () => {
     ["what takes a place", {}],
   ] as const) {
     it(`notes ${limited} once, however often it is refused, and status stays as it is`, async () => {
-      const rollout = new MadeUp();
+      const rollout = new RolloutFixture();
       rollout.spec = spec;
-      rollout.rules = { suspend: false, maxConcurrent: 1 };
+      rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });
       rollout.refused = () => new ApiError("PATCH", 403, "Forbidden");
       await rollout.roll("a");
       await rollout.roll("b");
@@ -72,8 +72,8 @@ describe("the rollout of a binding", () => {
   }
 
   it("leaves all as it is while it is not known yet which workloads there are", async () => {
-    const rollout = new MadeUp();
-    rollout.rules = { suspend: false, maxConcurrent: 1 };
+    const rollout = new RolloutFixture();
+    rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });
     await rollout.roll("a");
     rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
     await rollout.roll("b");
@@ -88,21 +88,21 @@ describe("the rollout of a binding", () => {
   });
 
   it("looks again at a target that it could not read", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.spec = { waitForTargets: {} };
     rollout.targets = [CORE];
     rollout.read = () => Promise.reject(new ApiError("GET", 503, "ServiceUnavailable"));
     await rollout.roll("a");
-    const { againMs, status } = await rollout.roll("b");
-    assert.equal(status?.pending?.reason, "NotTakenIn");
-    assert.ok(againMs !== undefined && againMs <= 5_000, String(againMs));
+    const { requeueAfterMs, status } = await rollout.roll("b");
+    assert.equal(status?.pending?.reason, "TargetsNotReady");
+    assert.ok(requeueAfterMs !== undefined && requeueAfterMs <= 5_000, String(requeueAfterMs));
     rollout.read = seenAt(2);
     await rollout.roll("b");
     assert.equal(rollout.stamped.length, 1);
   });
 
   it("shares no restart that was before the controllers of the targets had taken the values in", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.targets = [CORE];
     rollout.spec = { waitForTargets: {} };
     await rollout.roll("a");
@@ -120,18 +120,18 @@ describe("the rollout of a binding", () => {
 
   it("has its place for as long as the workload is seen to roll out where nothing can be decided, and none once it is suspended", async () => {
     for (const end of [
-      async (rollout: MadeUp) => {
+      async (rollout: RolloutFixture) => {
         rollout.progress = { state: "Done", message: "rolled out" };
         const { isDone } = await rollout.roll("b");
         assert.equal(isDone, true);
       },
-      (rollout: MadeUp) => rollout.forget(),
+      (rollout: RolloutFixture) => rollout.forget(),
     ]) {
-      const rollout = new MadeUp();
-      rollout.rules = { suspend: false, maxConcurrent: 1 };
+      const rollout = new RolloutFixture();
+      rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });
       const isFull = () => {
         const taken = rollout.slots.take("registry/other", "other", "registry");
-        rollout.slots.free("registry/other", "other");
+        rollout.slots.forget("registry/other");
         return !taken;
       };
       await rollout.roll("a");
@@ -148,11 +148,11 @@ describe("the rollout of a binding", () => {
   });
 
   it("waits while the sources don't belong together, also when they are not read again", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     await rollout.roll("a");
-    await rollout.roll("b", new Problem("SourcesDiffer", "they differ"));
+    await rollout.roll("b", new Problem("SourceAnnotationMismatch", "they differ"));
     const { status } = await rollout.roll("b");
-    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "SourcesDiffer"]);
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "SourceAnnotationMismatch"]);
     await rollout.roll("c");
     assert.equal(rollout.stamped.length, 1);
     const { problem } = await rollout.roll("d", new Problem("Unavailable", "it is tried again"));
@@ -161,29 +161,29 @@ describe("the rollout of a binding", () => {
   });
 
   it("decides anew about a workload that has changed since, and says nothing of that", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     await rollout.roll("a");
     rollout.refused = () => new ApiError("PATCH", 409, "Conflict");
     rollout.read = seenAt(2);
-    const { problem, againMs, status, isDone } = await rollout.roll("b");
+    const { problem, requeueAfterMs, status, isDone } = await rollout.roll("b");
     assert.deepEqual([problem, isDone, status?.pending], [undefined, false, undefined]);
-    assert.ok(againMs !== undefined && againMs <= 1_000, String(againMs));
+    assert.ok(requeueAfterMs !== undefined && requeueAfterMs <= 1_000, String(requeueAfterMs));
     rollout.refused = undefined;
     await rollout.roll("b");
     assert.equal(rollout.stamped.length, 1);
   });
 
   it("leaves alone a workload whose template is another's", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.workload = { templateElsewhere: true };
     await rollout.roll("a");
     const { status } = await rollout.roll("b");
-    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "NotRestarted"]);
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "RestartBlocked"]);
     assert.match(status?.pending?.message ?? "", /core has its pod template in another object/);
   });
 
   it("tells of a window that is none before anything changes, and still takes note of what the values were", async () => {
-    const rollout = new MadeUp();
+    const rollout = new RolloutFixture();
     rollout.spec = { windows: [{ schedule: "at 2 at night", duration: "2h", timeZone: "UTC" }] };
     const { problem, isDone } = await rollout.roll("a");
     assert.deepEqual([problem?.reason, isDone], ["InvalidBinding", false]);

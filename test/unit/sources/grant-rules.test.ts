@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretGrant } from "../../../src/api/secret-grant.ts";
-import { asksWhere, lets, mayLet, notGranted } from "../../../src/sources/grant-rules.ts";
+import { allows, mayAllow, notGranted, usesNamespaceLabels } from "../../../src/sources/grant-rules.ts";
 import { SECRETS } from "../resources.ts";
 
 type Spec = SecretGrant["spec"];
@@ -20,9 +20,9 @@ const absent = [{ key: "env", operator: "DoesNotExist" as const }];
 describe("a SecretGrant", () => {
   it("lets through by any of from and any of to, and by no mixture that it does not say", () => {
     const spec: Spec = { from: [{ namespace: "other" }, here], to: [{ kind: "ConfigMap", name: "ca" }, theBucket] };
-    assert.equal(lets(spec, asker, bucket, unlabelled), true);
-    assert.equal(lets(spec, { ...asker, namespace: "third" }, bucket, unlabelled), false);
-    assert.equal(lets(spec, asker, { ...bucket, name: "ca" }, unlabelled), false);
+    assert.equal(allows(spec, asker, bucket, unlabelled), true);
+    assert.equal(allows(spec, { ...asker, namespace: "third" }, bucket, unlabelled), false);
+    assert.equal(allows(spec, asker, { ...bucket, name: "ca" }, unlabelled), false);
   });
 
   it("takes labels that are not known for no match, whatever it asks of them", () => {
@@ -30,7 +30,7 @@ describe("a SecretGrant", () => {
     const byObject: Spec = { from: [here], to: [{ kind: "Secret", selector: { matchExpressions: absent } }] };
     for (const spec of [byPlace, byObject]) {
       assert.deepEqual(
-        [mayLet(spec, asker, bucket), lets(spec, asker, bucket, unlabelled), lets(spec, asker, bucket, unknown)],
+        [mayAllow(spec, asker, bucket), allows(spec, asker, bucket, unlabelled), allows(spec, asker, bucket, unknown)],
         [true, true, false],
       );
     }
@@ -38,8 +38,8 @@ describe("a SecretGrant", () => {
 
   it("says whether the labels of a namespace have a say", () => {
     const selector = (namespaceSelector: object) =>
-      asksWhere({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
-    assert.equal(asksWhere({ from: [here], to: [theBucket] }), false);
+      usesNamespaceLabels({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
+    assert.equal(usesNamespaceLabels({ from: [here], to: [theBucket] }), false);
     assert.equal(selector({ names: ["*"] }), false);
     assert.equal(selector({ matchLabels: { env: "prod" } }), true);
     assert.equal(selector({ names: ["x"], matchExpressions: absent }), true);
@@ -65,8 +65,8 @@ describe("a SecretGrant", () => {
     const spec = fc.record({ from: fc.array(from, { maxLength: 3 }), to: fc.array(to, { maxLength: 3 }) });
     fc.assert(
       fc.property(spec, labels, (said, known) => {
-        if (lets(said, asker, bucket, known)) assert.ok(mayLet(said, asker, bucket));
-        if (lets(said, asker, bucket, unknown)) assert.ok(lets(said, asker, bucket, known));
+        if (allows(said, asker, bucket, known)) assert.ok(mayAllow(said, asker, bucket));
+        if (allows(said, asker, bucket, unknown)) assert.ok(allows(said, asker, bucket, known));
       }),
     );
   });
@@ -76,7 +76,7 @@ describe("a SecretGrant", () => {
     const [, said = ""] = /echo '(.*)' \| kubectl apply -f -$/.exec(problem.message) ?? [];
     const grant = JSON.parse(said) as SecretGrant;
     assert.deepEqual([problem.reason, grant.metadata.namespace], ["NotGranted", "storage"]);
-    assert.equal(lets(grant.spec, asker, bucket, unknown), true);
-    assert.equal(lets(grant.spec, { ...asker, account: "other" }, bucket, unknown), false);
+    assert.equal(allows(grant.spec, asker, bucket, unknown), true);
+    assert.equal(allows(grant.spec, { ...asker, account: "other" }, bucket, unknown), false);
   });
 });

@@ -4,13 +4,12 @@ import type { SecretBinding, TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { MissingValue, Problem } from "../../../src/apimachinery/problem.ts";
-import type { Streams } from "../../../src/cache/informers.ts";
-import type { Collection } from "../../../src/cache/subscription.ts";
+import type { Watcher } from "../../../src/cache/watcher.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Client } from "../../../src/kube/client.ts";
-import { consentOf, readGranted, withWithdrawn } from "../../../src/sources/grants.ts";
+import { observeGrants, readGranted, withWithdrawnGrants } from "../../../src/sources/grants.ts";
 import { SECRETS } from "../resources.ts";
 import { secret } from "../transform/sources.ts";
+import { watched } from "./watched.ts";
 
 const policy = { onMissing: "Wait" as const, optional: false };
 const binding = {
@@ -26,30 +25,32 @@ const forbidden = new ApiError("WATCH", 403, "Forbidden");
 /** What streams show of a kind: the specs of its objects, or why they can't. */
 type Shown = Record<string, object[] | ApiError>;
 const consentWith = (shown: Shown, refs: ObjectRef[] = [bucket]) => {
-  const members = (_key: string, { resource: { plural } }: Collection) => {
+  const list: Watcher["list"] = (_key, { resource: { plural } }) => {
     const there = shown[plural] ?? [];
     if (there instanceof ApiError) return { phase: "failed", error: there, members: [] };
     return { phase: "synced", members: there.map((said, at) => ({ name: `${plural}-${at}`, version: version(said) })) };
   };
-  return consentOf({ members } as unknown as Streams, "registry/b", binding, refs);
+  return observeGrants({ list }, "registry/b", binding, refs);
 };
 
 /** What the API server answers by path; a missing one is not there. */
 type Answers = Record<string, object | ApiError>;
 async function read(shown: Shown, answers: Answers) {
   const asked: string[] = [];
-  const get = async (identity: string, { resource, namespace, name }: ObjectRef) => {
+  const get = async <T>(identity: string, { resource, namespace, name }: ObjectRef) => {
     assert.equal(identity, "");
     const path = [resource.plural, namespace, name].filter(Boolean).join("/");
     asked.push(path);
     const answer = answers[path] ?? new ApiError(`GET ${path}`, 404, "NotFound");
     if (answer instanceof ApiError) throw answer;
-    return answer;
+    return answer as T;
   };
-  const found = await readGranted({ get } as unknown as Client, consentWith(shown), bucket, policy, async () => {
+  const source = watched(bucket, async () => {
     asked.push("source");
     return secret({ key: "value" });
   });
+  const { asker, grantsFor } = consentWith(shown);
+  const found = await readGranted({ get }, asker, grantsFor(bucket) ?? [], source, undefined);
   const outcome =
     found instanceof Problem ? `!${found.reason}` : found.kind === "absent" ? found.problem.reason : "read";
   return { outcome, asked };
@@ -153,7 +154,7 @@ describe("a value whose grant was withdrawn", () => {
   const reasonsBeside = (record: Partial<TargetStatus>, observedGeneration = 2) => {
     const seen = { ...binding, metadata: { ...binding.metadata, generation: 2 }, status: { observedGeneration } };
     const before = { reason: "Synced", ...record } as TargetStatus;
-    return withWithdrawn(plan, seen, before).leftOut.map((each) => each.why.reason);
+    return withWithdrawnGrants(plan, seen, before).leftOut.map((each) => each.why.reason);
   };
 
   it("is told by the record of what was written, or about to be", () => {
@@ -163,7 +164,7 @@ describe("a value whose grant was withdrawn", () => {
       "NotGranted",
       "SourceNotFound",
     ]);
-    assert.deepEqual(reasonsBeside({ acquiring: ["spec.b"] }), ["NotGranted", "GrantWithdrawn", "SourceNotFound"]);
+    assert.deepEqual(reasonsBeside({ pendingPaths: ["spec.b"] }), ["NotGranted", "GrantWithdrawn", "SourceNotFound"]);
   });
 
   it("goes on being told when it was taken out, or the binding was changed", () => {

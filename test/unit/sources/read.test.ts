@@ -1,29 +1,105 @@
-/** Which sources of a binding are read. */
+/** Which sources of a binding are read, and what reading one gives. */
 import assert from "node:assert/strict";
-import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
+import type { KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
-import { readSources } from "../../../src/sources/registry.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import type { GrantedSources } from "../../../src/sources/grants.ts";
+import { readSources, sourceRevisions } from "../../../src/sources/read.ts";
+import { parseSources, resolveSources } from "../../../src/sources/registry.ts";
+import type { ResolveContext } from "../../../src/sources/source.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
-import { CONFIGMAPS } from "../resources.ts";
+import { bindingOf } from "../bindings.ts";
+import { CONFIGMAPS, HARBORS } from "../resources.ts";
+import { absent } from "../transform/sources.ts";
+import { watched } from "./watched.ts";
 
 const BUCKET: ObjectRef = { resource: CONFIGMAPS, namespace: "team", name: "bucket" };
-const FORBIDDEN = new Problem("Forbidden", "the target may not be watched", "event");
+const FORBIDDEN = new Problem("Forbidden", "the target may not be watched", "OnChange");
+const ownAlone: GrantedSources = {
+  asker: { namespace: "team", account: "inlay" },
+  dependencies: [],
+  state: "",
+  grantsFor: () => undefined,
+};
+const nothing: ResolveContext["client"] = { get: () => Promise.reject(new Error("nothing is asked")) };
 
 /** The reasons why they are not, where the one target can't be written. */
 async function notRead(isForRollout: boolean) {
-  const view = {
+  const observed = {
     account: undefined,
-    members: [{ target: {}, ref: FORBIDDEN, selected: false }] as never,
+    objects: [{ ref: FORBIDDEN }],
+    grants: ownAlone,
     problemOf: (ref: ObjectRef | Problem) => (ref instanceof Problem ? ref : undefined),
+    seenVersion: () => undefined,
   };
-  const read = async () => ({ kind: "absent" }) as LiveSource;
-  const sources = await readSources({ sources: new Map([["bucket", BUCKET]]) }, view, isForRollout, read);
+  const source = watched(BUCKET, async () => absent());
+  const sources = await readSources(nothing, new Map([["bucket", source]]), observed, isForRollout);
   return [...sources.values()].map((each) => (each instanceof Problem ? each.reason : undefined));
 }
+
+/** Reads the source that an entry of spec.sources is; `answer` is what the API server has. */
+async function read(entry: object, answer: object): Promise<LiveSource | Problem> {
+  const get = async <T>() => {
+    if (answer instanceof Error) throw answer;
+    return answer as T;
+  };
+  const context: ResolveContext = {
+    discovery: { byPlural: async () => HARBORS },
+    installation: { scope: undefined, closedNamespace: () => undefined },
+    client: { get },
+    identity: "system:serviceaccount:registry:inlay",
+  };
+  const [source] = (await resolveSources(parseSources(bindingOf({ sources: [entry] })), context)).values();
+  assert.ok(source !== undefined && !(source instanceof Problem));
+  return source.read(undefined);
+}
+const metadata: KubeObject["metadata"] = { name: "bucket", uid: "u", resourceVersion: "7", labels: { env: "prod" } };
+const textsOf = (source: LiveSource | Problem) => {
+  assert.ok(!(source instanceof Problem) && source.kind === "data");
+  return Object.fromEntries([...source.data].map(([key, bytes]) => [key, Buffer.from(bytes.reveal()).toString()]));
+};
+const inBase64 = (text: string) => Buffer.from(text).toString("base64");
 
 describe("the sources of a binding", () => {
   it("are not read where no target can be written, unless workloads have to be told from them", async () => {
     assert.deepEqual(await notRead(false), ["Unavailable"]);
     assert.deepEqual(await notRead(true), [undefined]);
+  });
+
+  it("have the version of the object, its labels and its annotations", async () => {
+    const source = await read({ secret: { name: "bucket" } }, { metadata });
+    assert.ok(!(source instanceof Problem) && source.kind === "data");
+    assert.deepEqual([source.version, source.isSecret, source.labels.reveal()], ["u/7", true, { env: "prod" }]);
+    assert.deepEqual([source.description, source.annotations.reveal()], ["Secret registry/bucket", {}]);
+    assert.equal(sourceRevisions(3, [source, FORBIDDEN]), "3,u/7,Forbidden");
+  });
+
+  it("are the decoded keys of a Secret or ConfigMap, and all of any other object", async () => {
+    const secret = await read({ secret: { name: "bucket" } }, { metadata, data: { key: inBase64("value") } });
+    assert.deepEqual(textsOf(secret), { key: "value" });
+    const entries = { data: { text: "a" }, binaryData: { bytes: inBase64("b") } };
+    assert.deepEqual(textsOf(await read({ configMap: { name: "bucket" } }, { metadata, ...entries })), {
+      text: "a",
+      bytes: "b",
+    });
+    const object = {
+      apiVersion: "goharbor.io/v1beta1",
+      resource: "harborclusters",
+      name: "bucket",
+      scope: "Namespaced",
+    };
+    const harbor = { metadata, spec: { url: "x" } };
+    const source = await read({ object }, harbor);
+    assert.ok(!(source instanceof Problem) && source.kind === "object");
+    assert.deepEqual(source.object.reveal(), harbor);
+  });
+
+  it("are absent where there is no such object, and a Problem where they may not be read", async () => {
+    const source = await read({ secret: { name: "bucket" }, optional: true }, new ApiError("GET", 404, "NotFound"));
+    assert.ok(!(source instanceof Problem) && source.kind === "absent");
+    assert.equal(source.problem.message, "there is no Secret registry/bucket; the binding waits for it");
+    assert.deepEqual(source.policy, { onMissing: "Wait", optional: true });
+    const forbidden = await read({ secret: { name: "bucket" } }, new ApiError("GET", 403, "Forbidden"));
+    assert.ok(forbidden instanceof Problem && forbidden.reason === "Forbidden");
   });
 });

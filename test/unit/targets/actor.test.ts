@@ -1,19 +1,16 @@
 /** As whom a binding acts that nothing made; the installation's own account is no author's to name, whatever becomes of the binding. */
 import assert from "node:assert/strict";
-import type { SecretBinding } from "../../../src/api/binding.ts";
 import { Installation } from "../../../src/api/installation.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { CONTROLLER } from "../../../src/kube/identity.ts";
-import type { Parts } from "../../../src/parts.ts";
-import { ownActor } from "../../../src/targets/actor.ts";
-import { releaseDeleted } from "../../../src/targets/release.ts";
+import { actorOf } from "../../../src/targets/actor.ts";
+import { releaseDeletedBinding } from "../../../src/targets/release.ts";
+import { dependenciesOf } from "../fakes.ts";
+import { bindingOf } from "../objects.ts";
 
 const installation = new Installation({ ownNamespace: "inlay-system" });
 const binding = (namespace: string, serviceAccountName: string) =>
-  ({
-    metadata: { namespace, name: "b", uid: "1" },
-    spec: { serviceAccountName, targets: [] },
-  }) as unknown as SecretBinding;
+  bindingOf({ metadata: { namespace, name: "b" }, spec: { serviceAccountName } });
 
 describe("the account of a binding that nothing made", () => {
   for (const [namespace, name] of [
@@ -22,14 +19,14 @@ describe("the account of a binding that nothing made", () => {
     ["inlay-system", "inlay"],
   ] as const)
     it(`is ${name} of ${namespace}, if it names that there`, () => {
-      const actor = ownActor(binding(namespace, name), installation);
+      const actor = actorOf(binding(namespace, name), installation);
       assert.ok(!(actor instanceof Problem));
       assert.equal(actor.as.identity, `system:serviceaccount:${namespace}:${name}`);
       assert.deepEqual([actor.account.namespace, actor.account.name], [namespace, name]);
     });
 
   it("is not the one that acts for annotations, where that is", () => {
-    const refused = ownActor(binding("inlay-system", "inlay-reloader"), installation);
+    const refused = actorOf(binding("inlay-system", "inlay-reloader"), installation);
     assert.ok(refused instanceof Problem);
     assert.equal(refused.reason, "ImpersonationForbidden");
     assert.match(refused.message, /name another account/);
@@ -44,7 +41,7 @@ describe("the account of a binding that nothing made", () => {
       },
     };
     const events = { record: (_: unknown, { note }: { note: string }) => told.push(note) };
-    const parts = { installation, client, events, log: { warn: () => undefined } } as unknown as Parts;
+    const deps = dependenciesOf({ installation, client, events, log: { warn: () => undefined } });
     const record = {
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -54,7 +51,7 @@ describe("the account of a binding that nothing made", () => {
       reason: "Synced",
       paths: ["data.token"],
     };
-    await releaseDeleted(parts, binding("inlay-system", "inlay-reloader"), [record], 0);
+    await releaseDeletedBinding(deps, binding("inlay-system", "inlay-reloader"), [record], 0);
     assert.deepEqual([...new Set(asked)], [CONTROLLER]);
     assert.match(told.join(), /acts for the annotations of Reloader alone/);
   });

@@ -1,6 +1,6 @@
 /** How often something is put back that somebody keeps changing, and when that is called a fight. */
 import assert from "node:assert/strict";
-import { Contention } from "../../../src/targets/contention-budget.ts";
+import { ContentionBudget } from "../../../src/targets/contention-budget.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -8,7 +8,7 @@ const MINUTE = 60 * SECOND;
 /** A target that was written once from inputs `v1`. `now` is the test's own time. */
 function written() {
   const time = { now: 1_000_000 };
-  const contention = new Contention(() => time.now);
+  const contention = new ContentionBudget(() => time.now);
   assert.equal(contention.mayWrite("k", "v1", []), 0);
   contention.wrote("k", "v1");
   return {
@@ -23,7 +23,7 @@ function written() {
   };
 }
 
-describe("what somebody changes", () => {
+describe("a field that another client changes", () => {
   it("is put back at once three times in a minute, and the fourth time after a second", () => {
     const { time, contention, change } = written();
     for (let correction = 0; correction < 3; correction++) {
@@ -58,7 +58,7 @@ describe("what somebody changes", () => {
     assert.equal(contention.stateOf("k"), undefined);
   });
 
-  it("is written at once when what it is made from changed, even in a fight", () => {
+  it("is written at once when what it is made from changed, even under contention", () => {
     const { contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     assert.equal(change(), SECOND);
@@ -77,7 +77,7 @@ describe("what somebody changes", () => {
   });
 });
 
-describe("a fight", () => {
+describe("contention", () => {
   it("names who changed it last", () => {
     const { contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();

@@ -2,17 +2,17 @@
 import assert from "node:assert/strict";
 import type { Target } from "../../../src/api/binding.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
-import { Planning } from "../../../src/targets/plan-cache.ts";
+import { PlanCache } from "../../../src/targets/plan-cache.ts";
 import type { Plan } from "../../../src/transform/plan-types.ts";
-import { Turns } from "../../../src/workqueue/cpu-scheduler.ts";
+import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 
-describe("planning", () => {
+describe("the plan cache", () => {
   const plan = (): Plan => ({ fields: [], leftOut: [] });
   const [one, other] = [{ kind: "One" }, { kind: "Other" }] as Target[] as [Target, Target];
-  let planning: Planning;
+  let planning: PlanCache;
   let count: number;
   beforeEach(() => {
-    planning = new Planning(new Turns(), "team");
+    planning = new PlanCache(new CpuScheduler(), "team");
     count = 0;
   });
   const counted = <T>(work: () => T) => {

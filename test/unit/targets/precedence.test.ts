@@ -1,20 +1,23 @@
 /** Precedence: which of several bindings that name a path of an object has it, and what the others do then. */
 import assert from "node:assert/strict";
-import { bindingKey, type SecretBinding, type TargetStatus } from "../../../src/api/binding.ts";
+import { bindingKey, type SecretBinding, type StoredBinding, type TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
+import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { holds } from "../../../src/apply/ownership.ts";
 import { BindingStore } from "../../../src/cache/binding-store.ts";
+import { ResourceStore } from "../../../src/cache/resource-store.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
-import { yieldToOlder } from "../../../src/targets/precedence.ts";
-import type { Named } from "../../../src/targets/sync.ts";
+import { deferToOlderBinding } from "../../../src/targets/precedence.ts";
+import type { TargetWithRecord } from "../../../src/targets/records.ts";
 import { entry, OURS } from "../apply/managed.ts";
-import { bindingOf, harbor, runOf } from "../bindings.ts";
 import { FakeApi } from "../cache/api.ts";
 import { settled } from "../clock.ts";
 import { FakeCluster } from "../cluster.ts";
+import { contextOf } from "../fakes.ts";
+import { bindingOf, recordOf, targetOf } from "../objects.ts";
 import { HARBOR } from "../resources.ts";
 
 const STREAM = "- secretbindings *";
@@ -35,25 +38,15 @@ interface Says {
 /** A binding that names paths of the HarborCluster registry/harbor, with an account of its own name. */
 function naming({ key = "registry/harbor-s3", createdAt = LATE, paths, record, onConflict }: Says = {}): SecretBinding {
   const [namespace = "", name = ""] = key.split("/");
-  const fields = paths?.map((path) => ({ path, value: "x" }));
-  const target = { ...harbor(fields), namespace: "registry", ...(onConflict && { onConflict }) };
-  const { metadata, ...binding } = bindingOf({ serviceAccountName: name, targets: [target] });
-  return {
-    ...binding,
-    metadata: { ...metadata, namespace, name, uid: `uid-of-${key}`, creationTimestamp: createdAt },
-    ...(record && { status: { targets: [recordOf(record)] } }),
-  };
+  const fields = paths?.map((path) => ({ path, from: { source: "bucket" } }));
+  const target = targetOf({ namespace: "registry", ...(fields && { fields }), ...(onConflict && { onConflict }) });
+  return bindingOf({
+    metadata: { namespace, name, uid: `uid-of-${key}`, creationTimestamp: createdAt },
+    spec: { serviceAccountName: name, targets: [target] },
+    status: record && { targets: [recordOf(record)] },
+  });
 }
 const first = (says: Says = {}) => naming({ key: "registry/first", createdAt: EARLY, ...says });
-
-const recordOf = (more: Partial<TargetStatus> = {}): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  namespace: "registry",
-  name: "harbor",
-  reason: "Synced",
-  ...more,
-});
 
 describe("a binding whose target another binding names too", () => {
   let api: FakeApi;
@@ -65,15 +58,20 @@ describe("a binding whose target another binding names too", () => {
     api = new FakeApi();
     api.rights.add(STREAM);
     changed = [];
-    const [gone, failed, restarted] = [() => {}, () => {}, () => {}];
-    store = new BindingStore(api.transport, { changed: (key) => changed.push(key), gone, failed, restarted });
+    const ignore = () => undefined;
+    const bindings = new ResourceStore<StoredBinding>(api.transport, SECRET_BINDINGS, {
+      failed: ignore,
+      restarted: ignore,
+    });
+    store = new BindingStore(bindings);
+    store.listen({ changed: (key) => changed.push(key), gone: ignore });
     cluster = new FakeCluster();
     const managedFields = [entry(OURS, ["spec.key", "spec.other"])];
     cluster.put(HARBOR, { spec: { key: "x", other: "y" } }, { managedFields });
   });
   afterEach(() => store.stop());
 
-  const asObject = (binding: SecretBinding) => binding as unknown as KubeObject;
+  const asObject = (binding: SecretBinding): KubeObject => ({ ...binding });
 
   async function created(...bindings: SecretBinding[]): Promise<void> {
     for (const each of bindings) api.objects.set(`${bindingKey(each)}/secretbindings`, [asObject(each)]);
@@ -88,12 +86,16 @@ describe("a binding whose target another binding names too", () => {
   }
 
   /** What becomes of the target of a binding. */
-  function yielding(binding: SecretBinding, ref: Named["ref"] = HARBOR) {
+  function yielding(binding: SecretBinding, ref: TargetWithRecord["ref"] = HARBOR) {
     const { namespace = "", name } = binding.metadata;
-    const run = runOf(cluster.parts({ bindings: store }), binding, serviceAccountIdentity(namespace, name));
+    const context = contextOf(
+      cluster.dependencies({ bindings: store }),
+      binding,
+      serviceAccountIdentity(namespace, name),
+    );
     const [target] = binding.spec.targets;
     assert.ok(target !== undefined);
-    return yieldToOlder(run, { target, ref, record: binding.status?.targets?.[0] ?? recordOf() });
+    return deferToOlderBinding(context, { target, ref, record: binding.status?.targets?.[0] ?? recordOf() });
   }
 
   async function problemOf(binding: SecretBinding): Promise<Problem | undefined> {
@@ -110,7 +112,7 @@ describe("a binding whose target another binding names too", () => {
     const ours = naming();
     await created(ours, first());
     const problem = await problemOf(ours);
-    assert.deepEqual([problem?.reason, problem?.healing], ["Conflict", "event"]);
+    assert.deepEqual([problem?.reason, problem?.retryPolicy], ["Conflict", "OnChange"]);
     assert.match(problem?.message ?? "", /^spec\.key is for the SecretBinding registry\/first, which was there first/);
     assert.equal(await yielding(first()), undefined);
   });
@@ -186,7 +188,7 @@ describe("a binding whose target another binding names too", () => {
     const ours = naming({ onConflict: "Force" });
     await created(ours, first());
     const problem = await problemOf(ours);
-    assert.deepEqual([problem?.reason, problem?.healing], ["Contended", "event"]);
+    assert.deepEqual([problem?.reason, problem?.retryPolicy], ["Contended", "OnChange"]);
   });
 
   it("does not tell an account without permission for the object which other binding names it", async () => {
@@ -219,9 +221,9 @@ describe("a binding whose target another binding names too", () => {
     });
 
     it("does the same with paths that it was about to write", async () => {
-      const ours = naming({ record: { uid: "uid-harbor", acquiring: held.paths }, paths: held.paths });
+      const ours = naming({ record: { uid: "uid-harbor", pendingPaths: held.paths }, paths: held.paths });
       await created(ours, first({ paths: ["spec.key"] }));
-      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", acquiring: ["spec.other"] }));
+      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", pendingPaths: ["spec.other"] }));
       assert.deepEqual(held.paths.map(isHeld), [false, true]);
     });
 

@@ -1,72 +1,52 @@
 /** Which record of status a target goes on from, also when it can't be told which object it is. */
 import assert from "node:assert/strict";
-import type { SecretBinding, Target, TargetStatus } from "../../../src/api/binding.ts";
+import type { Target, TargetStatus } from "../../../src/api/binding.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { targetsOf } from "../../../src/targets/records.ts";
+import { bindingOf, recordOf, targetOf } from "../objects.ts";
 import { HARBOR } from "../resources.ts";
 
-const target = (more: object = {}) =>
-  ({
-    apiVersion: "goharbor.io/v1beta1",
-    kind: "HarborCluster",
-    name: "harbor",
-    fields: [],
-    ...more,
-  }) as unknown as Target;
-const record = (more: object = {}): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  namespace: "registry",
-  name: "harbor",
-  reason: "Synced",
-  ...more,
-});
-const held = record({ uid: "u", paths: ["spec.key"], onRelease: "Remove" });
+const held = recordOf({ uid: "u", paths: ["spec.key"], onRelease: "Remove" });
 const mistake = new Problem("InvalidPath", "it can't be read");
 
 function of(targets: TargetStatus[], members: { target: Target; ref: ObjectRef | Problem }[]) {
-  const binding = {
-    metadata: { namespace: "registry", name: "b", uid: "b" },
-    spec: { sources: [], targets: [], defaults: {}, serviceAccountName: "inlay" },
-    status: { targets },
-  } as unknown as SecretBinding;
-  return targetsOf(binding, {
-    members: members.map((each) => ({ ...each, selected: false })),
-    unknown: [],
+  return targetsOf(bindingOf({ status: { targets } }), {
+    objects: members.map((each) => ({ ...each, selected: false })),
+    unresolved: [],
     closed: [],
   });
 }
 
 describe("a target's record", () => {
   it("is that of its object", () => {
-    const { named, recorded } = of([record({ name: "other" }), held], [{ target: target(), ref: HARBOR }]);
+    const { named, recorded } = of([recordOf({ name: "other" }), held], [{ target: targetOf(), ref: HARBOR }]);
     assert.deepEqual(named[0]?.record, held);
     assert.deepEqual([...recorded], [held]);
   });
 
   it("is what it was while a mistake or a failure keeps it from being found, with its namespace said or not", () => {
     for (const more of [{}, { namespace: "registry" }, { apiVersion: "goharbor.io/v1" }]) {
-      const { named, recorded } = of([held], [{ target: target(more), ref: mistake }]);
+      const { named, recorded } = of([held], [{ target: targetOf(more), ref: mistake }]);
       assert.deepEqual(named[0]?.record, held);
       assert.deepEqual([...recorded], [held]);
     }
-    const cluster = record({ namespace: undefined, uid: "u" });
-    assert.deepEqual(of([cluster], [{ target: target(), ref: mistake }]).named[0]?.record, cluster);
+    const { namespace: _, ...cluster } = recordOf({ uid: "u" });
+    assert.deepEqual(of([cluster], [{ target: targetOf(), ref: mistake }]).named[0]?.record, cluster);
   });
 
   it("is of no other object", () => {
     for (const more of [{ namespace: "elsewhere" }, { name: "other" }, { kind: "Other" }]) {
-      assert.equal(of([held], [{ target: target(more), ref: mistake }]).recorded.size, 0);
+      assert.equal(of([held], [{ target: targetOf(more), ref: mistake }]).recorded.size, 0);
     }
   });
 
   it("stays with the first of two that name one object, in whatever order status has them", () => {
     const members = [
-      { target: target(), ref: HARBOR },
-      { target: target({ namespace: "registry" }), ref: mistake },
+      { target: targetOf(), ref: HARBOR },
+      { target: targetOf({ namespace: "registry" }), ref: mistake },
     ];
-    const twin = record({ reason: "InvalidBinding" });
+    const twin = recordOf({ reason: "InvalidBinding" });
     for (const status of [[held], [held, twin], [twin, held]]) {
       const { named, recorded } = of(status, members);
       assert.deepEqual(named[0]?.record, held);

@@ -1,22 +1,27 @@
 /** What a release does to the objects that a binding wrote, when the binding is deleted or no longer names them. */
 import assert from "node:assert/strict";
-import type { TargetStatus } from "../../../src/api/binding.ts";
+import type { Target, TargetStatus } from "../../../src/api/binding.ts";
 import { Installation } from "../../../src/api/installation.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { releaseDeleted, releaseModeOf, releasePaths, releaseUnnamed } from "../../../src/targets/release.ts";
+import {
+  releaseDeletedBinding,
+  releaseModeOf,
+  releasePaths,
+  releaseRemovedTargets,
+} from "../../../src/targets/release.ts";
 import { entry, liveObject, OURS } from "../apply/managed.ts";
-import { harbor } from "../bindings.ts";
 import { fakeClock } from "../clock.ts";
-import { ACCOUNT, bindingWith, OTHER, PATH, recordOf, removed, targetOf, VALUE, Written } from "../release.ts";
+import { selectingTargetOf, targetOf } from "../objects.ts";
+import { ACCOUNT, bindingWith, OTHER, PATH, ReleaseFixture, recordOf, removed, VALUE } from "../release.ts";
 import { HARBORS, ROLES } from "../resources.ts";
 
 const refused = (status: number, reason: string) => new ApiError("PATCH", status, reason);
 
 describe("a release", () => {
   const clock = fakeClock();
-  let written: Written;
+  let written: ReleaseFixture;
   beforeEach(() => {
-    written = new Written();
+    written = new ReleaseFixture();
   });
   afterEach(() => {
     const said = JSON.stringify([written.events, written.logged]);
@@ -25,12 +30,15 @@ describe("a release", () => {
 
   describe("of a deleted binding", () => {
     const release = (records: TargetStatus[], binding = bindingWith(), since = Date.now()) =>
-      releaseDeleted(written.parts, binding, records, since);
+      releaseDeletedBinding(written.deps, binding, records, since);
 
     it("removes values where onRelease is Remove, and only gives up ownership where it is Retain", async () => {
       written.put("gone");
       written.put("kept");
-      const binding = bindingWith([targetOf("gone", "Remove"), targetOf("kept", "Retain")]);
+      const binding = bindingWith([
+        targetOf({ name: "gone", onRelease: "Remove" }),
+        targetOf({ name: "kept", onRelease: "Retain" }),
+      ]);
       assert.deepEqual(await release([recordOf("gone"), recordOf("kept")], binding), []);
       assert.deepEqual([written.valueOf("gone"), written.valueOf("kept")], [undefined, VALUE]);
       for (const name of ["gone", "kept"]) assert.deepEqual(written.managersOf(name), ["kubectl"]);
@@ -68,7 +76,7 @@ describe("a release", () => {
       for (const name of ["gone", "kept"]) written.putMade(name);
       // Status has no uid until the object is made: the label is enough.
       const { uid: _, ...noted } = removed("gone", { created: true });
-      const binding = bindingWith([targetOf("kept", "Retain")]);
+      const binding = bindingWith([targetOf({ name: "kept", onRelease: "Retain" })]);
       assert.deepEqual(await release([noted, recordOf("kept", { created: true })], binding), []);
       const { cluster } = written;
       assert.deepEqual([cluster.get(HARBORS, "gone"), cluster.get(HARBORS, "kept")?.metadata.labels], [undefined, {}]);
@@ -107,7 +115,7 @@ describe("a release", () => {
     });
 
     it("discovers a kind again if the API server no longer knows it", async () => {
-      await written.parts.discovery.byKind("goharbor.io/v1beta1", "HarborCluster");
+      await written.deps.discovery.byKind("goharbor.io/v1beta1", "HarborCluster");
       written.cluster.kinds = [];
       const records = [removed("a")];
       assert.deepEqual(await release(records), records);
@@ -162,7 +170,7 @@ describe("a release", () => {
     });
 
     it("reads no other Namespace if Inlay is installed for one", async () => {
-      written.parts.installation = new Installation({ ownNamespace: "inlay-system", scope: "registry" });
+      written.deps.installation = new Installation({ ownNamespace: "inlay-system", scope: "registry" });
       await release([removed("a"), removed("a", { namespace: "team" })]);
       const asked = written.cluster.requests.filter((request) => /\/namespaces\/\w+$/.test(request));
       assert.deepEqual(asked, ["controller GET /api/v1/namespaces/registry"]);
@@ -174,24 +182,23 @@ describe("a release", () => {
       const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role" };
       written.cluster.kinds = [HARBORS, ROLES];
       written.putMade("b", ROLES);
-      await release([removed("a", { paths: forged, acquiring: [PATH] }), removed("b", { ...role, created: true })]);
+      await release([removed("a", { paths: forged, pendingPaths: [PATH] }), removed("b", { ...role, created: true })]);
       assert.deepEqual(written.cluster.get(HARBORS, "a")?.metadata.ownerReferences, [{ uid: "owner" }]);
       assert.deepEqual([written.valueOf("a"), written.cluster.writes], [undefined, ["PATCH a"]]);
     });
   });
 
   describe("mode", () => {
-    const modeOf = (targets: object[], onRelease: "Remove" | "Retain", more: Partial<TargetStatus> = {}) =>
+    const modeOf = (targets: Target[], onRelease: "Remove" | "Retain", more: Partial<TargetStatus> = {}) =>
       releaseModeOf(bindingWith(targets), recordOf("harbor", { onRelease, ...more }));
-    const selecting = (onRelease: "Remove" | "Retain") => ({
-      ...targetOf("harbor", onRelease),
-      name: undefined,
-      selector: {},
-    });
-    const [removing, retaining] = [targetOf("harbor", "Remove"), targetOf("harbor", "Retain")];
+    const selecting = (onRelease: "Remove" | "Retain") => selectingTargetOf({ onRelease });
+    const [removing, retaining] = [
+      targetOf({ name: "harbor", onRelease: "Remove" }),
+      targetOf({ name: "harbor", onRelease: "Retain" }),
+    ];
 
     it("is that of the spec, even if the record has another", () => {
-      assert.equal(modeOf([targetOf("other", "Retain"), removing], "Retain"), "Remove");
+      assert.equal(modeOf([targetOf({ name: "other", onRelease: "Retain" }), removing], "Retain"), "Remove");
       assert.equal(modeOf([{ ...removing, namespace: "registry" }], "Retain"), "Remove");
       assert.equal(modeOf([removing], "Retain", { apiVersion: "goharbor.io/v1" }), "Remove");
       assert.equal(modeOf([selecting("Retain"), removing], "Retain"), "Remove");
@@ -211,9 +218,9 @@ describe("a release", () => {
     });
 
     it("is Remove by default for an object that the binding made", () => {
-      assert.equal(modeOf([harbor()], "Retain", { created: true }), "Remove");
+      assert.equal(modeOf([targetOf()], "Retain", { created: true }), "Remove");
       assert.equal(modeOf([retaining], "Remove", { created: true }), "Retain");
-      assert.equal(modeOf([harbor()], "Remove"), "Retain");
+      assert.equal(modeOf([targetOf()], "Remove"), "Retain");
     });
   });
 
@@ -221,9 +228,9 @@ describe("a release", () => {
     it("follows onRelease of each record, and does not touch an object that the binding still names", async () => {
       const records = [removed("gone"), recordOf("kept"), removed("named")] as const;
       for (const { name } of records) written.put(name);
-      const run = written.runOf(bindingWith([], [...records]));
+      const run = written.contextOf(bindingWith([], [...records]));
       const named = run.binding.status?.targets?.slice(2);
-      assert.deepEqual(await releaseUnnamed(run, new Set(named)), []);
+      assert.deepEqual(await releaseRemovedTargets(run, new Set(named)), []);
       assert.deepEqual(
         records.map(({ name }) => written.valueOf(name)),
         [undefined, VALUE, VALUE],
@@ -234,17 +241,17 @@ describe("a release", () => {
     it("reports what can't be released yet, but not in a namespace that is being deleted", async () => {
       written.put("a");
       written.cluster.intervene = ({ method }) => (method === "PATCH" ? refused(503, "Busy") : undefined);
-      const run = written.runOf(bindingWith([], [recordOf("a")]));
-      const [left] = await releaseUnnamed(run, new Set());
+      const run = written.contextOf(bindingWith([], [recordOf("a")]));
+      const [left] = await releaseRemovedTargets(run, new Set());
       assert.deepEqual([left?.record, left?.problem?.reason], [recordOf("a"), "Unavailable"]);
       written.endNamespace();
-      assert.deepEqual(await releaseUnnamed(run, new Set()), []);
+      assert.deepEqual(await releaseRemovedTargets(run, new Set()), []);
     });
   });
 
   describe("of some paths", () => {
     const release = (record: TargetStatus, keep: string) =>
-      releasePaths(written.runOf(bindingWith()), record, "Remove", new Set([keep]));
+      releasePaths(written.contextOf(bindingWith()), record, "Remove", new Set([keep]));
 
     it("keeps the others in the record and in managedFields", async () => {
       written.put("a", [entry(OURS, [PATH, OTHER])]);

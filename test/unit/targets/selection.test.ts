@@ -1,11 +1,11 @@
 /** What is to be watched for a target that selects. */
 import assert from "node:assert/strict";
-import type { Target } from "../../../src/api/binding.ts";
 import { selectionOf } from "../../../src/targets/selection.ts";
+import { selectingTargetOf, targetOf } from "../objects.ts";
 import { WIDGETS } from "../resources.ts";
 
-const target = (chosen: object) =>
-  ({ apiVersion: "example.com/v1", kind: "Widget", fields: [], ...chosen }) as unknown as Target;
+type Chosen = Parameters<typeof selectingTargetOf>[0];
+const target = (chosen: Chosen) => selectingTargetOf({ apiVersion: "example.com/v1", kind: "Widget", ...chosen });
 const all = { matchLabels: { a: "b" } };
 
 describe("a selection", () => {
@@ -35,7 +35,7 @@ describe("a selection", () => {
 
   it("looks at namespaces where labels or wildcards choose them", () => {
     const where = (namespaceSelector: object) =>
-      selectionOf(target({ name: "x", namespaceSelector }), WIDGETS, "team").namespaces;
+      selectionOf(targetOf({ name: "x", namespaceSelector }), WIDGETS, "team").namespaces;
     assert.deepEqual(where({ names: ["a", "b*"] }), { names: ["a", "b*"], labels: "" });
     assert.deepEqual(where({ names: ["a"], matchLabels: { c: "d" } }), { names: ["a"], labels: "c=d" });
     assert.deepEqual(where({ matchLabels: {} }), { names: undefined, labels: "" });

@@ -1,29 +1,21 @@
 /** The write of a target that others write at the same moment: it is decided anew on what stands there then. */
 import assert from "node:assert/strict";
-import type { SecretBinding, TargetStatus } from "../../../src/api/binding.ts";
+import type { TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { MissingValue } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { decide } from "../../../src/apply/decide.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Run } from "../../../src/parts.ts";
-import { Contention } from "../../../src/targets/contention-budget.ts";
+import { ContentionBudget } from "../../../src/targets/contention-budget.ts";
 import { syncTarget } from "../../../src/targets/sync.ts";
 import { entry, liveObject, OURS, shape } from "../apply/managed.ts";
+import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
+import { bindingOf, recordOf } from "../objects.ts";
 import { HARBOR } from "../resources.ts";
 
 const PATH = "spec.a.b";
-const record = (more: Partial<TargetStatus> = {}): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  namespace: "registry",
-  name: "harbor",
-  reason: "Synced",
-  onRelease: "Retain",
-  uid: "uid-1",
-  ...more,
-});
+const record = (more: Partial<TargetStatus> = {}) => recordOf({ onRelease: "Retain", uid: "uid-1", ...more });
 
 /** What others make of the target right before each of our writes, from the first on. */
 type Meanwhile = { fields?: JsonObject; entries?: ManagedFieldsEntry[]; uid?: string };
@@ -34,7 +26,7 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
   let now: KubeObject = before;
   let version = 7;
   const writes: { version: unknown; force: boolean }[] = [];
-  const client = {
+  const client = fakeClient({
     get: async () => now,
     apply: async (_i: string, _r: ObjectRef, _u: string, leaves: { metadata: JsonObject }, how: { force: boolean }) => {
       const change = meanwhile[writes.length];
@@ -48,52 +40,62 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
         throw new ApiError("PATCH /x", 409, "Conflict");
       return { ...now, metadata: { ...now.metadata, resourceVersion: String(++version) } };
     },
-  };
+  });
   const told: string[] = [];
-  const parts = {
+  const deps = dependenciesOf({
     client,
-    contention: new Contention(),
+    contention: new ContentionBudget(),
     events: { record: (_: unknown, { reason }: { reason: string }) => told.push(reason) },
     propagation: { wrote() {} },
     log: { info() {} },
-  };
-  const binding = { metadata: { name: "harbor-s3", namespace: "registry", uid: "b" } } as SecretBinding;
-  const run = { parts, binding, identity: "", inputs: "1", sourceUids: [] } as unknown as Run;
+  });
   const fields = [{ path: FieldPath.parse(PATH), value: new SecretValue("new"), fromSecret: true }];
   const desired = { plan: { fields, leftOut: [] }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
   const mine = record(ours);
   const decision = decide(desired, before, mine);
-  const outcome = await syncTarget(run, { record: mine, ref: HARBOR, live: before, desired, decision });
+  const outcome = await syncTarget(contextOf(deps, bindingOf(), ""), {
+    record: mine,
+    ref: HARBOR,
+    live: before,
+    desired,
+    decision,
+  });
   return { outcome, writes, told };
 }
 
-const acquiring = { acquiring: [PATH] };
+const pendingPaths = { pendingPaths: [PATH] };
 
 describe("a target that others change while it is written", () => {
   it("is read again and written at once", async () => {
-    const { outcome, writes, told } = await sync([{}, {}], acquiring);
+    const { outcome, writes, told } = await sync([{}, {}], pendingPaths);
     assert.deepEqual(
       writes.map(({ version }) => version),
       ["7", "8", "9"],
     );
-    assert.deepEqual([outcome.problem, outcome.record.paths, outcome.record.acquiring], [undefined, [PATH], undefined]);
+    assert.deepEqual(
+      [outcome.problem, outcome.record.paths, outcome.record.pendingPaths],
+      [undefined, [PATH], undefined],
+    );
     assert.deepEqual(told, ["Written"]);
   });
 
   it("is given up for now when that goes on, after five writes", async () => {
-    const { outcome, writes } = await sync(Array(9).fill({}), acquiring);
-    assert.deepEqual([writes.length, outcome.problem?.reason, outcome.record], [5, "Unavailable", record(acquiring)]);
+    const { outcome, writes } = await sync(Array(9).fill({}), pendingPaths);
+    assert.deepEqual(
+      [writes.length, outcome.problem?.reason, outcome.record],
+      [5, "Unavailable", record(pendingPaths)],
+    );
   });
 
   it("is left alone when the value stands there by then, as after a write of ours that was cut off", async () => {
     const done = { fields: { spec: { a: { b: "new" } } }, entries: [entry(OURS, [PATH])] };
-    const { outcome, writes, told } = await sync([done], acquiring);
+    const { outcome, writes, told } = await sync([done], pendingPaths);
     assert.deepEqual([writes.length, told, outcome.record], [1, [], record({ paths: [PATH] })]);
   });
 
   it("is left to him who took the field", async () => {
     const taken = { fields: { spec: { a: { b: "theirs" } } }, entries: [entry("argocd", [PATH])] };
-    const { outcome, writes } = await sync([taken], acquiring);
+    const { outcome, writes } = await sync([taken], pendingPaths);
     assert.deepEqual([writes.length, outcome.problem?.reason], [1, "Conflict"]);
   });
 
@@ -105,8 +107,11 @@ describe("a target that others change while it is written", () => {
 
   it("is not written where status would have to say more before: a new object, or parents that are gone", async () => {
     for (const change of [{ uid: "uid-2" }, { fields: { spec: {} } }]) {
-      const { outcome, writes } = await sync([change], acquiring);
-      assert.deepEqual([writes.length, outcome.problem?.reason, outcome.record], [1, "Unavailable", record(acquiring)]);
+      const { outcome, writes } = await sync([change], pendingPaths);
+      assert.deepEqual(
+        [writes.length, outcome.problem?.reason, outcome.record],
+        [1, "Unavailable", record(pendingPaths)],
+      );
     }
   });
 });
@@ -114,19 +119,18 @@ describe("a target that others change while it is written", () => {
 describe("a target whose write was cut off before status said so", () => {
   const [list, optional] = ["spec.list[name=web].token", "spec.list[name=web].user"];
   const policy = { onMissing: "Wait", optional: true } as const;
-  const binding = { metadata: { name: "harbor-s3", namespace: "registry", uid: "b" } } as SecretBinding;
 
   it("keeps a path on record that it may have written, while its value is missing", async () => {
     const live = liveObject({ spec: { list: [{ name: "web", token: "new", user: "old" }] } });
     const fields = [{ path: FieldPath.parse(list), value: new SecretValue("new"), fromSecret: true }];
     const leftOut = [{ path: FieldPath.parse(optional), why: new MissingValue("KeyNotFound", "no key", policy) }];
     const desired = { plan: { fields, leftOut }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
-    const noted = record({ acquiring: [list, optional] });
+    const noted = record({ pendingPaths: [list, optional] });
     const decision = decide(desired, live, noted);
-    const run = { parts: { contention: new Contention() }, binding, inputs: "1", sourceUids: [] } as unknown as Run;
-    const first = await syncTarget(run, { record: noted, ref: HARBOR, live, desired, decision });
-    assert.deepEqual(first.record, record({ paths: [list], acquiring: [optional] }));
-    const again = await syncTarget(run, { record: first.record, ref: HARBOR, live, desired, decision });
+    const context = contextOf(dependenciesOf({ contention: new ContentionBudget() }), bindingOf(), "");
+    const first = await syncTarget(context, { record: noted, ref: HARBOR, live, desired, decision });
+    assert.deepEqual(first.record, record({ paths: [list], pendingPaths: [optional] }));
+    const again = await syncTarget(context, { record: first.record, ref: HARBOR, live, desired, decision });
     assert.deepEqual(again.record, first.record);
   });
 });

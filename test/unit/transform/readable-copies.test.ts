@@ -4,13 +4,15 @@ import type { Field, SecretBinding } from "../../../src/api/binding.ts";
 import { checkFields } from "../../../src/transform/plan.ts";
 import { notAcknowledged, readableCopies } from "../../../src/transform/readable-copies.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";
+import { bindingOf } from "../objects.ts";
 
-const binding = (acknowledge?: string[]) =>
-  ({
+const binding = (acknowledge: SecretBinding["spec"]["acknowledge"] = []) =>
+  bindingOf({
     metadata: { namespace: "team", name: "b" },
     spec: { sources: [{ secret: { name: "bucket" } }, { configMap: { name: "place" } }], acknowledge },
-  }) as unknown as SecretBinding;
-const theirs = { sources: [{ secret: { name: "bucket", namespace: "other" } }] };
+  });
+const own = new Map([["bucket", "team"]]);
+const theirs = new Map([["bucket", "other"]]);
 const kindOf = (group: string, kind: string, plural: string) => ({
   resource: { group, version: "v1", kind, plural, namespaced: true, hasStatus: false },
   namespace: "team",
@@ -22,7 +24,7 @@ const template = (path: string, text: string): object => ({ path, template: text
 
 function copies(fields: object[], at: typeof harbor = harbor, schema?: object) {
   const recipes = checkFields(fields as Field[], ["bucket", "place"]);
-  return readableCopies(binding(), recipes, at, schema && schemaIn(schema, () => undefined));
+  return readableCopies(binding(), own, recipes, at, schema && schemaIn(schema, () => undefined));
 }
 const pathsOf = (...args: Parameters<typeof copies>) => copies(...args)?.paths;
 
@@ -48,18 +50,9 @@ describe("a readable copy", () => {
   });
 
   it("is in a Secret of the binding's own namespace too, of a Secret that stands in another", () => {
-    const ofOther = { ...binding(), spec: theirs } as unknown as SecretBinding;
     const recipes = checkFields([from("data.a")] as Field[], ["bucket"]);
-    assert.deepEqual(readableCopies(ofOther, recipes, secret)?.paths, ["data.a"]);
-    assert.equal(readableCopies(ofOther, recipes, { ...secret, namespace: "other" }), undefined);
-  });
-
-  it("is in a Secret of the binding's own namespace where the value is of another one's", () => {
-    const recipes = checkFields([from("data.a")] as Field[], ["bucket"]);
-    const sources = [{ secret: { name: "bucket", namespace: "other" } }];
-    const reader = { ...binding(), spec: { sources } } as unknown as SecretBinding;
-    assert.deepEqual(readableCopies(reader, recipes, secret)?.paths, ["data.a"]);
-    assert.equal(readableCopies(reader, recipes, { ...secret, namespace: "other" }), undefined);
+    assert.deepEqual(readableCopies(binding(), theirs, recipes, secret)?.paths, ["data.a"]);
+    assert.equal(readableCopies(binding(), theirs, recipes, { ...secret, namespace: "other" }), undefined);
   });
 
   it("is said with who can read it and what else there is, and not with more than a few paths", () => {
@@ -81,8 +74,8 @@ describe("a readable copy", () => {
 
   it("is none of which the binding says that it is meant", () => {
     const recipes = checkFields([from("spec.a")] as Field[], ["bucket"]);
-    assert.ok(readableCopies(binding([]), recipes, harbor));
-    assert.equal(readableCopies(binding(["ReadableCopies"]), recipes, harbor), undefined);
+    assert.ok(readableCopies(binding([]), own, recipes, harbor));
+    assert.equal(readableCopies(binding(["ReadableCopies"]), own, recipes, harbor), undefined);
   });
 
   it("is refused with the command that acknowledges it", () => {

@@ -23,7 +23,7 @@ describe("sources", () => {
       marked("a", "x"),
       secret({}, { description: "Secret registry/b", annotations: { other: "x" } }),
     );
-    assert.equal(problem?.reason, "SourcesDiffer");
+    assert.equal(problem?.reason, "SourceAnnotationMismatch");
     assert.match(problem?.message ?? "", /Secret registry\/b doesn't carry it/);
     assert.match(differ(secret({}, { annotations: {} }), secret({}))?.message ?? "", /don't carry it/);
   });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { nextPod, type Replacing, replacingOf } from "../../../src/workloads/pod-replacement.ts";
+import { nextPod, type PodReplacement, replacingOf } from "../../../src/workloads/pod-replacement.ts";
 
 const NOW = Date.parse("2026-11-21T10:00:00Z");
 const LABEL = "controller-revision-hash";
@@ -39,7 +39,7 @@ function pod({ ordinal, isNew = false, isReady = true, isGoing = false, readyFor
   };
 }
 
-const of = (object = set()): Replacing => replacingOf(object) ?? assert.fail();
+const of = (object = set()): PodReplacement => replacingOf(object) ?? assert.fail();
 const next = (pods: readonly Pod[], replacing = of()) => {
   const found = nextPod(replacing, pods.map(pod), NOW);
   return found.do === "evict" ? found.pod.metadata.name : found.do;
@@ -92,7 +92,7 @@ describe("a workload whose pods are replaced when they are deleted", () => {
   it("waits until a new pod has been ready for long enough", () => {
     const replacing = of(set({ minReadySeconds: 30 }));
     const pods = (readyFor: number) => [{ ordinal: 0 }, { ordinal: 1 }, { ordinal: 2, isNew: true, readyFor }].map(pod);
-    assert.deepEqual(nextPod(replacing, pods(10), NOW), { do: "wait", againMs: 20_000 });
+    assert.deepEqual(nextPod(replacing, pods(10), NOW), { do: "wait", requeueAfterMs: 20_000 });
     assert.equal(nextPod(replacing, pods(30), NOW).do, "evict");
   });
 

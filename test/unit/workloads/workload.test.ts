@@ -1,7 +1,7 @@
 /** What is kept of a workload, by where its pod template stands. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
-import type { KubeObject } from "../../../src/apimachinery/objects.ts";
+import type { JsonObject, KubeObject } from "../../../src/apimachinery/objects.ts";
 import { WORKLOAD_KINDS, workloadOf } from "../../../src/workloads/workload.ts";
 
 const TEMPLATE = FieldPath.parse("spec.template");
@@ -81,8 +81,8 @@ describe("a workload", () => {
   });
 
   it("may have its template in another object", () => {
-    const of = (spec: object, kind = "Rollout") =>
-      workloadOf({ ...deployment(spec as never, { kind }), apiVersion: "argoproj.io/v1alpha1" }, TEMPLATE);
+    const of = (spec: JsonObject, kind = "Rollout") =>
+      workloadOf({ ...deployment(spec, { kind }), apiVersion: "argoproj.io/v1alpha1" }, TEMPLATE);
     const referring = { workloadRef: { apiVersion: "apps/v1", kind: "Deployment", name: "core" } };
     assert.equal(of(referring).templateElsewhere, true);
     assert.equal(of({ template }).templateElsewhere, undefined);

@@ -1,15 +1,15 @@
 /** That work which takes long leaves turns to all else, and that who took little does not wait for who took much. */
 import assert from "node:assert/strict";
-import { Turns } from "../../../src/workqueue/cpu-scheduler.ts";
+import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 import { fakeClock } from "../clock.ts";
 
 describe("turns", () => {
   let now: number;
-  let turns: Turns;
+  let turns: CpuScheduler;
   let log: string[];
   beforeEach(() => {
     now = 0;
-    turns = new Turns(() => now);
+    turns = new CpuScheduler(() => now);
     log = [];
   });
   const work = (name: string, ms: number) => () => {
@@ -30,36 +30,36 @@ describe("turns", () => {
   }
 
   it("give what the work gives, and throw what it throws", async () => {
-    assert.equal(await turns.take("one", () => 1), 1);
+    assert.equal(await turns.run("one", () => 1), 1);
     await assert.rejects(
-      turns.take("one", () => {
+      turns.run("one", () => {
         throw new Error("wrong");
       }),
       /wrong/,
     );
-    assert.equal(await turns.take("one", () => 2), 2);
+    assert.equal(await turns.run("one", () => 2), 2);
   });
 
   it("let small things be done at once", async () => {
-    await whileTurning(() => Array.from({ length: 5 }, (_, n) => turns.take("one", work(`${n}`, 3))));
+    await whileTurning(() => Array.from({ length: 5 }, (_, n) => turns.run("one", work(`${n}`, 3))));
     assert.deepEqual(log.join(""), "01234");
   });
 
   it("leave the event loop its turn after 20 ms of work", async () => {
-    await whileTurning(() => Array.from({ length: 6 }, (_, n) => turns.take("one", work(`${n}`, 10))));
+    await whileTurning(() => Array.from({ length: 6 }, (_, n) => turns.run("one", work(`${n}`, 10))));
     assert.deepEqual(log.join("").replace(/\|$/, ""), "01|23|45");
   });
 
   it("do one thing a turn where each takes long", async () => {
-    const all = () => Array.from({ length: 3 }, (_, n) => turns.take(`taker ${n}`, work(`${n}`, 500)));
+    const all = () => Array.from({ length: 3 }, (_, n) => turns.run(`taker ${n}`, work(`${n}`, 500)));
     await whileTurning(all);
     assert.deepEqual(log.join("").replace(/\|$/, ""), "0|1|2");
   });
 
   it("go to who took least", async () => {
-    const all = Array.from({ length: 10 }, (_, n) => turns.take("greedy", work(`g${n}`, 30)));
+    const all = Array.from({ length: 10 }, (_, n) => turns.run("greedy", work(`g${n}`, 30)));
     await Promise.all(all.slice(0, 2));
-    all.push(turns.take("modest", work("m", 1)));
+    all.push(turns.run("modest", work("m", 1)));
     await Promise.all(all);
     assert.equal(log.indexOf("m"), 2);
   });
@@ -76,7 +76,7 @@ describe("turns", () => {
       let done = 0;
       const greedy = (async () => {
         for (let n = 0; n < 20; n++) {
-          await turns.take("greedy", work(`g${n}`, 100));
+          await turns.run("greedy", work(`g${n}`, 100));
           done++;
         }
       })();
@@ -84,7 +84,7 @@ describe("turns", () => {
       assert.equal(done, 3, "what may be had at once");
       for (let time = 0; time < 40; time++) {
         await pass(100);
-        await turns.take("modest", work("m", 1));
+        await turns.run("modest", work("m", 1));
       }
       assert.ok(done >= 13 && done <= 18, `${done}, of 100 ms each, in 4 s and what the work took itself`);
       assert.equal(log.filter((name) => name === "m").length, 40);
@@ -95,12 +95,12 @@ describe("turns", () => {
 
   it("come to everyone, also after work that failed", async () => {
     const fails = Array.from({ length: 10 }, () =>
-      turns.take("one", () => {
+      turns.run("one", () => {
         now += 10;
         throw new Error("wrong");
       }),
     );
-    const results = await Promise.allSettled([...fails, turns.take("other", work("last", 1))]);
+    const results = await Promise.allSettled([...fails, turns.run("other", work("last", 1))]);
     assert.equal(results.filter(({ status }) => status === "rejected").length, 10);
     assert.deepEqual(log, ["last"]);
   });

@@ -1,8 +1,8 @@
 /** Which keys go first, what keeps a bad one from holding up the others, and what is told to those who count. */
 import assert from "node:assert/strict";
-import { WorkQueue, type WorkResult } from "../../../src/workqueue/work-queue.ts";
+import type { WorkResult } from "../../../src/workqueue/work-queue.ts";
 import { fakeClock, settled } from "../clock.ts";
-import { BACKOFF, DONE, heldQueue } from "./held-queue.ts";
+import { BACKOFF, DONE, heldQueue, startedQueue } from "./held-queue.ts";
 
 describe("the work queue's order", () => {
   const clock = fakeClock();
@@ -55,12 +55,30 @@ describe("the work queue's order", () => {
     assert.deepEqual(keys(), ["b2", "b3", "good", "b4"]);
   });
 
+  for (const [concurrency, most] of [
+    [1, 1],
+    [2, 1],
+    [3, 2],
+    [5, 3],
+  ] as const)
+    it(`runs ${most} of the keys that failed at once, if it may run ${concurrency}`, async () => {
+      const { queue, underWay, finish } = heldQueue(concurrency);
+      const bad = ["b1", "b2", "b3", "b4", "b5"];
+      for (const key of bad) {
+        queue.add(key);
+        await finish(key, BACKOFF);
+      }
+      for (const key of bad) queue.add(key);
+      await settled();
+      assert.equal(underWay.length, most);
+    });
+
   it("tells those who count how long keys waited and ran, and how each run ended", async () => {
     const told: string[] = [];
     const results: WorkResult[] = [DONE, BACKOFF, { retry: "after", ms: 60_000 }];
     const began = performance.now();
     const isSeconds = (time: number) => assert.ok(time >= 0 && time <= (performance.now() - began) / 1_000, `${time}`);
-    const queue = new WorkQueue({
+    const queue = startedQueue({
       concurrency: 1,
       backoffMs: { first: 100, most: 1_000 },
       onError: () => {},
@@ -87,17 +105,17 @@ describe("the work queue's order", () => {
     await queue.stop();
   });
 
-  describe("of keys that are tried again among each other", () => {
+  describe("of retries that share a rate limit", () => {
     /** How often each of some keys is tried in a minute and a half, once their pauses have grown. */
-    async function tries(count: number, among: string | undefined): Promise<number> {
+    async function tries(count: number, rateLimitGroup: string | undefined): Promise<number> {
       let tried = 0;
-      const queue = new WorkQueue({
+      const queue = startedQueue({
         concurrency: 1_000,
         backoffMs: { first: 100, most: 1_000 },
         onError: (_, error) => assert.fail(String(error)),
         work: async (key) => {
           tried += 1;
-          return key === "good" ? DONE : { retry: "backoff", ...(among !== undefined && { among }) };
+          return key === "good" ? DONE : { retry: "backoff", ...(rateLimitGroup !== undefined && { rateLimitGroup }) };
         },
       });
       for (let n = 0; n < count; n++) queue.add(`${n}`);
@@ -108,28 +126,28 @@ describe("the work queue's order", () => {
       return tried;
     }
 
-    it("tries twenty a second, however many there are", async () => {
+    it("runs twenty a second, however many there are", async () => {
       const few = await tries(10, "a");
       assert.ok(few > 500, `${few}`);
       const many = await tries(500, "a");
       assert.ok(many > 90 * 13 && many < 90 * 27, `${many}`);
     });
 
-    it("leaves those alone that are not among them", async () => {
+    it("does not limit other retries", async () => {
       const many = await tries(500, undefined);
       assert.ok(many > 90 * 300, `${many}`);
     });
 
     it("does not count who is done, or runs for another reason", async () => {
       const { queue, started, finish } = heldQueue(100);
-      const crowd = { retry: "after", ms: 10, among: "a" } as const;
+      const retry = { retry: "after", ms: 10, rateLimitGroup: "a" } as const;
       const keys = Array.from({ length: 100 }, (_, n) => `${n}`);
       for (const key of keys) queue.add(key);
-      for (const key of keys) await finish(key, crowd);
+      for (const key of keys) await finish(key, retry);
       for (const key of keys) queue.add(key);
       for (const key of keys) await finish(key);
       queue.add("last");
-      await finish("last", crowd);
+      await finish("last", retry);
       await clock.pass(70);
       assert.equal(started.filter((key) => key === "last").length, 2);
       await finish("last");

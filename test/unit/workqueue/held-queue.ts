@@ -1,6 +1,12 @@
 /** A work queue whose runs end when a test says so: how many run at once comes in, what became of its keys goes out. */
 import assert from "node:assert/strict";
-import { WorkQueue, type WorkResult } from "../../../src/workqueue/work-queue.ts";
+import {
+  type StartOptions,
+  type Worker,
+  WorkQueue,
+  type WorkQueueOptions,
+  type WorkResult,
+} from "../../../src/workqueue/work-queue.ts";
 import { settled } from "../clock.ts";
 
 export const DONE: WorkResult = { retry: "never" };
@@ -12,12 +18,22 @@ interface Run {
   fail(error: unknown): void;
 }
 
+interface Work extends WorkQueueOptions, StartOptions {
+  work: Worker["reconcile"];
+}
+
+export function startedQueue({ work, ...options }: Work): WorkQueue {
+  const queue = new WorkQueue(options);
+  queue.start({ reconcile: work }, options);
+  return queue;
+}
+
 /** A queue whose worker does nothing until the test says how it ended. */
 export function heldQueue(concurrency: number, groupOf?: (key: string) => string) {
   const started: string[] = [];
   const underWay: Run[] = [];
   const errors: [key: string, error: unknown][] = [];
-  const queue = new WorkQueue({
+  const queue = startedQueue({
     concurrency,
     ...(groupOf && { groupOf }),
     backoffMs: { first: 100, most: 1_000 },

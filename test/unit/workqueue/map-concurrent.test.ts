@@ -1,6 +1,6 @@
 /** That many things are worked on at once, but not too many. */
 import assert from "node:assert/strict";
-import { sideBySide } from "../../../src/workqueue/map-concurrent.ts";
+import { mapConcurrent } from "../../../src/workqueue/map-concurrent.ts";
 import { settled } from "../clock.ts";
 
 describe("work side by side", () => {
@@ -8,7 +8,7 @@ describe("work side by side", () => {
     let running = 0;
     let most = 0;
     const things = Array.from({ length: 100 }, (_, index) => index);
-    const results = await sideBySide(things, async (thing) => {
+    const results = await mapConcurrent(things, async (thing) => {
       most = Math.max(most, ++running);
       await settled();
       running--;
@@ -21,24 +21,9 @@ describe("work side by side", () => {
     assert.equal(most, 32);
   });
 
-  it("begins no other once it does not go on, and gives what came of the first so many", async () => {
-    const things = Array.from({ length: 100 }, (_, index) => index);
-    let done = 0;
-    const work = async (thing: number) => {
-      await settled();
-      done++;
-      return thing;
-    };
-    const results = await sideBySide(things, work, () => done < 50);
-    assert.ok(results.length >= 50 && results.length < 50 + 32, `${results.length}`);
-    assert.deepEqual(results, things.slice(0, results.length));
-    const one = await sideBySide(things, work, () => false);
-    assert.deepEqual(one, things.slice(0, 32));
-  });
-
   it("ends when all have ended, also when one failed", async () => {
     let ended = 0;
-    const work = sideBySide([1, 2, 3], async (thing) => {
+    const work = mapConcurrent([1, 2, 3], async (thing) => {
       if (thing === 1) throw new Error("one");
       await settled();
       ended++;
@@ -48,6 +33,6 @@ describe("work side by side", () => {
   });
 
   it("is nothing where there is nothing to do", async () => {
-    assert.deepEqual(await sideBySide([], () => assert.fail()), []);
+    assert.deepEqual(await mapConcurrent([], () => assert.fail()), []);
   });
 });

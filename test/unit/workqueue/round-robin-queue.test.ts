@@ -1,15 +1,15 @@
 /** Whose turn it is. */
 import assert from "node:assert/strict";
-import { ByTurns } from "../../../src/workqueue/round-robin-queue.ts";
+import { RoundRobinQueue } from "../../../src/workqueue/round-robin-queue.ts";
 
 describe("what waits in turns", () => {
   /** Items of these names, of the group that the first letter is. */
   const waiting = (names: readonly string[], most?: number) => {
-    const items = new ByTurns<string>(most);
+    const items = new RoundRobinQueue<string>(most);
     for (const name of names) items.set(name.slice(0, 1), name, name);
     return items;
   };
-  const all = (items: ByTurns<string>) => Array.from({ length: items.size }, () => items.next());
+  const all = (items: RoundRobinQueue<string>) => Array.from({ length: items.size }, () => items.next());
 
   it("comes in turns, and in its order for each", () => {
     const items = waiting(["a1", "a2", "a3", "b1", "c1", "b2"]);
@@ -31,7 +31,7 @@ describe("what waits in turns", () => {
   });
 
   it("waits once, in the place where it came first and in the words that came last", () => {
-    const items = new ByTurns<string>();
+    const items = new RoundRobinQueue<string>();
     items.set("a", "key", "old");
     items.set("a", "other", "other");
     items.set("a", "key", "new");

@@ -1,17 +1,16 @@
 /** What is left to release of deleted bindings: each record until it is released, and never after. */
 import assert from "node:assert/strict";
-import type { SecretBinding, TargetStatus } from "../../../../src/api/binding.ts";
+import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Deletions } from "../../../../src/controllers/binding/deletions.ts";
+import { bindingOf, recordOf } from "../../objects.ts";
 
 const KEY = "team/b";
 
-const recordOf = (name: string): TargetStatus => ({ apiVersion: "v1", kind: "ConfigMap", name, reason: "Synced" });
-
-const bindingOf = (uid: string, ...targets: string[]): SecretBinding =>
-  ({
+const bindingWith = (uid: string, ...targets: string[]): SecretBinding =>
+  bindingOf({
     metadata: { namespace: "team", name: "b", uid },
-    status: { targets: targets.map(recordOf) },
-  }) as unknown as SecretBinding;
+    status: { targets: targets.map((name) => recordOf({ name })) },
+  });
 
 describe("deleted bindings", () => {
   let asked: string[];
@@ -34,7 +33,7 @@ describe("deleted bindings", () => {
 
   it("that are gone are released once, and only what could not be is tried again", async () => {
     refused.add("two");
-    deletions.gone(bindingOf("A", "one", "two"));
+    deletions.gone(bindingWith("A", "one", "two"));
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [false, "A one", "A two"]);
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [false, "A two"]);
     refused.clear();
@@ -44,7 +43,7 @@ describe("deleted bindings", () => {
 
   it("that hold themselves are released likewise, and not again when they are gone", async () => {
     refused.add("two");
-    const binding = bindingOf("A", "one", "two");
+    const binding = bindingWith("A", "one", "two");
     assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [false, "A one", "A two"]);
     assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [false, "A two"]);
     refused.clear();
@@ -57,7 +56,7 @@ describe("deleted bindings", () => {
 
   it("whose finalizer somebody took off are released of what was left", async () => {
     refused.add("two");
-    const binding = bindingOf("A", "one", "two");
+    const binding = bindingWith("A", "one", "two");
     await deletions.releaseHeld(binding);
     deletions.gone(binding);
     refused.clear();
@@ -66,9 +65,9 @@ describe("deleted bindings", () => {
 
   it("of one name are all released, the first too", async () => {
     refused.add("one");
-    deletions.gone(bindingOf("A", "one"));
+    deletions.gone(bindingWith("A", "one"));
     await deletions.releaseGone(KEY);
-    deletions.gone(bindingOf("B", "two"));
+    deletions.gone(bindingWith("B", "two"));
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [false, "A one", "B two"]);
     assert.deepEqual(await released(() => deletions.releaseGone("team/other")), [true]);
     refused.clear();
@@ -76,13 +75,13 @@ describe("deleted bindings", () => {
   });
 
   it("that go while another is released wait for their turn", async () => {
-    const other = bindingOf("B", "two");
+    const other = bindingWith("B", "two");
     const slow = new Deletions(async ({ metadata }) => {
       if (metadata.uid === "A") slow.gone(other);
       else asked.push("B");
       return [];
     });
-    slow.gone(bindingOf("A", "one"));
+    slow.gone(bindingWith("A", "one"));
     assert.deepEqual(await released(() => slow.releaseGone(KEY)), [false]);
     assert.deepEqual(await released(() => slow.releaseGone(KEY)), [true, "B"]);
   });

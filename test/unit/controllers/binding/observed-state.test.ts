@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../../src/api/binding.ts";
 import type { ObjectRef, Version } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
-import { bindingOf, harbor } from "../../bindings.ts";
-import { type FakeStreams, placeOf, version } from "../../informers.ts";
+import { type FakeInformers, placeOf, version } from "../../informers.ts";
+import { bindingOf, targetOf } from "../../objects.ts";
 import {
   ACCOUNT,
   BUCKET,
@@ -13,8 +13,8 @@ import {
   IDENTITY,
   inRegistry,
   KEY,
+  ObservedStateFixture,
   only,
-  Viewing,
   withMetadata,
 } from "../../observed-state.ts";
 import { ACCOUNTS, CONFIGMAPS, DEPLOYMENTS, HARBOR, SECRETS } from "../../resources.ts";
@@ -24,13 +24,13 @@ const GRANTS = "storage/secretgrants";
 const NOTHING_KNOWN: ReadonlyMap<ObjectRef, Version> = new Map();
 const allows = (name: string) => ({ from: [{ namespace: "registry" }], to: [{ kind: "Secret", name }] });
 
-describe("the view of a binding", () => {
-  let streams: FakeStreams;
-  let show: Viewing["show"];
-  let look: Viewing["look"];
+describe("the observed state of a binding", () => {
+  let informers: FakeInformers;
+  let show: ObservedStateFixture["show"];
+  let look: ObservedStateFixture["look"];
   beforeEach(() => {
-    const viewing = new Viewing();
-    streams = viewing.streams;
+    const viewing = new ObservedStateFixture();
+    informers = viewing.informers;
     show = (...shown) => viewing.show(...shown);
     look = (given) => viewing.look(given);
   });
@@ -38,16 +38,16 @@ describe("the view of a binding", () => {
   it("watches the account, the sources, the targets and the workloads", () => {
     look({ workloads: [{ identity: IDENTITY, ref: inRegistry(DEPLOYMENTS, "core") }] });
     const own = ["registry/serviceaccounts/inlay", "registry/secrets/bucket", "registry/harborclusters/harbor"];
-    assert.deepEqual(streams.watchedBy(KEY), [...own, "registry/deployments/core"]);
+    assert.deepEqual(informers.watchedBy(KEY), [...own, "registry/deployments/core"]);
   });
 
   it("watches a source in another namespace only once a SecretGrant there allows it", () => {
     look({ sources: [SHARED] });
-    assert.ok(streams.watchedBy(KEY).includes(GRANTS));
-    assert.ok(!streams.watchedBy(KEY).includes("storage/secrets/shared"));
-    streams.objects.set(`${GRANTS}/to-registry`, { ...version("1"), spec: allows("shared") });
+    assert.ok(informers.watchedBy(KEY).includes(GRANTS));
+    assert.ok(!informers.watchedBy(KEY).includes("storage/secrets/shared"));
+    informers.objects.set(`${GRANTS}/to-registry`, { ...version("1"), spec: allows("shared") });
     look({ sources: [SHARED] });
-    assert.ok(streams.watchedBy(KEY).includes("storage/secrets/shared"));
+    assert.ok(informers.watchedBy(KEY).includes("storage/secrets/shared"));
   });
 
   it("is pending until every stream has brought its first list, except those of workloads", () => {
@@ -55,31 +55,31 @@ describe("the view of a binding", () => {
     const sources = [BUCKET, SHARED];
     const needed = [...[ACCOUNT, BUCKET, HARBOR].map(placeOf), GRANTS];
     for (const place of needed) {
-      streams.pend(place);
+      informers.pend(place);
       assert.equal(look({ sources, workloads }).pending, true, place);
-      streams.sync(place);
+      informers.sync(place);
     }
-    streams.pend("registry/deployments/core");
+    informers.pend("registry/deployments/core");
     assert.equal(look({ sources, workloads }).pending, false);
   });
 
   describe("reports a problem", () => {
-    const reasonOf = (problem: Problem | undefined) => problem && [problem.reason, problem.healing];
+    const reasonOf = (problem: Problem | undefined) => problem && [problem.reason, problem.retryPolicy];
 
     it("of the account, if it does not exist or the controller may not watch it", () => {
       assert.equal(look().account, undefined);
-      streams.refuse(placeOf(ACCOUNT));
-      assert.deepEqual(reasonOf(look().account), ["Forbidden", "event"]);
-      streams.sync(placeOf(ACCOUNT));
+      informers.refuse(placeOf(ACCOUNT));
+      assert.deepEqual(reasonOf(look().account), ["Forbidden", "OnChange"]);
+      informers.sync(placeOf(ACCOUNT));
       show(ACCOUNT, undefined);
-      assert.deepEqual(reasonOf(look().account), ["ServiceAccountNotFound", "event"]);
+      assert.deepEqual(reasonOf(look().account), ["ServiceAccountNotFound", "OnChange"]);
       assert.match(look().account?.message ?? "", /kubectl create serviceaccount inlay -n registry/);
     });
 
     it("of an account with a name of its own, which the controller may not impersonate until a Role allows it", () => {
       const account = inRegistry(ACCOUNTS, "deployer");
-      streams.refuse(placeOf(account));
-      assert.deepEqual(reasonOf(look({ account }).account), ["ImpersonationForbidden", "event"]);
+      informers.refuse(placeOf(account));
+      assert.deepEqual(reasonOf(look({ account }).account), ["ImpersonationForbidden", "OnChange"]);
     });
 
     it("of a source or target that the account may not watch, with the verbs that each needs", () => {
@@ -87,9 +87,9 @@ describe("the view of a binding", () => {
         [BUCKET, "get,list,watch "],
         [HARBOR, "get,list,watch,patch "],
       ] as const) {
-        streams.refuse(placeOf(ref));
+        informers.refuse(placeOf(ref));
         const problem = look().problemOf(ref);
-        assert.deepEqual(reasonOf(problem), ["Forbidden", "event"]);
+        assert.deepEqual(reasonOf(problem), ["Forbidden", "OnChange"]);
         assert.ok(problem?.message.includes(`--verb=${verbs}`), problem?.message);
       }
     });
@@ -105,7 +105,7 @@ describe("the view of a binding", () => {
       show(HARBOR, version("3", 1, "uid-harbor"));
       const { uids, problem } = look().owners();
       assert.deepEqual([[...uids], problem], [["uid-harbor"], undefined]);
-      streams.refuse(placeOf(HARBOR));
+      informers.refuse(placeOf(HARBOR));
       assert.equal(look().owners().problem?.reason, "Forbidden");
       const unresolved = new Problem("KindNotFound", "no such kind");
       assert.equal(look({ at: unresolved }).owners().problem, unresolved);
@@ -142,7 +142,8 @@ describe("the view of a binding", () => {
       const { target, ref } = only(view);
       return view.unchanged(target, ref, version("3", 1));
     }
-    const withField = (path: string) => bindingOf({ targets: [harbor([{ path, value: "x" }])] });
+    const withField = (path: string) =>
+      bindingOf({ spec: { targets: [targetOf({ fields: [{ path, from: { source: "bucket" } }] })] } });
 
     it("if only its status changed, and then shows its current version", () => {
       const now = version("4", 1);
@@ -154,7 +155,7 @@ describe("the view of a binding", () => {
     it("by its resourceVersion, if its kind has no status, or the binding writes metadata or creates the object", () => {
       const now = version("4", 1);
       const config = inRegistry(CONFIGMAPS, "config");
-      const made = bindingOf({ targets: [{ ...harbor(), create: {} }] });
+      const made = bindingOf({ spec: { targets: [targetOf({ create: { manifest: {} } })] } });
       assert.equal(unchangedSince(now, copying(), config), undefined);
       assert.equal(unchangedSince(now, withField("metadata.labels.tier")), undefined);
       assert.equal(unchangedSince(now, withField('["metadata"].labels.tier')), undefined);
@@ -164,7 +165,7 @@ describe("the view of a binding", () => {
     });
 
     it("never while its stream fails", () => {
-      streams.refuse(placeOf(HARBOR));
+      informers.refuse(placeOf(HARBOR));
       assert.equal(unchangedSince(version("3", 1)), undefined);
     });
   });
@@ -176,12 +177,12 @@ describe("the view of a binding", () => {
     const changes: [what: string, change: () => void][] = [
       ["a source", () => show(BUCKET, version("4"))],
       ["a source that is deleted", () => show(BUCKET, undefined)],
-      ["a source whose stream fails", () => streams.refuse(placeOf(BUCKET))],
+      ["a source whose stream fails", () => informers.refuse(placeOf(BUCKET))],
       ["the account", () => show(ACCOUNT, version("1", undefined, "uid-2"))],
       ["the generation of a target", () => show(HARBOR, version("4", 2))],
       ["a target that is re-created", () => show(HARBOR, version("4", 1, "uid-2"))],
       ["a target that is deleted", () => show(HARBOR, undefined)],
-      ["a target whose stream fails", () => streams.refuse(placeOf(HARBOR))],
+      ["a target whose stream fails", () => informers.refuse(placeOf(HARBOR))],
     ];
     for (const [what, change] of changes)
       it(`that changes with ${what}`, () => {
@@ -207,9 +208,9 @@ describe("the view of a binding", () => {
     it("that changes with a SecretGrant for a source of the binding, and with no other", () => {
       const given = { sources: [SHARED] };
       const before = fingerprint(given);
-      streams.objects.set(`${GRANTS}/other`, { ...version("1"), spec: allows("other") });
+      informers.objects.set(`${GRANTS}/other`, { ...version("1"), spec: allows("other") });
       assert.equal(fingerprint(given), before);
-      streams.objects.set(`${GRANTS}/shared`, { ...version("1"), spec: allows("shared") });
+      informers.objects.set(`${GRANTS}/shared`, { ...version("1"), spec: allows("shared") });
       assert.notEqual(fingerprint(given), before);
     });
 
@@ -222,7 +223,7 @@ describe("the view of a binding", () => {
         () => show(another, version("5", 1, "uid-2")),
         () => show(another, version("6", 2, "uid-2")),
         () => [another, HARBOR].map((ref) => show(ref, undefined)),
-        () => streams.refuse("registry/harborclusters"),
+        () => informers.refuse("registry/harborclusters"),
       ]) {
         change();
         fingerprints.add(fingerprint({ at }));

@@ -1,20 +1,13 @@
 /** That readable copies are told when they begin, and not again. */
 import assert from "node:assert/strict";
-import type { SecretBinding, TargetStatus } from "../../../../src/api/binding.ts";
-import { newlyReadable } from "../../../../src/report/readable.ts";
+import type { TargetStatus } from "../../../../src/api/binding.ts";
+import { newlyReadable } from "../../../../src/controllers/binding/conditions.ts";
+import { bindingOf, recordOf } from "../../objects.ts";
 
-const record = (more: object = {}): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  namespace: "team",
-  name: "harbor",
-  reason: "Synced",
-  paths: ["spec.a"],
-  ...more,
-});
+const record = (more: Partial<TargetStatus> = {}) => recordOf({ namespace: "team", paths: ["spec.a"], ...more });
 const readable = { paths: ["spec.a", "spec.b"], note: "said" };
 const said = (before: TargetStatus[], ...now: TargetStatus[]) => {
-  const binding = { metadata: { namespace: "team" }, status: { targets: before } } as unknown as SecretBinding;
+  const binding = bindingOf({ metadata: { namespace: "team" }, status: { targets: before } });
   const outcomes = now.map((each) => ({ record: each, readable }));
   return [...newlyReadable(binding, outcomes)];
 };
@@ -39,7 +32,7 @@ describe("a readable copy", () => {
 
   it("is not told of what is not written, or not readable", () => {
     assert.deepEqual(said([], record({ paths: [] }), record({ paths: ["spec.c"] })), []);
-    const binding = { metadata: { namespace: "team" } } as unknown as SecretBinding;
+    const binding = bindingOf({ metadata: { namespace: "team" } });
     assert.deepEqual([...newlyReadable(binding, [{ record: record() }])], []);
   });
 });

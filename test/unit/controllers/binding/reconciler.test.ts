@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { Installation } from "../../../../src/api/installation.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Parts } from "../../../../src/parts.ts";
-import { harbor } from "../../bindings.ts";
-import type { FakeCluster } from "../../cluster.ts";
+import type { FakeCluster, ReconcileDependencies } from "../../cluster.ts";
 import { placeOf } from "../../informers.ts";
+import { targetOf } from "../../objects.ts";
 import { BUCKET, KEY } from "../../observed-state.ts";
-import { Reconciling, SECOND } from "../../reconciler.ts";
+import { ReconcilerFixture, SECOND } from "../../reconciler.ts";
 import { HARBOR } from "../../resources.ts";
 
 const READ_SOURCE = "inlay get secrets/bucket";
@@ -22,10 +21,10 @@ const unavailable = new ApiError("PATCH", 503, "ServiceUnavailable");
 const invalid = new ApiError("PATCH", 422, "Invalid");
 
 describe("a reconcile", () => {
-  let loop: Reconciling;
+  let loop: ReconcilerFixture;
   let cluster: FakeCluster;
   beforeEach(() => {
-    loop = new Reconciling();
+    loop = new ReconcilerFixture();
     cluster = loop.cluster;
   });
   const specOf = (ref = HARBOR) => cluster.find(ref)?.["spec"];
@@ -34,23 +33,41 @@ describe("a reconcile", () => {
     it("reads and writes as the binding's account, and records in the status what it writes before it does so", async () => {
       assert.deepEqual(await loop.reconcile(), NEVER);
       assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read(), WRITE_STATUS, write(), WRITE_STATUS]);
-      const paths = cluster.statuses.map(({ targets = [] }) => targets.map((each) => [each.acquiring, each.paths]));
+      const paths = cluster.statuses.map(({ targets = [] }) => targets.map((each) => [each.pendingPaths, each.paths]));
       assert.deepEqual(paths, [[[["spec.key"], undefined]], [[undefined, ["spec.key"]]]]);
       assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["True", "Synced"]]);
+    });
+
+    it("announces the writes of many targets in one status, and reports them in another", async () => {
+      const refs = Array.from({ length: 100 }, (_, at) => ({ ...HARBOR, name: `harbor-${at}` }));
+      for (const ref of refs) cluster.put(ref, { spec: {} });
+      loop.edit({ targets: refs.map(({ name }) => targetOf({ name })) });
+      await loop.reconcile();
+      assert.deepEqual([cluster.statuses.length, loop.ready], [2, ["True", "Synced"]]);
+    });
+
+    it("writes large targets some at a time, each announced before", async () => {
+      const refs = Array.from({ length: 64 }, (_, at) => ({ ...HARBOR, name: `harbor-${at}` }));
+      for (const ref of refs) cluster.put(ref, { spec: { large: "x".repeat(1024 ** 2) } });
+      loop.edit({ targets: refs.map(({ name }) => targetOf({ name })) });
+      await loop.reconcile();
+      assert.equal(cluster.statuses.length, 3);
+      const announced = cluster.statuses.map(({ targets = [] }) => targets.filter((each) => each.pendingPaths).length);
+      assert.deepEqual(announced, [32, 32, 0]);
     });
 
     it("leaves a write on record whose answer was lost, and finds it done the next time", async () => {
       cluster.lost.add(write());
       assert.deepEqual(await loop.reconcile(), BACKOFF);
-      assert.deepEqual(loop.records[0]?.acquiring, ["spec.key"]);
+      assert.deepEqual(loop.records[0]?.pendingPaths, ["spec.key"]);
       cluster.takeRequests();
       assert.deepEqual(await loop.reconcile(), NEVER);
       assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read(), WRITE_STATUS]);
-      assert.deepEqual([loop.records[0]?.acquiring, loop.records[0]?.paths], [undefined, ["spec.key"]]);
+      assert.deepEqual([loop.records[0]?.pendingPaths, loop.records[0]?.paths], [undefined, ["spec.key"]]);
     });
 
     it("adds its finalizer before it writes what a deletion has to remove", async () => {
-      loop.edit({ targets: [{ ...harbor(), onRelease: "Remove" }] });
+      loop.edit({ targets: [targetOf({ onRelease: "Remove" })] });
       const { metadata, ...rest } = loop.binding;
       cluster.putBinding({ ...rest, metadata: { ...metadata, finalizers: ["example.com/audit"] } });
       await loop.reconcile();
@@ -71,10 +88,10 @@ describe("a reconcile", () => {
 
     for (const [error, reason, result] of [
       [unavailable, "Unavailable", BACKOFF],
-      [invalid, "Rejected", { retry: "after", ms: 30_000, among: "registry" }],
+      [invalid, "Rejected", { retry: "after", ms: 30_000, rateLimitGroup: "registry" }],
     ] as const)
       it(`writes the other targets if one fails as ${reason}, and says when to try again`, async () => {
-        loop.edit({ targets: [harbor(), { ...harbor(), name: "second" }] });
+        loop.edit({ targets: [targetOf(), targetOf({ name: "second" })] });
         cluster.refused.set(write(), error);
         assert.deepEqual(await loop.reconcile(), result);
         assert.deepEqual([specOf(), specOf(SECOND)], [{}, { key: "old" }]);
@@ -93,7 +110,7 @@ describe("a reconcile", () => {
       const names = Array.from({ length: 60 }, (_, index) => `large-${index}`);
       const megabyte = "x".repeat(1024 * 1024);
       for (const name of names) cluster.put({ ...HARBOR, name }, { spec: { megabyte } });
-      loop.edit({ targets: names.map((name) => ({ ...harbor(), name })) });
+      loop.edit({ targets: names.map((name) => targetOf({ name })) });
       await loop.reconcile();
       const verbs = cluster.takeRequests().map((request) => request.split(" ")[1]);
       const rounds = verbs.filter((verb, index) => verb !== verbs[index - 1]);
@@ -108,9 +125,9 @@ describe("a reconcile", () => {
     it("makes no request if nothing has changed, or only the status of a target", async () => {
       await loop.sync();
       assert.deepEqual(await loop.reconcile(), NEVER);
-      const seen = cluster.streams.objects.get(placeOf(HARBOR));
+      const seen = cluster.informers.objects.get(placeOf(HARBOR));
       assert.ok(seen !== undefined);
-      cluster.streams.objects.set(placeOf(HARBOR), { ...seen, resourceVersion: "999" });
+      cluster.informers.objects.set(placeOf(HARBOR), { ...seen, resourceVersion: "999" });
       assert.deepEqual(await loop.reconcile(), NEVER);
       assert.deepEqual(cluster.takeRequests(), []);
     });
@@ -133,7 +150,7 @@ describe("a reconcile", () => {
     });
 
     it("reverts a target that somebody changed, and reads no other", async () => {
-      loop.edit({ targets: [harbor(), { ...harbor(), name: "second" }] });
+      loop.edit({ targets: [targetOf(), targetOf({ name: "second" })] });
       await loop.sync();
       cluster.put(SECOND, { spec: { key: "theirs" } });
       await loop.reconcile();
@@ -154,9 +171,9 @@ describe("a reconcile", () => {
     });
 
     it("releases a target that the spec names no longer, and keeps its record and the finalizer until then", async () => {
-      loop.edit({ targets: [{ ...harbor(), onRelease: "Remove" }] });
+      loop.edit({ targets: [targetOf({ onRelease: "Remove" })] });
       await loop.sync();
-      loop.edit({ targets: [{ ...harbor(), name: "second" }] });
+      loop.edit({ targets: [targetOf({ name: "second" })] });
       cluster.refused.set(RELEASE, unavailable);
       assert.deepEqual(await loop.reconcile(), BACKOFF);
       assert.deepEqual([specOf(), loop.reasons], [{ key: "old" }, ["second Synced", "harbor Unavailable"]]);
@@ -171,10 +188,10 @@ describe("a reconcile", () => {
 
   describe("that does nothing", () => {
     it("waits for a stream that has not brought its first list", async () => {
-      cluster.streams.pend(placeOf(BUCKET));
+      cluster.informers.pend(placeOf(BUCKET));
       assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
-      assert.ok(cluster.streams.watchedBy(KEY).includes(placeOf(BUCKET)));
-      cluster.streams.sync(placeOf(BUCKET));
+      assert.ok(cluster.informers.watchedBy(KEY).includes(placeOf(BUCKET)));
+      cluster.informers.sync(placeOf(BUCKET));
       await loop.reconcile();
       assert.deepEqual(specOf(), { key: "old" });
     });
@@ -182,12 +199,12 @@ describe("a reconcile", () => {
     it("waits until it is known which account a generated binding has", async () => {
       loop.restart({ actorOf: () => undefined });
       assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
-      assert.deepEqual(cluster.streams.watchedBy(KEY), []);
+      assert.deepEqual(cluster.informers.watchedBy(KEY), []);
     });
 
     const closed = new Installation({ ownNamespace: "registry" });
     const refused = new Problem("ImpersonationForbidden", "use another account");
-    const held: [what: string, spec: object, parts: Partial<Parts>, ready: [string, string]][] = [
+    const held: [what: string, spec: object, parts: Partial<ReconcileDependencies>, ready: [string, string]][] = [
       ["is suspended", { suspend: true }, {}, ["Unknown", "Suspended"]],
       ["is in a closed namespace", {}, { installation: closed }, ["False", "ForbiddenNamespace"]],
       ["may not use its account", {}, { actorOf: () => refused }, ["False", "ImpersonationForbidden"]],
@@ -202,7 +219,7 @@ describe("a reconcile", () => {
         assert.deepEqual(await loop.reconcile(), NEVER);
         assert.deepEqual(cluster.takeRequests(), [WRITE_STATUS]);
         assert.deepEqual([specOf(), loop.records, loop.ready], [{ key: "old" }, before, expected]);
-        assert.deepEqual(cluster.streams.watchedBy(KEY), []);
+        assert.deepEqual(cluster.informers.watchedBy(KEY), []);
         await loop.reconcile();
         assert.deepEqual(cluster.takeRequests(), []);
       });
@@ -219,7 +236,7 @@ describe("a reconcile", () => {
 
     it("sets the finalizer of a suspended binding as its spec says now", async () => {
       await loop.sync();
-      loop.edit({ suspend: true, targets: [{ ...harbor(), onRelease: "Remove" }] });
+      loop.edit({ suspend: true, targets: [targetOf({ onRelease: "Remove" })] });
       await loop.reconcile();
       assert.deepEqual(cluster.takeRequests(), [setFinalizers("inlay.dev/release"), WRITE_STATUS]);
     });
@@ -228,7 +245,7 @@ describe("a reconcile", () => {
   describe("of a deleted binding", () => {
     const [OURS, FOREGROUND] = ["inlay.dev/release", "foregroundDeletion"];
     beforeEach(async () => {
-      loop.edit({ targets: [{ ...harbor(), onRelease: "Remove" }] });
+      loop.edit({ targets: [targetOf({ onRelease: "Remove" })] });
       await loop.sync();
     });
 
@@ -257,7 +274,7 @@ describe("a reconcile", () => {
     it("watches nothing once it is gone", async () => {
       cluster.bindings.delete(KEY);
       assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
-      assert.deepEqual(cluster.streams.watchedBy(KEY), []);
+      assert.deepEqual(cluster.informers.watchedBy(KEY), []);
     });
 
     describe("whose name a new binding has", () => {

@@ -1,14 +1,14 @@
-/** When a binding is looked at again, and among whom. */
+/** When a binding is requeued, and under which rate limit. */
 import assert from "node:assert/strict";
-import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
-import { whenAgain } from "../../../../src/controllers/binding/requeue.ts";
+import { requeueResult } from "../../../../src/controllers/binding/requeue.ts";
+import { bindingOf } from "../../objects.ts";
 
-const binding = { metadata: { namespace: "team" } } as SecretBinding;
+const binding = bindingOf({ metadata: { namespace: "team" } });
 const again = (...all: (Reason | number)[]) =>
-  whenAgain(
+  requeueResult(
     binding,
-    all.map((each) => (typeof each === "number" ? { againMs: each } : { problem: new Problem(each, "wrong") })),
+    all.map((each) => (typeof each === "number" ? { requeueAfterMs: each } : { problem: new Problem(each, "wrong") })),
   );
 
 describe("a binding", () => {
@@ -18,9 +18,9 @@ describe("a binding", () => {
   });
 
   it("is tried again with all else of its namespace for a right or a kind, and every half minute for rules", () => {
-    assert.deepEqual(again("KindNotFound", "Rejected"), { retry: "backoff", among: "team" });
-    assert.deepEqual(again("Forbidden", 100), { retry: "backoff", among: "team" });
-    assert.deepEqual(again("Rejected", "InvalidTemplate"), { retry: "after", ms: 30_000, among: "team" });
+    assert.deepEqual(again("KindNotFound", "Rejected"), { retry: "backoff", rateLimitGroup: "team" });
+    assert.deepEqual(again("Forbidden", 100), { retry: "backoff", rateLimitGroup: "team" });
+    assert.deepEqual(again("Rejected", "InvalidTemplate"), { retry: "after", ms: 30_000, rateLimitGroup: "team" });
   });
 
   it("waits for nobody when the API server failed", () => {

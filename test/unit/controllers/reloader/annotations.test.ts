@@ -1,8 +1,8 @@
 /** What the annotations of Reloader come to: for which Secrets and ConfigMaps a workload restarts, and what is wrong with them. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Mark, markOf, type Texts, toldBy } from "../../../../src/api/reloader.ts";
-import { type Choice, choiceOf } from "../../../../src/controllers/reloader/annotations.ts";
+import { markOf, type ReloaderMark, reloaderAnnotations, type Texts } from "../../../../src/api/reloader.ts";
+import { choiceOf, type ReloadRules } from "../../../../src/controllers/reloader/annotations.ts";
 import { concernsClasses, type Present, There } from "../../../../src/controllers/reloader/sources.ts";
 import { type PodPlace, type PodReference, podReferences } from "../../../../src/workloads/pod-references.ts";
 
@@ -24,8 +24,8 @@ const references = [
   refers("Secret", "db"),
   refers("Secret", "gone"),
 ];
-const there = (kind: Present["kind"], name: string, mark?: Mark): Present => ({ kind, name, mark });
-const writes = (name: string, secrets: string[], mark?: Mark): Present => ({
+const there = (kind: Present["kind"], name: string, mark?: ReloaderMark): Present => ({ kind, name, mark });
+const writes = (name: string, secrets: string[], mark?: ReloaderMark): Present => ({
   ...there("SecretProviderClass", name, mark),
   writes: secrets,
 });
@@ -56,7 +56,7 @@ interface Situation {
 
 function chosen(situation: Situation) {
   const { kind = "Deployment", own = {}, pods = {}, all = false } = situation;
-  const choice = choiceOf(kind, toldBy(own, pods), all);
+  const choice = choiceOf(kind, reloaderAnnotations(own, pods), all);
   if (choice === undefined) return { sources: [], mistakes: [], minInterval: undefined };
   const found = new There(situation.present ?? present).chosen(choice, situation.references ?? references);
   return {
@@ -209,7 +209,7 @@ describe("a workload with annotations of Reloader restarts for", () => {
 describe("an Argo Rollout restarts by a field of its own", () => {
   const STRATEGY = "reloader.stakater.com/rollout-strategy";
   const restartAt = (kind: string, own: Texts) =>
-    choiceOf(kind, toldBy({ [AUTO]: "true", ...own }, {}), false)?.restartAt;
+    choiceOf(kind, reloaderAnnotations({ [AUTO]: "true", ...own }, {}), false)?.restartAt;
   it("where it says so, and no other workload does", () => {
     assert.equal(restartAt("Rollout", { [STRATEGY]: "restart" }), true);
     assert.equal(restartAt("Rollout", { [STRATEGY]: "rollout" }), false);
@@ -260,7 +260,7 @@ describe("of annotations of Reloader it is told", () => {
       "deployment.reloader.stakater.com/paused-at": "now",
     };
     assert.deepEqual(chosen({ own: notes, pods: notes }).mistakes, []);
-    assert.equal(toldBy(notes, notes), undefined);
+    assert.equal(reloaderAnnotations(notes, notes), undefined);
   });
 
   it("that the others hold beside one that is wrong", () => {
@@ -286,7 +286,8 @@ describe("of annotations of Reloader it is told", () => {
   });
 
   it("that they do where all of the namespace take too long together, and what was looked up for one is there for all", () => {
-    const choiceFor = (entry: string) => choiceOf("Deployment", toldBy({ [SECRETS]: entry }, {}), false) as Choice;
+    const choiceFor = (entry: string) =>
+      choiceOf("Deployment", reloaderAnnotations({ [SECRETS]: entry }, {}), false) as ReloadRules;
     const names = ["aa", "ab", "ba"].map((each) => there("Secret", each));
     const all = new There(names, 100, 50);
     const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
@@ -299,7 +300,7 @@ describe("of annotations of Reloader it is told", () => {
 
 describe("which classes there are matters to a workload", () => {
   const concerns = ({ own = {}, all = false, references = [] }: Situation) => {
-    const choice = choiceOf("Deployment", toldBy(own, {}), all);
+    const choice = choiceOf("Deployment", reloaderAnnotations(own, {}), all);
     return choice !== undefined && concernsClasses(choice, references);
   };
 
@@ -360,8 +361,11 @@ describe("a list of Reloader's", () => {
 describe("what is kept of annotations", () => {
   it("is Reloader's, on a workload", () => {
     const own = { [AUTO]: "true", "example.com/x": "y", "notreloader.stakater.com/auto": "true", plain: "z" };
-    assert.deepEqual(toldBy(own, { [SECRETS]: "a", n: 7 }), { own: { [AUTO]: "true" }, pods: { [SECRETS]: "a" } });
-    assert.equal(toldBy({ "example.com/x": "y" }, undefined), undefined);
+    assert.deepEqual(reloaderAnnotations(own, { [SECRETS]: "a", n: 7 }), {
+      own: { [AUTO]: "true" },
+      pods: { [SECRETS]: "a" },
+    });
+    assert.equal(reloaderAnnotations({ "example.com/x": "y" }, undefined), undefined);
   });
 
   it("is whether it is marked, on a source; to be ignored goes first", () => {

@@ -3,24 +3,26 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { isLabelled } from "../../../../src/api/reloader.ts";
+import type { ObjectMeta } from "../../../../src/apimachinery/objects.ts";
+import type { Owner } from "../../../../src/controllers/generated-bindings.ts";
 import {
   bindingsOf,
-  isAsMade,
+  isAsGenerated,
   isFormer,
-  type Made,
   metadataOf,
-  type Owner,
+  type ReloaderBinding,
 } from "../../../../src/controllers/reloader/bindings.ts";
-import type { Source } from "../../../../src/controllers/reloader/sources.ts";
+import type { ReloaderSource } from "../../../../src/controllers/reloader/sources.ts";
+import { bindingOf, recordOf } from "../../objects.ts";
 
 const owner: Owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "1" };
 const plain = { minInterval: undefined, restartAt: false };
-const secret = (name: string): Source => ({ kind: "Secret", name });
+const secret = (name: string): ReloaderSource => ({ kind: "Secret", name });
 const many = (count: number) => Array.from({ length: count }, (_, n) => secret(`s-${n}`));
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,10}[a-z0-9])?$/);
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
-const namesOf = ({ spec }: Made) =>
+const namesOf = ({ spec }: ReloaderBinding) =>
   spec.sources.map(({ secret, configMap }) => `${secret ? "Secret" : "ConfigMap"} ${(secret ?? configMap)?.name}`);
 
 describe("the bindings of an annotated workload", () => {
@@ -108,16 +110,20 @@ describe("the bindings of an annotated workload", () => {
 });
 
 describe("a binding is as it was made", () => {
-  const [made] = bindingsOf(owner, [secret("a")], plain) as [Made];
-  const binding = (change: { metadata?: object; spec?: object; status?: object } = {}): SecretBinding =>
-    ({
-      metadata: { labels: { "inlay.dev/made-for": "reloader" }, ownerReferences: [{ uid: "1" }], ...change.metadata },
+  const [made] = bindingsOf(owner, [secret("a")], plain) as [ReloaderBinding];
+  const binding = (change: Parameters<typeof bindingOf>[0] = {}): SecretBinding =>
+    bindingOf({
+      metadata: {
+        labels: { "inlay.dev/generated-for": "reloader" },
+        ownerReferences: [{ uid: "1" }],
+        ...change.metadata,
+      },
       spec: { ...made.spec, ...change.spec },
       status: { ...change.status },
-    }) as unknown as SecretBinding;
+    });
 
   it("with its label, its owner and its spec", () => {
-    assert.ok(isAsMade(binding(), made));
+    assert.ok(isAsGenerated(binding(), made));
     assert.ok(isLabelled(binding().metadata.labels));
   });
 
@@ -128,10 +134,10 @@ describe("a binding is as it was made", () => {
     "one more field": { spec: { suspend: false } },
     "no label": { metadata: { labels: {} } },
     "another owner": { metadata: { ownerReferences: [{ uid: "2" }] } },
-    "something that it wrote before": { status: { targets: [{ name: "a", kind: "ConfigMap" }] } },
+    "something that it wrote before": { status: { targets: [recordOf()] } },
   };
   for (const [what, change] of Object.entries(edits)) {
-    it(`and not with ${what}`, () => assert.equal(isAsMade(binding(change), made), false));
+    it(`and not with ${what}`, () => assert.equal(isAsGenerated(binding(change), made), false));
   }
 });
 
@@ -139,38 +145,35 @@ describe("the binding of a Job", () => {
   const job: Owner = { apiVersion: "batch/v1", kind: "Job", name: "migrate", uid: "1" };
   const madeFor = (uid: string, isStamped = false) =>
     bindingsOf({ ...job, uid }, [secret("a")], plain, isStamped)[0] ?? assert.fail();
-  const binding = (metadata: object = metadataOf(madeFor("1"))) =>
-    ({
-      metadata: { name: "reloader-job-migrate", uid: "b", ...metadata },
-      spec: madeFor("1").spec,
-    }) as unknown as SecretBinding;
+  const binding = (metadata: Partial<ObjectMeta> = metadataOf(madeFor("1"))) =>
+    bindingOf({ metadata: { name: "reloader-job-migrate", uid: "b", ...metadata }, spec: madeFor("1").spec });
 
   it("has no owner, with whom it would go, and time", () => {
     assert.deepEqual(metadataOf(madeFor("1")), {
-      labels: { "inlay.dev/made-for": "reloader" },
-      annotations: { "inlay.dev/made-for-uid": "1" },
+      labels: { "inlay.dev/generated-for": "reloader" },
+      annotations: { "inlay.dev/generated-for-uid": "1" },
     });
     assert.equal(madeFor("1").spec.rollout?.timeout, "24h");
   });
 
   it("is that of the Job that was made anew, which says so, and of no other that has its name by now", () => {
-    const cases: [Made, asMade: boolean, former: boolean][] = [
+    const cases: [ReloaderBinding, asMade: boolean, former: boolean][] = [
       [madeFor("1"), true, false],
       [madeFor("2", true), true, false],
       [madeFor("2"), false, true],
     ];
     for (const [made, asMade, former] of cases)
-      assert.deepEqual([isAsMade(binding(), made), isFormer(binding(), made)], [asMade, former]);
+      assert.deepEqual([isAsGenerated(binding(), made), isFormer(binding(), made)], [asMade, former]);
   });
 
   it("is put right where somebody took out for which it is, and keeps what others say", () => {
     const robbed = binding({ labels: { mine: "x" }, annotations: { note: "y" } });
     const made = madeFor("1");
-    assert.deepEqual([isAsMade(robbed, made), isFormer(robbed, made)], [false, false]);
+    assert.deepEqual([isAsGenerated(robbed, made), isFormer(robbed, made)], [false, false]);
     const { labels, annotations } = metadataOf(made, robbed.metadata);
-    assert.deepEqual(labels, { mine: "x", "inlay.dev/made-for": "reloader" });
-    assert.deepEqual(annotations as object, { note: "y", "inlay.dev/made-for-uid": "1" });
+    assert.deepEqual(labels, { mine: "x", "inlay.dev/generated-for": "reloader" });
+    assert.deepEqual(annotations as object, { note: "y", "inlay.dev/generated-for-uid": "1" });
     const anew = metadataOf(madeFor("2", true), binding().metadata) as { annotations: object };
-    assert.deepEqual(anew.annotations, { "inlay.dev/made-for-uid": "1" });
+    assert.deepEqual(anew.annotations, { "inlay.dev/generated-for-uid": "1" });
   });
 });

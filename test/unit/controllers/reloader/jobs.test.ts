@@ -1,11 +1,11 @@
 /** Which Jobs annotations are about, while some are made anew. */
 import assert from "node:assert/strict";
-import { standing } from "../../../../src/reloader/jobs.ts";
+import { standing } from "../../../../src/controllers/reloader/inventory.ts";
 import type { Workload } from "../../../../src/workloads/workload.ts";
 
 const shown = (name: string, workload: object = {}) => ({
   name,
-  version: { uid: `${name}-uid`, workload: workload as Workload },
+  version: { uid: `${name}-uid`, resourceVersion: "1", generation: undefined, workload: workload as Workload },
 });
 const copy = shown("inlay-copy-1", { isPassing: true, copied: { name: "migrate", uid: "first" } });
 const named = (...all: Parameters<typeof standing>[0]) => standing(all).map(({ name, version }) => [name, version.uid]);
@@ -28,7 +28,7 @@ describe("annotations are about", () => {
 
   it("the copy says what the Job said", () => {
     const told = { own: { "reloader.stakater.com/auto": "true" }, pods: {} };
-    const [each] = standing([shown("inlay-copy-1", { ...copy.version.workload, told })]);
-    assert.deepEqual(each?.version.workload?.told, told);
+    const [each] = standing([shown("inlay-copy-1", { ...copy.version.workload, reloaderAnnotations: told })]);
+    assert.deepEqual(each?.version.workload?.reloaderAnnotations, told);
   });
 });

@@ -1,7 +1,7 @@
 /** How many workloads roll at once in the installation, and who is next. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Limits, Slots } from "../../../../src/rollout/decide/concurrency.ts";
+import { ConcurrencyLimiter, type Limits } from "../../../../src/rollout/decide/concurrency.ts";
 import { fakeClock } from "../../clock.ts";
 
 /** A little longer than a place is kept. */
@@ -10,17 +10,28 @@ const LONG_MS = 10_001;
 /** Slots, and who was woken since this was last asked for. */
 function slotsOf(limits: () => Limits) {
   let woken: string[] = [];
-  const slots = new Slots(limits, (bindingKey) => woken.push(bindingKey));
-  const take = (bindingKey: string, id: string, namespace = "team") => slots.take(bindingKey, id, namespace);
+  const slots = new ConcurrencyLimiter(limits, (bindingKey) => woken.push(bindingKey));
+  const held = new Map<string, { id: string; namespace: string }[]>();
+  const take = (bindingKey: string, id: string, namespace = "team") => {
+    const isTaken = slots.take(bindingKey, id, namespace);
+    if (isTaken) held.set(bindingKey, [...(held.get(bindingKey) ?? []), { id, namespace }]);
+    return isTaken;
+  };
+  /** The workload is rolled out. */
+  const free = (bindingKey: string, id: string) => {
+    const others = (held.get(bindingKey) ?? []).filter((each) => each.id !== id);
+    held.set(bindingKey, others);
+    slots.restore(bindingKey, others);
+  };
   const wokenSince = () => {
     const before = woken;
     woken = [];
     return before;
   };
-  return { slots, take, wokenSince };
+  return { slots, take, free, wokenSince };
 }
 
-describe("the slots of rollouts", () => {
+describe("the concurrency slots of rollouts", () => {
   const clock = fakeClock();
 
   it("are without end where there is no limit", () => {
@@ -37,44 +48,44 @@ describe("the slots of rollouts", () => {
   });
 
   it("go to those who wait in the order of their asking, and to nobody who comes later", () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("first", "1"));
     for (const binding of ["b", "c", "d"]) assert.equal(take(binding, binding), false);
-    slots.free("first", "1");
+    free("first", "1");
     assert.deepEqual(wokenSince(), ["b"]);
     assert.equal(take("late", "9"), false);
     assert.equal(take("c", "c"), false);
     assert.ok(take("b", "b"));
-    slots.free("b", "b");
+    free("b", "b");
     assert.deepEqual(wokenSince(), ["c"]);
   });
 
   it("let nobody wait for a namespace that is not his", () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 2, maxConcurrentPerNamespace: 1 }));
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 2, maxConcurrentPerNamespace: 1 }));
     assert.ok(take("a", "1", "x") && take("a", "2", "y"));
     assert.equal(take("b", "3", "x"), false);
     assert.equal(take("c", "4", "z"), false);
-    slots.free("a", "2");
+    free("a", "2");
     assert.deepEqual(wokenSince(), ["c"]);
-    slots.free("a", "1");
+    free("a", "1");
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
   it("count a workload once that two bindings roll, until it is free of both", () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1") && take("b", "1") && take("a", "1"));
     assert.equal(take("c", "2"), false);
-    slots.free("a", "1");
+    free("a", "1");
     assert.deepEqual(wokenSince(), []);
-    slots.free("b", "1");
+    free("b", "1");
     assert.deepEqual(wokenSince(), ["c"]);
   });
 
   it("wake who waits for a workload when another binding rolls that one", () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     assert.deepEqual([take("b", "2"), take("c", "2")], [false, false]);
-    slots.free("a", "1");
+    free("a", "1");
     assert.deepEqual(wokenSince(), ["b", "c"]);
     assert.deepEqual([take("c", "2"), take("b", "2")], [true, true]);
   });
@@ -92,53 +103,53 @@ describe("the slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("don't wake who was forgotten, and what is free is not asked for any more", () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+  it("don't wake who was forgotten, whatever they asked for", () => {
+    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     for (const binding of ["b", "c", "d"]) take(binding, binding);
     slots.forget("b");
-    slots.free("c", "c");
-    slots.free("a", "1");
+    slots.forget("c");
+    free("a", "1");
     assert.deepEqual(wokenSince(), ["d"]);
   });
 
   it("are kept a while for who was woken, and then are the next one's", async () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     for (const binding of ["b", "c"]) take(binding, binding);
-    slots.free("a", "1");
+    free("a", "1");
     await clock.pass(LONG_MS - 2);
     assert.deepEqual(wokenSince(), ["b"]);
     await clock.pass(2);
     assert.deepEqual(wokenSince(), ["c"]);
     assert.equal(take("b", "b"), false, "it was late, and asks anew");
     assert.ok(take("c", "c"));
-    slots.free("c", "c");
+    free("c", "c");
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
   it("that are kept for a binding may be used for another of its workloads", () => {
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     for (const id of ["2", "3"]) take("b", id);
     take("c", "4");
-    slots.free("a", "1");
+    free("a", "1");
     assert.ok(take("b", "3"));
-    slots.free("b", "3");
+    free("b", "3");
     assert.deepEqual(wokenSince(), ["b", "b"]);
     assert.ok(take("b", "2"));
-    slots.free("b", "2");
+    free("b", "2");
     assert.deepEqual(wokenSince(), ["c"]);
   });
 
   it("that limits take away while they roll stay, but no more begin; more wake at once", () => {
     let maxConcurrent = 2;
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent }));
+    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent }));
     assert.ok(take("a", "1") && take("a", "2"));
     for (const binding of ["b", "c", "d"]) take(binding, binding);
     maxConcurrent = 1;
     slots.limitsChanged();
-    slots.free("a", "1");
+    free("a", "1");
     assert.deepEqual([wokenSince(), take("b", "b"), take("a", "2")], [[], false, true]);
     maxConcurrent = 3;
     slots.limitsChanged();
@@ -147,28 +158,28 @@ describe("the slots of rollouts", () => {
 
   it("refuse who was woken when limits were lowered since, and he keeps his turn", () => {
     let maxConcurrent = 2;
-    const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent }));
+    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent }));
     assert.ok(take("a", "1") && take("a", "2"));
     for (const binding of ["b", "c"]) take(binding, binding);
-    slots.free("a", "1");
+    free("a", "1");
     assert.deepEqual(wokenSince(), ["b"]);
     maxConcurrent = 1;
     slots.limitsChanged();
     assert.equal(take("b", "b"), false);
-    slots.free("a", "2");
+    free("a", "2");
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
   it("that lowered limits took from who was woken go to those whom they suit", () => {
     let limits: Limits = { maxConcurrent: 2 };
-    const { slots, take, wokenSince } = slotsOf(() => limits);
+    const { slots, take, free, wokenSince } = slotsOf(() => limits);
     assert.ok(take("a", "1", "x") && take("a", "2", "y"));
     for (const [binding, namespace] of [
       ["b", "x"],
       ["c", "y"],
     ] as const)
       take(binding, binding, namespace);
-    slots.free("a", "2");
+    free("a", "2");
     limits = { maxConcurrent: 2, maxConcurrentPerNamespace: 1 };
     slots.limitsChanged();
     assert.equal(take("b", "b", "x"), false);
@@ -216,7 +227,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 /** Bindings that ask for what they want when something happens to them, and when they are woken. */
 class World {
   #limits: Limits = { maxConcurrent: 2 };
-  readonly #slots = new Slots(
+  readonly #slots = new ConcurrencyLimiter(
     () => this.#limits,
     (bindingKey) => this.#woken.add(bindingKey),
   );
@@ -306,9 +317,13 @@ class World {
 
   #done(id: string): void {
     for (const each of BINDINGS) {
-      if (!this.#of(this.#holds, each).delete(id)) continue;
+      const holds = this.#of(this.#holds, each);
+      if (!holds.delete(id)) continue;
       this.#of(this.#wants, each).delete(id);
-      this.#slots.free(each, id);
+      this.#slots.restore(
+        each,
+        [...holds].map((other) => ({ id: other, namespace: namespaceOf(other) })),
+      );
     }
   }
 

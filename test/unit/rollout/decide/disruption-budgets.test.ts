@@ -1,26 +1,27 @@
 /** Which workloads no PodDisruptionBudget keeps from losing all of their pods at once. */
 import assert from "node:assert/strict";
-import type { Dependent } from "../../../../src/api/rollout.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Client } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { unbudgeted } from "../../../../src/rollout/decide/disruption-budgets.ts";
+import { withoutDisruptionBudget } from "../../../../src/rollout/decide/disruption-budgets.ts";
+import type { Dependent } from "../../../../src/rollout/types.ts";
+import { fakeClient } from "../../fakes.ts";
+import { dependentOf, kubeObjectOf } from "../../objects.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
 
 const workload = (name: string, labels: Record<string, string>, { isMany = true, namespace = "shop" } = {}) =>
-  ({ ref: { name, namespace }, workload: { labels, ...(isMany && { isMany }) } }) as unknown as Dependent;
+  dependentOf({ ref: { name, namespace }, workload: { labels, ...(isMany && { isMany }) } });
 
 /** The names of those without, and the namespaces that were asked. */
 async function without(budgets: Record<string, unknown[]>, ...dependents: Dependent[]) {
   const asked: string[] = [];
-  const client = {
+  const client = fakeClient({
     async *list(_: unknown, __: unknown, namespace: string) {
       asked.push(namespace);
-      for (const selector of budgets[namespace] ?? []) yield [{ spec: { selector } }];
+      for (const selector of budgets[namespace] ?? []) yield [kubeObjectOf({ spec: { selector } })];
     },
-  } as unknown as Client;
-  const found = await unbudgeted(client, ACCOUNT, dependents);
+  });
+  const found = await withoutDisruptionBudget(client, ACCOUNT, dependents);
   return { names: found.map(({ ref }) => ref.name), asked };
 }
 
@@ -47,12 +48,12 @@ describe("a workload of more than one replica", () => {
 
   it("is not taken to be without where that can't be known", async () => {
     const refused = new ApiError("LIST /apis/policy/v1", 403, "Forbidden");
-    const client = {
+    const client = fakeClient({
       // biome-ignore lint/correctness/useYield: it fails before the first page
       async *list() {
         throw refused;
       },
-    } as unknown as Client;
-    await assert.rejects(unbudgeted(client, ACCOUNT, [web]), { name: "Problem", reason: "Forbidden" });
+    });
+    await assert.rejects(withoutDisruptionBudget(client, ACCOUNT, [web]), { name: "Problem", reason: "Forbidden" });
   });
 });

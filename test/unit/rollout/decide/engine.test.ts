@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Dependent, Digests, Hold, Pending, RolloutStatus, Step } from "../../../../src/api/rollout.ts";
-import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
+import type { Digests, Pending, RolloutStatus } from "../../../../src/api/rollout.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
-import { type Decided, decideRollout, type Turn } from "../../../../src/rollout/decide/engine.ts";
-import { recordedPlaces, without } from "../../../../src/rollout/decide/intent-status.ts";
+import { decideRollout, type RolloutDecision, type RolloutInput } from "../../../../src/rollout/decide/engine.ts";
+import { recordedPlaces, withoutUnwritten } from "../../../../src/rollout/decide/intent-status.ts";
+import type { Dependent, RolloutBlock, Step } from "../../../../src/rollout/types.ts";
 import type { Progress } from "../../../../src/workloads/progress.ts";
-import { DEPLOYMENTS, IDLE } from "../../resources.ts";
+import { dependentOf } from "../../objects.ts";
 
 const DONE: Progress = { state: "Done", message: "rolled out" };
 const ROLLING: Progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
@@ -27,18 +27,21 @@ function workload(
   name: string,
   { uses = ["bucket/key"], step = 0, progress = DONE, ...more }: Options = {},
 ): Dependent {
-  return {
-    ref: { resource: DEPLOYMENTS, namespace: "registry", name },
-    version: { uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
-    workload: { ...IDLE, progress, ...more },
-    stampAt: FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]'),
-    isRestartField: false,
+  return dependentOf({
+    ref: { name },
+    version: { uid: `uid-${name}` },
+    workload: { progress, ...more },
     step,
     uses: new Set(uses),
-  };
+  });
 }
 
-function turn(dependents: Dependent[], digests: Digests, before?: RolloutStatus, more: Partial<Turn> = {}): Decided {
+function turn(
+  dependents: Dependent[],
+  digests: Digests,
+  before?: RolloutStatus,
+  more: Partial<RolloutInput> = {},
+): RolloutDecision {
   return decideRollout({
     now: START,
     binding: "uid-of-the-binding",
@@ -49,7 +52,7 @@ function turn(dependents: Dependent[], digests: Digests, before?: RolloutStatus,
     digests,
     rollFirst: false,
     maxConcurrent: Number.POSITIVE_INFINITY,
-    hold: () => undefined,
+    block: () => undefined,
     refusal: () => undefined,
     take: () => true,
     isSeen: () => true,
@@ -57,14 +60,14 @@ function turn(dependents: Dependent[], digests: Digests, before?: RolloutStatus,
   });
 }
 
-const stamped = ({ stamps }: Decided) => stamps.map(({ dependent }) => dependent.ref.name);
-const states = ({ status }: Decided) => status.pending?.workloads?.map(({ name, state }) => `${name} ${state}`);
+const stamped = ({ stamps }: RolloutDecision) => stamps.map(({ dependent }) => dependent.ref.name);
+const states = ({ status }: RolloutDecision) => status.pending?.workloads?.map(({ name, state }) => `${name} ${state}`);
 
 describe("a rollout", () => {
   it("takes what it sees first as it is, and restarts nothing", () => {
     const decided = turn([workload("core")], { "bucket/key": "a" });
     assert.deepEqual(decided.stamps, []);
-    assert.deepEqual(decided.status, { key: "one", revision: 0, digests: { "bucket/key": "a" } });
+    assert.deepEqual(decided.status, { digestKeyID: "one", revision: 0, digests: { "bucket/key": "a" } });
     assert.deepEqual(turn([workload("core")], { "bucket/key": "a" }, decided.status).status, decided.status);
   });
 
@@ -110,11 +113,11 @@ describe("a rollout", () => {
   it("asks for the pace before every restart, also of what has begun, with when the last one was", () => {
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const began = turn([workload("core")], { "bucket/key": "b" }, before);
-    assert.equal(began.status.pending?.restarted, "2026-11-21T10:00:00.000Z");
+    assert.equal(began.status.pending?.lastRestartTime, "2026-11-21T10:00:00.000Z");
     const asked: unknown[] = [];
     const held = turn([workload("core")], { "bucket/key": "c" }, began.status, {
       now: START + 1_000,
-      hold: ({ began: since, restarted, changed }) => {
+      block: ({ startTime: since, lastRestartTime: restarted, lastChangeTime: changed }) => {
         asked.push(since, restarted, changed);
         return { reason: "Debounce", message: "" };
       },
@@ -123,7 +126,7 @@ describe("a rollout", () => {
     assert.deepEqual(stamped(held), []);
     const later = turn([workload("core")], { "bucket/key": "c" }, held.status, { now: START + 2_000 });
     assert.deepEqual(stamped(later), ["core"]);
-    assert.equal(later.status.pending?.restarted, "2026-11-21T10:00:02.000Z");
+    assert.equal(later.status.pending?.lastRestartTime, "2026-11-21T10:00:02.000Z");
   });
 
   it("restarts again what was restarted for a value that is gone, and not what waits", () => {
@@ -146,12 +149,12 @@ describe("a rollout", () => {
   });
 
   it("leaves alone what came after the change", () => {
-    const hold = (): Hold => ({ reason: "Window", message: "closed" });
+    const block = (): RolloutBlock => ({ reason: "OutsideWindow", message: "closed" });
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
-    const waits = turn([workload("core")], { "bucket/key": "b" }, before, { hold });
+    const waits = turn([workload("core")], { "bucket/key": "b" }, before, { block });
     const goes = turn([workload("core"), workload("new")], { "bucket/key": "b" }, waits.status);
     assert.deepEqual(stamped(goes), ["core"]);
-    const waitsAgain = turn([workload("core"), workload("new")], { "bucket/key": "b" }, waits.status, { hold });
+    const waitsAgain = turn([workload("core"), workload("new")], { "bucket/key": "b" }, waits.status, { block });
     const changed = turn([workload("core"), workload("new")], { "bucket/key": "c" }, waitsAgain.status);
     assert.deepEqual(stamped(changed), ["core", "new"]);
   });
@@ -208,7 +211,7 @@ describe("a rollout", () => {
       rekeyed: { former: { "bucket/key": "a1", "bucket/other": "y1" } },
     });
     assert.deepEqual(stamped(renewed), ["jobs"]);
-    assert.equal(renewed.status.key, "two");
+    assert.equal(renewed.status.digestKeyID, "two");
     const lost = turn(all, now, before, { key: "two", rekeyed: { former: undefined } });
     assert.deepEqual(lost.stamps, []);
     assert.deepEqual(lost.status.digests, now);
@@ -255,15 +258,17 @@ describe("a rollout", () => {
       const before = turn(all, of("a"), undefined, more).status;
       const failed = turn(all, of("b"), turn(all, of("b"), before, more).status, more).status;
       const held: Pending[] = [];
-      const hold = (pending: Pending) => {
+      const block = (pending: Pending) => {
         held.push(pending);
         return { reason: "MinInterval", message: "too soon" };
       };
-      const waits = turn(all, { ...of("b"), "bucket/other": "c" }, failed, { ...more, hold, now: START + 1 });
+      const waits = turn(all, { ...of("b"), "bucket/other": "c" }, failed, { ...more, block, now: START + 1 });
       assert.deepEqual(stamped(waits), []);
-      turn(all, { ...of("b"), "bucket/other": "c" }, waits.status, { ...more, hold, now: START + 2 });
+      turn(all, { ...of("b"), "bucket/other": "c" }, waits.status, { ...more, block, now: START + 2 });
       const again = turn(all, { ...of("b"), "bucket/other": "c" }, waits.status, { ...more, now: START + 3 });
-      return [...held.map(({ began }) => began), again.status.last].map((time) => time && Date.parse(time) - START);
+      return [...held.map(({ startTime: began }) => began), again.status.lastStartTime].map(
+        (time) => time && Date.parse(time) - START,
+      );
     };
     assert.deepEqual(begins("Continue", FAILED), [undefined, undefined, 3]);
     assert.deepEqual(begins("Continue", ROLLING), [0, 0, 0]);
@@ -275,22 +280,27 @@ describe("a rollout", () => {
     const before = turn(all, { "bucket/key": "a" }).status;
     const decided = turn(all, { "bucket/key": "b" }, before);
     const problem = new Problem("Forbidden", "it may not be patched");
-    const none = without(new Map(all.map((each) => [each, problem])), decided);
-    const { began, restarted } = none.status.pending ?? {};
-    assert.deepEqual([none.status.last, began, restarted], [undefined, undefined, undefined]);
+    const none = withoutUnwritten(new Map(all.map((each) => [each, problem])), decided);
+    const { startTime: began, lastRestartTime: restarted } = none.status.pending ?? {};
+    assert.deepEqual([none.status.lastStartTime, began, restarted], [undefined, undefined, undefined]);
     assert.deepEqual(none.happened, []);
     const [core] = all as [Dependent];
-    const one = without(new Map([[core, problem]]), decided);
+    const one = withoutUnwritten(new Map([[core, problem]]), decided);
     assert.deepEqual(
       one.happened.map(({ what }) => what),
       ["began"],
     );
     const stamps = decided.stamps.map(({ stamp }) => stamp);
     const found = [workload("core", { stamps, progress: ROLLING }), workload("jobs")];
-    const crashed = turn(found, { "bucket/key": "b" }, before, { hold: () => ({ reason: "Window", message: "shut" }) });
-    assert.deepEqual([crashed.status.last, crashed.happened.map(({ what }) => what)], [decided.status.last, ["began"]]);
+    const crashed = turn(found, { "bucket/key": "b" }, before, {
+      block: () => ({ reason: "OutsideWindow", message: "shut" }),
+    });
+    assert.deepEqual(
+      [crashed.status.lastStartTime, crashed.happened.map(({ what }) => what)],
+      [decided.status.lastStartTime, ["began"]],
+    );
     const over = turn([workload("core", { stamps })], { "bucket/key": "b" }, before).status;
-    assert.deepEqual([over.pending, over.last], [undefined, decided.status.last]);
+    assert.deepEqual([over.pending, over.lastStartTime], [undefined, decided.status.lastStartTime]);
   });
 
   it("goes on in other namespaces where one has no place left in the installation, and asks once for each", () => {
@@ -317,7 +327,7 @@ describe("a rollout", () => {
     const all = [workload("core", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }, undefined, { steps }).status;
     const began = turn(all, { "bucket/key": "b" }, before, { steps });
-    assert.deepEqual([began.rolling.length, began.againMs], [1, 3_600_000]);
+    assert.deepEqual([began.rolling.length, began.requeueAfterMs], [1, 3_600_000]);
     const now = START + 3_600_000;
     assert.equal(recordedPlaces(began.status, now - 1).length, 1);
     assert.deepEqual(recordedPlaces(began.status, now), []);

@@ -1,36 +1,32 @@
 /** Why a workload is not restarted at all. */
 import assert from "node:assert/strict";
-import type { Dependent, RolloutSpec } from "../../../../src/api/rollout.ts";
+import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { refusalOf } from "../../../../src/rollout/decide/refusal.ts";
+import type { Progress } from "../../../../src/workloads/progress.ts";
+import type { Workload } from "../../../../src/workloads/workload.ts";
+import { dependentOf, rolloutSpecOf } from "../../objects.ts";
 import { WIDGETS } from "../../resources.ts";
 
 const STRIMZI = 'metadata.annotations["strimzi.io/manual-rolling-update"]';
 
 function why(
-  workload: object,
+  workload: Partial<Workload>,
   spec: Partial<RolloutSpec> = {},
   restartPath?: string,
   isUnbudgeted = false,
   resource = WIDGETS,
 ) {
-  const stampAt = FieldPath.parse(restartPath ?? 'spec.template.metadata.annotations["inlay.dev/rollout"]');
-  const isRestartField = restartPath !== undefined;
-  const dependent = {
-    ref: { resource, name: "core" },
-    workload: { unprobed: [], ...workload },
-    stampAt,
-    isRestartField,
-  };
-  return refusalOf(spec as RolloutSpec, dependent as unknown as Dependent, isUnbudgeted);
+  const restart = restartPath === undefined ? {} : { stampAt: FieldPath.parse(restartPath), isRestartField: true };
+  return refusalOf(rolloutSpecOf(spec), dependentOf({ ref: { resource }, workload, ...restart }), isUnbudgeted);
 }
 
 describe("a workload is not restarted", () => {
   it("without a readiness probe or a PodDisruptionBudget, where that is required", () => {
     assert.equal(why({ unprobed: ["app"] }), undefined);
-    assert.match(why({ unprobed: ["app"] }, { requireReadiness: true }) ?? "", /no readiness probe in app$/);
-    assert.equal(why({}, { requireReadiness: true }), undefined);
+    assert.match(why({ unprobed: ["app"] }, { requireReadinessProbe: true }) ?? "", /no readiness probe in app$/);
+    assert.equal(why({}, { requireReadinessProbe: true }), undefined);
     assert.equal(why({}, {}, undefined, true), undefined);
     const without = why({}, { requireDisruptionBudget: true }, undefined, true);
     assert.match(without ?? "", /no PodDisruptionBudget selects the pods of core$/);
@@ -43,10 +39,11 @@ describe("a workload is not restarted", () => {
   });
 
   it("that is a Job, while it runs", () => {
-    const job = (state: string) => why({ progress: { state } }, {}, undefined, false, JOBS);
+    const progress = (state: Progress["state"]) => ({ progress: { state, message: "" } });
+    const job = (state: Progress["state"]) => why(progress(state), {}, undefined, false, JOBS);
     assert.match(job("Rolling") ?? "", /^core runs; it is made anew when it has ended$/);
-    for (const state of ["Done", "Failed"]) assert.equal(job(state), undefined);
-    assert.equal(why({ progress: { state: "Rolling" } }), undefined);
+    for (const state of ["Done", "Failed"] as const) assert.equal(job(state), undefined);
+    assert.equal(why(progress("Rolling")), undefined);
   });
 
   it("that has been told so before by true, until that is taken away", () => {

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
-import type { Schemas } from "../../../../src/kube/schemas.ts";
 import { wrongRestartField } from "../../../../src/rollout/decide/restart-field-schema.ts";
-import type { Lookup } from "../../../../src/rollout/discover/lookups.ts";
+import { lookupOf, rolloutSpecOf } from "../../objects.ts";
 import { HARBORS } from "../../resources.ts";
 
 const text = { type: "string" as const };
@@ -23,11 +22,15 @@ const root = {
   },
 };
 
-async function wrong(path: string, value = "Revision", isPublished = true): Promise<string | undefined> {
+async function wrong(
+  path: string,
+  value: RolloutSpec["stamp"]["value"] = "Revision",
+  isPublished = true,
+): Promise<string | undefined> {
   const schemas = { of: async () => (isPublished ? { root, resolve: () => undefined } : undefined) };
-  const lookup = { resource: HARBORS, paths: { restart: path }, stampAt: FieldPath.parse(path) };
-  const spec = { stamp: { value } } as unknown as RolloutSpec;
-  const problem = await wrongRestartField(schemas as unknown as Schemas, [lookup as unknown as Lookup], spec);
+  const lookup = lookupOf({ resource: HARBORS, paths: { restart: path }, stampAt: FieldPath.parse(path) });
+  const spec = rolloutSpecOf({ stamp: { annotation: "inlay.dev/rollout", value } });
+  const problem = await wrongRestartField(schemas, [lookup], spec);
   return problem?.reason;
 }
 
@@ -46,8 +49,7 @@ describe("a field to restart by", () => {
   });
 
   it("is asked about only where there is one", async () => {
-    const schemas = { of: () => Promise.reject(new Error("it is asked")) } as unknown as Schemas;
-    const lookup = { resource: HARBORS, paths: { template: "spec.template" } } as unknown as Lookup;
-    assert.equal(await wrongRestartField(schemas, [lookup], {} as RolloutSpec), undefined);
+    const schemas = { of: () => Promise.reject(new Error("it is asked")) };
+    assert.equal(await wrongRestartField(schemas, [lookupOf()], rolloutSpecOf()), undefined);
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { notTakenIn } from "../../../../src/rollout/decide/wait-for-targets.ts";
+import { targetsNotObserved } from "../../../../src/rollout/decide/wait-for-targets.ts";
 import { FakeApiServer } from "../../api-server.ts";
 import { HARBORS, SECRETS } from "../../resources.ts";
 
@@ -27,13 +27,13 @@ describe("a rollout that waits for its targets", () => {
   }
 
   const holdOf = (targets: readonly ObjectRef[], condition?: string) =>
-    notTakenIn(cluster.client, ACCOUNT, targets, condition === undefined ? {} : { condition });
+    targetsNotObserved(cluster.client, ACCOUNT, targets, condition === undefined ? {} : { condition });
 
   /** Why it waits for a target with that status. A change of the target ends the wait, so there is no retry. */
   async function whyNot(status: unknown, condition?: string): Promise<string | undefined> {
     const hold = await holdOf([put(status)], condition);
     if (hold === undefined) return undefined;
-    assert.deepEqual([hold.reason, hold.againMs], ["NotTakenIn", undefined]);
+    assert.deepEqual([hold.reason, hold.requeueAfterMs], ["TargetsNotReady", undefined]);
     return /^spec\.rollout\.waitForTargets: HarborCluster registry\/harbor (.*)$/.exec(hold.message)?.[1];
   }
 
@@ -67,7 +67,7 @@ describe("a rollout that waits for its targets", () => {
   it("waits for a target that does not exist", async () => {
     const hold = await holdOf([refOf("gone")]);
     assert.deepEqual(hold, {
-      reason: "NotTakenIn",
+      reason: "TargetsNotReady",
       message: "spec.rollout.waitForTargets: HarborCluster registry/gone is not there",
     });
   });
@@ -76,7 +76,7 @@ describe("a rollout that waits for its targets", () => {
     cluster.intervene = () => new ApiError("GET", 403, "Forbidden");
     const hold = await holdOf([put({ observedGeneration: 3 })]);
     assert.match(hold?.message ?? "", /^spec\.rollout\.waitForTargets: ServiceAccount registry\/inlay may not get /);
-    assert.deepEqual([hold?.reason, hold?.againMs], ["NotTakenIn", 5_000]);
+    assert.deepEqual([hold?.reason, hold?.requeueAfterMs], ["TargetsNotReady", 5_000]);
   });
 
   it("reads the current version of each target as the account, and no target of a kind without status", async () => {

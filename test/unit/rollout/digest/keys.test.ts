@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Client } from "../../../../src/kube/client.ts";
 import { DigestKeys } from "../../../../src/rollout/digest/keys.ts";
 import { fakeClock } from "../../clock.ts";
+import { fakeClient } from "../../fakes.ts";
 
 interface Patch {
   metadata: { uid: string; resourceVersion: string };
@@ -25,7 +25,7 @@ class SecretServer {
     this.#version++;
   }
 
-  readonly client = {
+  readonly client = fakeClient({
     get: async () => {
       this.#ask("get");
       return structuredClone({ metadata: { uid: "uid", resourceVersion: String(this.#version) }, data: this.data });
@@ -37,7 +37,7 @@ class SecretServer {
       this.write(data);
       return {};
     },
-  } as unknown as Pick<Client, "get" | "mergePatch">;
+  });
 
   #ask(verb: "get" | "patch"): void {
     this.asked.push(verb);
@@ -59,7 +59,7 @@ describe("the key of the installation", () => {
   const keys = () => new DigestKeys(server.client, "inlay-system");
   const fails = (reason: Reason, message: RegExp) => (error: unknown) => {
     assert.ok(error instanceof Problem);
-    assert.deepEqual([error.reason, error.healing], [reason, "soon"]);
+    assert.deepEqual([error.reason, error.retryPolicy], [reason, "Backoff"]);
     assert.match(error.message, message);
     return true;
   };

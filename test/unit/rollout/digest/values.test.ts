@@ -1,14 +1,12 @@
 /** Of which values there are digests, and by which key. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
-import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import type { JsonObject } from "../../../../src/apimachinery/objects.ts";
 import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
-import type { DigestKeys } from "../../../../src/rollout/digest/keys.ts";
-import { digestsOf, Values } from "../../../../src/rollout/digest/values.ts";
+import { DigestCache, digestsOf } from "../../../../src/rollout/digest/values.ts";
 import type { LiveSource } from "../../../../src/transform/live-source.ts";
-import { CONFIGMAPS } from "../../resources.ts";
 
-const REFS = new Map<string, ObjectRef>([["s", { resource: CONFIGMAPS, namespace: "team", name: "s" }]]);
+const PLACES = new Map([["s", { place: ["", "ConfigMap", "team", "s"] as const }]]);
 const keyOf = (id: string) => ({ id, bytes: new SecretValue<Uint8Array>(Buffer.from(id.padEnd(32, "0"))) });
 const none = new SecretValue({});
 const base = { description: "s", version: "uid/1", policy: { onMissing: "Wait", optional: false } } as const;
@@ -29,7 +27,7 @@ const ofObject = (object: JsonObject): LiveSource => ({
 describe("the values of a rollout", () => {
   it("have digests where they are there, be that a key or a field", () => {
     const idsOf = (source: LiveSource, ...used: string[]) =>
-      Object.keys(digestsOf(keyOf("one"), "team/b", used, new Map([["s", source]]), REFS));
+      Object.keys(digestsOf(keyOf("one"), "team/b", used, new Map([["s", source]]), PLACES));
     assert.deepEqual(idsOf(ofKeys({ a: "1" }), "s/a", "s/b", "s/*"), ["s/a", "s/*"]);
     const object = ofObject({ spec: { ip: "1", none: null, ports: [] } });
     assert.deepEqual(idsOf(object, "s/spec.ip", "s/spec.none", "s/spec.gone", "s/spec.ports"), [
@@ -39,12 +37,19 @@ describe("the values of a rollout", () => {
   });
 
   it("go on by the former key while one that was known is not there, which another could not be compared with", async () => {
-    const keys = { primary: async () => keyOf("two"), byId: async (id: string) => keyOf(id) } as unknown as DigestKeys;
+    const keys = { primary: async () => keyOf("two"), byId: async (id: string) => keyOf(id) };
     const used = new Set(["s/a", "s/b"]);
-    const all = digestsOf(keyOf("one"), "team/b", used, new Map([["s", ofKeys({ a: "1", b: "2" })]]), REFS);
-    const before: RolloutStatus = { key: "one", revision: 0, digests: all };
+    const all = digestsOf(keyOf("one"), "team/b", used, new Map([["s", ofKeys({ a: "1", b: "2" })]]), PLACES);
+    const before: RolloutStatus = { digestKeyID: "one", revision: 0, digests: all };
     const known = (source: LiveSource) =>
-      new Values(keys).read("team/b", "", used, REFS, { sources: new Map([["s", source]]), differ: undefined }, before);
+      new DigestCache(keys).digests(
+        "team/b",
+        "",
+        used,
+        PLACES,
+        { sources: new Map([["s", source]]), sourceMismatch: undefined },
+        before,
+      );
     const gone = await known(ofKeys({ a: "1" }));
     assert.deepEqual([gone.keyId, gone.former, gone.digests], ["one", undefined, { "s/a": all["s/a"] }]);
     const back = await known(ofKeys({ a: "1", b: "2" }));

@@ -1,22 +1,23 @@
 /** Where the workloads of a binding are looked for, and what an installation has to say of that. */
 import assert from "node:assert/strict";
-import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Installation, type WriteRule } from "../../../../src/api/installation.ts";
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
-import type { Discovery } from "../../../../src/kube/discovery.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { resolveRollout } from "../../../../src/rollout/discover/lookups.ts";
+import { bindingOf } from "../../bindings.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
-const DISCOVERY = {
-  byKind: async (_: string, kind: string) => ({ ...CONFIGMAPS, group: "apps", kind }),
-} as unknown as Discovery;
-const BINDING = { metadata: { namespace: "registry" }, spec: { sources: [] } } as unknown as SecretBinding;
+const DISCOVERY = { byKind: async (_: string, kind: string) => ({ ...CONFIGMAPS, group: "apps", kind }) };
+const WEB = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" };
+const BINDING = bindingOf({
+  sources: [{ secret: { name: "bucket", namespace: "storage" } }, { configMap: { name: "region" } }, { object: WEB }],
+});
 const ROLLOUT = {
   targets: [{ kind: "Deployment", name: "core" }],
   stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
   timeout: "10m",
-} as unknown as RolloutSpec;
+} as RolloutSpec;
 
 const restarting = (restartPath: string) => ({
   ...ROLLOUT,
@@ -25,7 +26,16 @@ const restarting = (restartPath: string) => ({
 
 async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }, rollout: RolloutSpec = ROLLOUT) {
   const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
-  return (await resolveRollout(BINDING, rollout, new Map(), DISCOVERY, installation)).problem?.reason;
+  return (await resolveRollout(BINDING, rollout, new Map(), { discovery: DISCOVERY, installation })).problem?.reason;
+}
+
+/** Where the consumers of a source are looked for, if its reference is resolved so. */
+async function consumersOf(source: string, resolved?: Problem) {
+  const rollout: RolloutSpec = { ...ROLLOUT, targets: [], consumersOf: [source], kinds: ["Deployment"] };
+  const sources = new Map(resolved && [[source, resolved]]);
+  const installation = new Installation({ ownNamespace: "inlay-system" });
+  const { lookups, problem } = await resolveRollout(BINDING, rollout, sources, { discovery: DISCOVERY, installation });
+  return problem?.message ?? lookups.map(({ namespace, find }) => ({ namespace, ...find }));
 }
 const rule = (path: string) => [{ kinds: ["Deployment"], paths: [FieldPath.parse(path)] }];
 
@@ -40,6 +50,23 @@ describe("where workloads are looked for", () => {
     assert.equal(await problemWith({ deny: rule("spec.template.spec.containers") }), undefined);
     assert.equal(await problemWith({ allow: rule("spec.template.metadata.annotations") }), undefined);
     assert.equal(await problemWith({ allow: rule("spec.replicas") }), "ForbiddenPath");
+  });
+
+  it("is the namespace of the Secret or ConfigMap whose consumers restart", async () => {
+    const by = "reference";
+    assert.deepEqual(await consumersOf("bucket"), [
+      { namespace: "storage", by, source: "bucket", kind: "Secret", name: "bucket" },
+    ]);
+    assert.deepEqual(await consumersOf("region"), [
+      { namespace: "registry", by, source: "region", kind: "ConfigMap", name: "region" },
+    ]);
+    assert.equal(await consumersOf("bucket", new Problem("OutOfScope", "it is elsewhere")), "it is elsewhere");
+  });
+
+  it("is nowhere for what pods can't refer to, and for what is no source", async () => {
+    const names = "write one of bucket, region";
+    assert.equal(await consumersOf("web"), `spec.rollout.consumersOf: web is no Secret and no ConfigMap; ${names}`);
+    assert.equal(await consumersOf("lost"), `spec.rollout.consumersOf: lost is no source of this binding; ${names}`);
   });
 
   it("may be a kind without a pod template, which restarts on a field that a binding may write", async () => {

@@ -1,34 +1,42 @@
 /** Where the consumers of a Secret are looked for, by the classes that bring it to pods. */
 import assert from "node:assert/strict";
-import type { Streams } from "../../../../src/cache/informers.ts";
+import type { ReflectorState } from "../../../../src/cache/reflector.ts";
+import type { ListedObject } from "../../../../src/cache/watcher.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Discovery } from "../../../../src/kube/discovery.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import type { Lookup, RolloutReferences } from "../../../../src/rollout/discover/lookups.ts";
+import type { RolloutReferences, WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { ProviderClasses } from "../../../../src/rollout/discover/provider-classes.ts";
+import { lookupOf } from "../../objects.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 const CLASSES = { ...CONFIGMAPS, group: "secrets-store.csi.x-k8s.io", kind: "SecretProviderClass" };
 
 const lookup = (step: number, kind: "Secret" | "ConfigMap", name = "bucket") =>
-  ({ step, namespace: "registry", find: { by: "reference", source: name, kind, name } }) as unknown as Lookup;
-const references = (...lookups: Lookup[]): RolloutReferences => ({ steps: [], lookups, problem: undefined });
+  lookupOf({ step, find: { by: "reference", source: name, kind, name } });
+const references = (...lookups: WorkloadLookup[]): RolloutReferences => ({ steps: [], lookups, problem: undefined });
 const written = (name: string, secretName = "bucket", key = "token") => ({
   name,
-  version: { spec: { secretObjects: [{ secretName, data: [{ key }] }] } },
+  version: {
+    uid: name,
+    resourceVersion: "1",
+    generation: 1,
+    spec: { secretObjects: [{ secretName, data: [{ key }] }] },
+  },
 });
 
-function followed(from: RolloutReferences, seen: object, isServed = true) {
+type Seen = ReflectorState & { members?: ListedObject[] };
+
+function followed(from: RolloutReferences, seen: Seen, isServed = true) {
   let asked = 0;
   const discovery = {
     byKind: async () => {
       asked++;
       return isServed ? CLASSES : undefined;
     },
-  } as unknown as Discovery;
-  const streams = { members: () => ({ members: [], ...seen }) } as unknown as Streams;
-  const classes = new ProviderClasses(discovery, streams);
+  };
+  const informers = { list: () => ({ members: [], ...seen }) };
+  const classes = new ProviderClasses(discovery, informers);
   const follow = () => classes.followed("registry/b", ACCOUNT, from);
   return { follow, asked: () => asked };
 }
@@ -57,7 +65,7 @@ describe("the consumers of a Secret", () => {
   });
 
   it("are found without classes where the account may not list them; any other failure is no answer", async () => {
-    const failed = (status: number) => ({ phase: "failed", error: new ApiError("LIST /apis", status, "Failed") });
+    const failed = (status: number): Seen => ({ phase: "failed", error: new ApiError("LIST /apis", status, "Failed") });
     const refused = await followed(references(lookup(0, "Secret")), failed(403)).follow();
     assert.deepEqual([found(refused), refused.problem, refused.classes.length], [["0 Secret bucket "], undefined, 1]);
     const broken = await followed(references(lookup(0, "Secret")), failed(500)).follow();
@@ -72,8 +80,8 @@ describe("the consumers of a Secret", () => {
   });
 
   it("cost no request where there is no such kind, but now and then, nor where no Secret is consumed", async () => {
-    const missing = followed(references(lookup(0, "Secret")), {}, false);
-    const none = followed(references(lookup(0, "ConfigMap")), {});
+    const missing = followed(references(lookup(0, "Secret")), { phase: "pending" }, false);
+    const none = followed(references(lookup(0, "ConfigMap")), { phase: "pending" });
     for (let n = 0; n < 3; n++) await missing.follow().then(none.follow);
     assert.equal(none.asked(), 0);
     assert.equal(missing.asked(), 1);

@@ -1,14 +1,21 @@
 /** One pod is evicted at a time, and what keeps it from that is told. */
 import assert from "node:assert/strict";
-import type { Dependent } from "../../../../src/api/rollout.ts";
 import type { Resource } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Client } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { replaceNext } from "../../../../src/rollout/restart/evict-pod.ts";
+import { evictNextPod } from "../../../../src/rollout/restart/evict-pod.ts";
 import { replacingOf } from "../../../../src/workloads/pod-replacement.ts";
+import { fakeClient } from "../../fakes.ts";
+import { dependentOf, kubeObjectOf } from "../../objects.ts";
 
-const STATEFUL_SETS = { group: "apps", version: "v1", kind: "StatefulSet", plural: "statefulsets", namespaced: true };
+const STATEFUL_SETS = {
+  group: "apps",
+  version: "v1",
+  kind: "StatefulSet",
+  plural: "statefulsets",
+  namespaced: true,
+  hasStatus: true,
+};
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
 /** A StatefulSet as its controller has seen it. */
 const shown = (revision: string, type = "OnDelete", uid = "db") => ({
@@ -19,20 +26,22 @@ const shown = (revision: string, type = "OnDelete", uid = "db") => ({
   status: { observedGeneration: 1, updateRevision: revision },
 });
 const REPLACING = replacingOf(shown("new"));
-const DEPENDENT = {
+const DEPENDENT = dependentOf({
   ref: { resource: STATEFUL_SETS, namespace: "shop", name: "db" },
   version: { uid: "db" },
-} as unknown as Dependent;
-
-const pod = (name: string, owner = "db") => ({
-  metadata: {
-    name,
-    uid: `uid-${name}`,
-    labels: { "controller-revision-hash": "old" },
-    ownerReferences: [{ uid: owner }],
-  },
-  status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-11-21T10:00:00Z" }] },
 });
+
+const pod = (name: string, owner = "db") =>
+  kubeObjectOf({
+    kind: "Pod",
+    metadata: {
+      name,
+      uid: `uid-${name}`,
+      labels: { "controller-revision-hash": "old" },
+      ownerReferences: [{ uid: owner }],
+    },
+    status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-11-21T10:00:00Z" }] },
+  });
 
 /** What was evicted, and what came of it. */
 async function replaced(failures: { list?: number; evict?: number; get?: number } = {}, latest = shown("new")) {
@@ -40,7 +49,7 @@ async function replaced(failures: { list?: number; evict?: number; get?: number 
   const fail = (status: number | undefined, reason: string) => {
     if (status !== undefined) throw new ApiError("it", status, reason);
   };
-  const client = {
+  const client = fakeClient({
     async *list(_: unknown, { plural }: Resource, namespace: string, labels: string) {
       assert.deepEqual([plural, namespace, labels], ["pods", "shop", "app=db"]);
       fail(failures.list, "Forbidden");
@@ -56,9 +65,9 @@ async function replaced(failures: { list?: number; evict?: number; get?: number 
       evicted.push(`${name} ${uid}`);
       fail(failures.evict, failures.evict === 404 ? "NotFound" : "Forbidden");
     },
-  } as unknown as Client;
+  });
   assert.ok(REPLACING !== undefined);
-  const result = await replaceNext(client, ACCOUNT, DEPENDENT, REPLACING, Date.now()).catch((error) => error);
+  const result = await evictNextPod(client, ACCOUNT, DEPENDENT, REPLACING, Date.now()).catch((error) => error);
   return { evicted, result };
 }
 
@@ -66,26 +75,27 @@ describe("pods that nobody else replaces", () => {
   it("are evicted one at a time, by their uid, and only those of the workload", async () => {
     const { evicted, result } = await replaced();
     assert.deepEqual(evicted, ["db-1 uid-db-1"]);
-    assert.deepEqual(result, { againMs: 10_000 });
+    assert.deepEqual(result, { requeueAfterMs: 10_000 });
   });
 
   it("stay if they are not old by what the workload is now", async () => {
     for (const latest of [shown("old"), shown("new", "RollingUpdate"), shown("new", "OnDelete", "another")])
-      assert.deepEqual(await replaced({}, latest), { evicted: [], result: { againMs: 10_000 } });
-    assert.deepEqual(await replaced({ get: 404 }), { evicted: [], result: { againMs: 10_000 } });
+      assert.deepEqual(await replaced({}, latest), { evicted: [], result: { requeueAfterMs: 10_000 } });
+    assert.deepEqual(await replaced({ get: 404 }), { evicted: [], result: { requeueAfterMs: 10_000 } });
     assert.match((await replaced({ get: 403 })).result.message, /--verb=get/);
   });
 
   it("wait for a budget that lets none go, which is told", async () => {
     const { result } = await replaced({ evict: 429 });
     assert.deepEqual(result, {
-      againMs: 10_000,
+      requeueAfterMs: 10_000,
       message: "a PodDisruptionBudget lets none of its pods go at the moment",
     });
   });
 
   it("may have gone by themselves", async () => {
-    for (const status of [404, 409]) assert.deepEqual((await replaced({ evict: status })).result, { againMs: 10_000 });
+    for (const status of [404, 409])
+      assert.deepEqual((await replaced({ evict: status })).result, { requeueAfterMs: 10_000 });
   });
 
   it("stay where the account may not, and the command that lets it is told", async () => {

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import type { JsonObject, KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Client } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { finish, recreate } from "../../../../src/rollout/restart/recreate-job.ts";
+import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
 import { copyName } from "../../../../src/workloads/job-copy.ts";
+import { fakeClient } from "../../fakes.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
 const MIGRATE: ObjectRef = { resource: JOBS, namespace: "shop", name: "migrate" };
@@ -57,11 +57,11 @@ class Jobs {
     }
   }
 
-  get client(): Client {
+  get client() {
     const missing = (name: string) => {
       if (!this.all.has(name)) throw new ApiError("it", 404, "NotFound");
     };
-    return {
+    return fakeClient({
       may: async () => this.#request(() => this.mayDelete),
       get: async (_: unknown, { name }: ObjectRef) =>
         this.#request(() => {
@@ -86,7 +86,7 @@ class Jobs {
           if (this.isHeld && uid === "uid-1") metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
           else this.all.delete(name);
         }),
-    } as unknown as Client;
+    });
   }
 
   /** Somebody writes it. */
@@ -96,7 +96,7 @@ class Jobs {
     this.all.set(name, { ...job, metadata: { ...metadata, resourceVersion, labels } });
   }
 
-  recreate = () => recreate(this.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+  recreate = () => recreateJob(this.client, ACCOUNT, MIGRATE, "uid-1", MARK);
 
   /** There is one Job, another than before, as it was. */
   assertDone(): void {
@@ -114,7 +114,7 @@ describe("a Job that is made anew", () => {
     const { metadata } = await jobs.recreate();
     jobs.assertDone();
     assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
-    assert.equal(await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    assert.equal(await finishRecreation(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
     jobs.assertDone();
   });
 
@@ -138,7 +138,7 @@ describe("a Job that is made anew", () => {
     await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former one is not gone yet/ });
     await assert.rejects(jobs.recreate(), { reason: "Unavailable" });
     jobs.all.delete("migrate");
-    await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+    await finishRecreation(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK);
     jobs.assertDone();
   });
 
@@ -176,7 +176,8 @@ describe("a Job that is made anew", () => {
     const jobs = Object.assign(new Jobs(), { killAt: 5 });
     await assert.rejects(jobs.recreate(), Killed);
     assert.equal(jobs.all.size, 2);
-    for (let i = 0; i < 2; i++) assert.equal(await finish(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    for (let i = 0; i < 2; i++)
+      assert.equal(await finishRecreation(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
     assert.deepEqual([...jobs.all.keys()], ["migrate"]);
     assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
   });

@@ -1,29 +1,32 @@
 /** Jobs that were made anew, until streams show them, and what a crash cut off. */
 import assert from "node:assert/strict";
-import type { Dependent, RolloutStatus } from "../../../../src/api/rollout.ts";
-import type { KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import type { RolloutStatus } from "../../../../src/api/rollout.ts";
+import type { ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Client } from "../../../../src/kube/client.ts";
-import type { Dependents, RollingRun } from "../../../../src/rollout/discover/dependents.ts";
+import type { Dependents } from "../../../../src/rollout/discover/dependents.ts";
 import {
   finishCutOff,
-  type Recreated,
+  type RecreatedJob,
   recreated,
-  untilShown,
   withRecreated,
 } from "../../../../src/rollout/restart/recreated-jobs.ts";
+import { untilShown } from "../../../../src/rollout/status.ts";
+import type { Dependent } from "../../../../src/rollout/types.ts";
 import { copyName } from "../../../../src/workloads/job-copy.ts";
+import { fakeClient } from "../../fakes.ts";
+import { dependentOf, kubeObjectOf, rolloutSpecOf } from "../../objects.ts";
 
 const dependent = (uid: string, step = 0) =>
-  ({
+  dependentOf({
     ref: { resource: JOBS, namespace: "shop", name: "migrate" },
     version: { uid },
     workload: { progress: { state: "Done", message: "complete" }, stamps: [] },
     step,
     uses: new Set(["bucket/token"]),
-  }) as unknown as Dependent;
-const job = (uid: string) => ({ metadata: { name: "migrate", uid, resourceVersion: "2" } }) as unknown as KubeObject;
+  });
+const job = (uid: string) =>
+  kubeObjectOf({ apiVersion: "batch/v1", kind: "Job", metadata: { name: "migrate", uid, resourceVersion: "2" } });
 const of = (all: Dependent[]): Dependents => ({ all, used: new Set(), pending: false, problem: undefined });
 const rollingOut = (uid: string): RolloutStatus => {
   const entry = {
@@ -34,14 +37,19 @@ const rollingOut = (uid: string): RolloutStatus => {
     uid,
     state: "Rolling",
   } as const;
-  return { key: "one", revision: 0, pending: { since: "", changed: "", reason: "", message: "", workloads: [entry] } };
+  return {
+    digestKeyID: "one",
+    revision: 0,
+    pending: { firstChangeTime: "", lastChangeTime: "", reason: "", message: "", workloads: [entry] },
+  };
 };
+const never = () => assert.fail("nothing is written");
 const uids = (all: readonly Dependent[]) => all.map(({ version }) => version.uid);
 
 describe("a Job that was made anew", () => {
   const other = dependent("other", 1);
   const madeOf = (at = performance.now()) =>
-    new Map<string, Recreated>([["old", { ...recreated(dependent("old"), job("new"), "1-abc"), at }]]);
+    new Map<string, RecreatedJob>([["old", { ...recreated(dependent("old"), job("new"), "1-abc"), at }]]);
 
   it("takes the place of the former one until streams show it, and is on its way", () => {
     const made = madeOf();
@@ -79,9 +87,9 @@ describe("a Job that was made anew", () => {
   it("is looked for again when it is given up, if not before: nobody tells that it has gone", () => {
     const rolled = { status: undefined, workloads: 1, isDone: false };
     const made = madeOf();
-    const { againMs = 0 } = untilShown({ ...rolled, againMs: 600_000 }, made);
-    assert.ok(againMs > 29_000 && againMs <= 30_002, String(againMs));
-    assert.deepEqual(untilShown({ ...rolled, againMs: 5 }, made), { ...rolled, againMs: 5 });
+    const { requeueAfterMs = 0 } = untilShown({ ...rolled, requeueAfterMs: 600_000 }, made);
+    assert.ok(requeueAfterMs > 29_000 && requeueAfterMs <= 30_002, String(requeueAfterMs));
+    assert.deepEqual(untilShown({ ...rolled, requeueAfterMs: 5 }, made), { ...rolled, requeueAfterMs: 5 });
     assert.equal(untilShown(rolled, madeOf(performance.now() - 31_000)), rolled);
     assert.equal(untilShown(rolled, new Map()), rolled);
   });
@@ -95,19 +103,17 @@ describe("a Job that a crash cut off", () => {
   /** The names that were asked for. */
   async function askedFor(workloads: Entry[], all: Dependent[] = [], isPending = false): Promise<string[]> {
     const asked: string[] = [];
-    const client = {
+    const client = fakeClient({
       get: async (_: unknown, { name }: ObjectRef) => {
         asked.push(name);
         throw new ApiError("it", 404, "NotFound");
       },
-    } as unknown as Client;
-    const run = {
-      identity: "",
-      dependents: { all, pending: isPending },
-      spec: { stamp: { annotation: "a" } },
-    } as unknown as RollingRun;
-    const pending = { since: "", changed: "", reason: "", message: "", workloads };
-    assert.equal(await finishCutOff(client, run, { key: "one", revision: 0, pending }), false);
+      make: never,
+      delete: never,
+    });
+    const run = { identity: "", dependents: { ...of(all), pending: isPending }, spec: rolloutSpecOf() };
+    const pending = { firstChangeTime: "", lastChangeTime: "", reason: "", message: "", workloads };
+    assert.equal(await finishCutOff(client, run, { digestKeyID: "one", revision: 0, pending }), false);
     return asked;
   }
 

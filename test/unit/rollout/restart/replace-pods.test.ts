@@ -1,15 +1,15 @@
 /** Of which workloads pods are replaced, and what is said of those that can't be. */
 import assert from "node:assert/strict";
-import type { Dependent } from "../../../../src/api/rollout.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Client } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import type { Decided } from "../../../../src/rollout/decide/engine.ts";
-import type { RollingRun } from "../../../../src/rollout/discover/dependents.ts";
-import { replaceDue } from "../../../../src/rollout/restart/replace-pods.ts";
+import type { RolloutDecision } from "../../../../src/rollout/decide/engine.ts";
+import { replacePods } from "../../../../src/rollout/restart/replace-pods.ts";
 import { replacingOf } from "../../../../src/workloads/pod-replacement.ts";
+import type { Progress } from "../../../../src/workloads/progress.ts";
+import { fakeClient } from "../../fakes.ts";
+import { dependentOf, kubeObjectOf } from "../../objects.ts";
 
-type Entry = NonNullable<NonNullable<Decided["status"]["pending"]>["workloads"]>[number];
+type Entry = NonNullable<NonNullable<RolloutDecision["status"]["pending"]>["workloads"]>[number];
 
 const statefulSet = (name: string) => ({
   apiVersion: "apps/v1",
@@ -19,26 +19,25 @@ const statefulSet = (name: string) => ({
   status: { observedGeneration: 1, updateRevision: "new" },
 });
 
-const workload = (name: string, state: Entry["state"], progress = "Rolling") => ({
-  dependent: {
+const workload = (name: string, state: Entry["state"], progress: Progress["state"] = "Rolling") => ({
+  dependent: dependentOf({
     ref: { namespace: "shop", name },
     version: { uid: name },
     workload: {
-      progress: { state: progress },
-      replacing: replacingOf(statefulSet(name)),
+      progress: { state: progress, message: "" },
+      replacing: replacingOf(statefulSet(name)) ?? assert.fail(),
     },
-  } as unknown as Dependent,
+  }),
   entry: { uid: name, name, state, message: "0 of 1 pods are updated" } as Entry,
 });
 
 /** The workloads of which a pod was evicted, and what is said then. */
 async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, status = 0 } = {}) {
   const evicted: string[] = [];
-  const client = {
+  const client = fakeClient({
     async *list() {
-      const pod = (owner: string) => ({
-        metadata: { name: `${owner}-0`, uid: owner, labels: {}, ownerReferences: [{ uid: owner }] },
-      });
+      const pod = (owner: string) =>
+        kubeObjectOf({ metadata: { name: `${owner}-0`, uid: owner, labels: {}, ownerReferences: [{ uid: owner }] } });
       yield all.map(({ dependent }) => pod(dependent.version.uid));
     },
     get: async (_: unknown, { name }: { name: string }) => statefulSet(name),
@@ -46,21 +45,37 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
       evicted.push(name);
       if (status > 0) throw new ApiError("it", status, "Refused");
     },
-  } as unknown as Client;
+  });
   const run = {
     identity: serviceAccountIdentity("shop", "inlay"),
-    dependents: { all: all.map(({ dependent }) => dependent) },
-  } as unknown as RollingRun;
-  const pending = { since: "", changed: "", reason: "", message: "", workloads: all.map(({ entry }) => entry) };
-  const decided: Decided = {
-    status: { key: "", revision: 0, pending },
+    dependents: {
+      all: all.map(({ dependent }) => dependent),
+      used: new Set<string>(),
+      pending: false,
+      problem: undefined,
+    },
+  };
+  const pending = {
+    firstChangeTime: "",
+    lastChangeTime: "",
+    reason: "",
+    message: "",
+    workloads: all.map(({ entry }) => entry),
+  };
+  const decided: RolloutDecision = {
+    status: { digestKeyID: "", revision: 0, pending },
     stamps: [],
     unstamped: { began: undefined, restarted: undefined, last: undefined },
     rolling: [],
     happened: [],
   };
-  const { done, problem } = await replaceDue(client, run, decided, () => isSeen);
-  return { evicted, problem, again: done.againMs, said: done.status.pending?.workloads?.map(({ message }) => message) };
+  const { done, problem } = await replacePods(client, run, decided, () => isSeen);
+  return {
+    evicted,
+    problem,
+    again: done.requeueAfterMs,
+    said: done.status.pending?.workloads?.map(({ message }) => message),
+  };
 }
 
 describe("old pods that nobody else replaces", () => {

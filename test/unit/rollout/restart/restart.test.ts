@@ -1,22 +1,26 @@
 /** Whether a workload is shown as our stamp left it. */
 import assert from "node:assert/strict";
-import type { Dependent } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
-import { isSeenSince } from "../../../../src/rollout/restart/restart.ts";
+import type { Version } from "../../../../src/apimachinery/objects.ts";
+import { RolloutMemory } from "../../../../src/rollout/memory.ts";
+import { dependentOf } from "../../objects.ts";
 
 const METADATA = 'metadata.annotations["restartedAt"]';
 const stamped = { uid: "1", generation: 3, resourceVersion: "100", text: "now" };
 
-function isSeen(path: string, version: object, restart?: string): boolean {
-  const dependent = { stampAt: FieldPath.parse(path), version, workload: { restart } };
-  return isSeenSince(dependent as unknown as Dependent, stamped);
+function isSeen(path: string, version: Partial<Version>, restart?: string): boolean {
+  const workload = restart === undefined ? {} : { restart };
+  const dependent = dependentOf({ stampAt: FieldPath.parse(path), version, workload });
+  const memory = new RolloutMemory("uid");
+  memory.stamped.set(dependent.version.uid, stamped);
+  return memory.isSeen(dependent);
 }
 
 describe("a workload that was stamped is seen as it is since then", () => {
   it("by its generation, which its spec changes", () => {
     assert.equal(isSeen("spec.restartAt", { generation: 2, resourceVersion: "101" }), false);
     assert.equal(isSeen("spec.restartAt", { generation: 3, resourceVersion: "99" }), true);
-    assert.equal(isSeen("spec.restartAt", { resourceVersion: "99" }), true);
+    assert.equal(isSeen("spec.restartAt", { generation: undefined, resourceVersion: "99" }), true);
   });
 
   it("by what stands there or its version, where the field is none of its spec and no generation tells", () => {
@@ -30,7 +34,6 @@ describe("a workload that was stamped is seen as it is since then", () => {
   });
 
   it("where nobody of this process stamped it, as it is", () => {
-    const dependent = { stampAt: FieldPath.parse(METADATA), version: {}, workload: {} } as unknown as Dependent;
-    assert.equal(isSeenSince(dependent, undefined), true);
+    assert.equal(new RolloutMemory("uid").isSeen(dependentOf({ stampAt: FieldPath.parse(METADATA) })), true);
   });
 });

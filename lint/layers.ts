@@ -1,0 +1,70 @@
+/**
+ * The layers of src/, and the check that imports go downwards only. Run by `npm run lint`. A file imports files of its own layer
+ * and of those below it; layers that share a line don't import each other. docs/architecture.md says what each is for.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, posix, relative, sep } from "node:path";
+
+/** From the top to the bottom. `main` is the entry point. */
+export const LAYERS: readonly (readonly string[])[] = [
+  ["main"],
+  ["cli"],
+  ["manager"],
+  ["controllers", "explain"],
+  ["rollout"],
+  ["targets"],
+  ["sources"],
+  ["apply"],
+  ["cache"],
+  ["observability"],
+  ["kube"],
+  ["transform", "workloads", "workqueue"],
+  ["api"],
+  ["apimachinery"],
+];
+
+/** Packages that one layer alone may import. */
+const PACKAGES: Readonly<Record<string, RegExp>> = { kube: /^(@kubernetes\/client-node|undici)(\/|$)/ };
+
+const root = join(import.meta.dirname, "..");
+
+/** The modules that a file imports, types included, wherever the import stands. */
+function importsOf(text: string): string[] {
+  return [...text.matchAll(/\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g)].map(([, module = ""]) => module);
+}
+
+const layerOf = (path: string): string => path.replace(/\.ts$/, "").split("/")[0] ?? "";
+const depthOf = (layer: string): number => LAYERS.findIndex((each) => each.includes(layer));
+
+/** Why the file at `path`, relative to src/, may not import what it imports; one line for each. */
+export function violations(path: string, text: string): string[] {
+  const layer = layerOf(path);
+  if (depthOf(layer) < 0) return [`src/${path}: ${layer} is no layer; add it to LAYERS in lint/layers.ts`];
+  return importsOf(text).flatMap((module): string[] => {
+    const owner = Object.keys(PACKAGES).find((each) => PACKAGES[each]?.test(module));
+    if (owner !== undefined && owner !== layer) return [`src/${path}: only ${owner}/ imports ${module}`];
+    if (!module.startsWith(".")) return [];
+    const imported = posix.join(posix.dirname(path), module);
+    const other = layerOf(imported);
+    if (other === layer || depthOf(other) > depthOf(layer)) return [];
+    return [`src/${path} imports ${imported}: ${other}/ is not below ${layer}/`];
+  });
+}
+
+/** All of them, in the order of paths. */
+export function allViolations(src = join(root, "src")): string[] {
+  return readdirSync(src, { recursive: true, encoding: "utf8" })
+    .map((path) => path.split(sep).join("/"))
+    .filter((path) => path.endsWith(".ts"))
+    .sort()
+    .flatMap((path) => violations(path, readFileSync(join(src, path), "utf8")));
+}
+
+if (import.meta.main) {
+  const found = allViolations();
+  for (const each of found) console.error(each);
+  if (found.length > 0) {
+    console.error(`${found.length} imports go upwards; see LAYERS in ${relative(dirname(root), import.meta.filename)}`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Mirrors all objects of one of Inlay's own kinds by one watch, in the cluster or in one namespace. What the API server answers
+ * to a write of ours counts until the watch shows it.
+ */
+import { isOlder, type ObjectMeta, type Resource } from "../apimachinery/objects.ts";
+import type { ApiError } from "../kube/api-error.ts";
+import { CONTROLLER } from "../kube/identity.ts";
+import { ListWatch, type WatchTransport } from "../kube/list-watch.ts";
+import { objectKey, Reflector, type RestartReason, type StreamState } from "./reflector.ts";
+
+/** The part of an object that the store itself reads. */
+export interface StoredObject {
+  metadata: Pick<ObjectMeta, "name" | "namespace" | "uid" | "resourceVersion" | "managedFields">;
+}
+
+/** What happens to the objects, for the controllers that work on them. */
+export interface StoreListener<T> {
+  /** An object is new or changed. */
+  changed(key: string, object: T): void;
+  /** An object is gone, also if another one of its name exists; `object` is how it was last. */
+  gone(key: string, object: T): void;
+  /** The watch is in sync, for the first time or again. */
+  synced(): void;
+}
+
+/** What happens to the watch, for logs and metrics. */
+export interface StoreEvents {
+  /** The objects can't be listed: there is no CRD, or no permission. It is retried. */
+  failed(resource: Resource, error: ApiError): void;
+  restarted(resource: Resource, reason: RestartReason): void;
+}
+
+interface Entry<T> {
+  resourceVersion: string;
+  object: T;
+}
+
+export class ResourceStore<T extends StoredObject> {
+  readonly #resource: Resource;
+  readonly #reflector: Reflector<Entry<T>>;
+  readonly #listeners: StoreListener<T>[] = [];
+  /** The answers to our own writes that the watch has not shown yet. */
+  readonly #written = new Map<string, T>();
+
+  /** Of all namespaces, unless one is given. */
+  constructor(transport: WatchTransport, resource: Resource, events: StoreEvents, namespace?: string) {
+    this.#resource = resource;
+    const source = new ListWatch(transport, CONTROLLER, { resource, form: "whole", namespace });
+    this.#reflector = new Reflector<Entry<T>>(source, {
+      keep: (object) => ({
+        resourceVersion: object.metadata.resourceVersion,
+        object: withoutManagedFields(object as StoredObject as T),
+      }),
+      changed: (key, after, before) => {
+        if (after === undefined) this.#written.delete(key);
+        const isAnother = before?.object.metadata.uid !== after?.object.metadata.uid;
+        for (const listener of this.#listeners) {
+          if (before !== undefined && isAnother) listener.gone(key, before.object);
+          if (after !== undefined) listener.changed(key, after.object);
+        }
+      },
+      stateChanged: (state) => {
+        if (state.phase === "failed") events.failed(resource, state.error);
+        if (state.phase === "synced") for (const listener of this.#listeners) listener.synced();
+      },
+      restarted: (reason) => events.restarted(resource, reason),
+    });
+  }
+
+  /** Listeners are called in the order in which they were added. */
+  listen(listener: StoreListener<T>): void {
+    this.#listeners.push(listener);
+  }
+
+  get(key: string): T | undefined {
+    const watched = this.#reflector.get(key)?.object;
+    const written = this.#written.get(key);
+    if (watched === undefined) return undefined;
+    if (written !== undefined && isOlder(watched.metadata, written.metadata)) return written;
+    this.#written.delete(key);
+    return watched;
+  }
+
+  /** Every object, as the watch has shown it. */
+  get all(): T[] {
+    return [...this.#reflector.values()].map(({ object }) => object);
+  }
+
+  /**
+   * Takes the answer to a write of ours for the object's state until the watch has caught up. The last write to a deleted
+   * object may be answered after the watch has shown that it is gone.
+   */
+  wrote(object: T): void {
+    const key = objectKey(object.metadata.namespace, object.metadata.name);
+    if (this.#reflector.get(key) !== undefined) this.#written.set(key, withoutManagedFields(object));
+  }
+
+  /** How the watch is, for health and metrics. */
+  get state(): StreamState {
+    return this.#reflector.stateOf(this.#resource);
+  }
+
+  start(): void {
+    this.#reflector.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#reflector.stop();
+  }
+}
+
+/** Half of an object says who set its fields. A status that is written without managedFields leaves them as they are. */
+function withoutManagedFields<T extends StoredObject>(object: T): T {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

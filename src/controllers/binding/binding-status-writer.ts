@@ -1,0 +1,22 @@
+/** Writes the status of SecretBindings, of which selected objects in the same state share an entry. */
+import { FINALIZER, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
+import { storedStatus } from "../../api/status-records.ts";
+import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import { StatusWriter } from "../status-writer.ts";
+import { isSameStatus } from "./conditions.ts";
+
+export type BindingStatusWriter = StatusWriter<SecretBinding, StoredBinding>;
+
+export function bindingStatusWriter(
+  services: ConstructorParameters<typeof StatusWriter>[0] & { bindings: Pick<BindingStore, "wrote"> },
+): BindingStatusWriter {
+  return new StatusWriter<SecretBinding, StoredBinding>(services, {
+    resource: SECRET_BINDINGS,
+    finalizer: FINALIZER,
+    logKey: "binding",
+    isSame: isSameStatus,
+    encode: (binding, status) => ({ ...binding, status: storedStatus(status) }),
+    wrote: (answer) => services.bindings.wrote(answer),
+  });
+}

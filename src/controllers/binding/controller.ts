@@ -1,0 +1,76 @@
+/** The controller of SecretBindings: what makes a binding wait in its queue, and what reconciles it. */
+import { namespaceIn, type SecretBinding } from "../../api/binding.ts";
+import type { Installation } from "../../api/installation.ts";
+import type { Problem } from "../../apimachinery/problem.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import type { Informers } from "../../cache/informers.ts";
+import type { Client } from "../../kube/client.ts";
+import type { Metrics } from "../../observability/metrics.ts";
+import { Propagation } from "../../observability/propagation.ts";
+import { ConcurrencyLimiter } from "../../rollout/decide/concurrency.ts";
+import { DigestKeys } from "../../rollout/digest/keys.ts";
+import { RolloutController } from "../../rollout/rollout-controller.ts";
+import type { Actor } from "../../targets/actor.ts";
+import type { Dependencies } from "../../targets/dependencies.ts";
+import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { Reconciler } from "./reconciler.ts";
+import { BACKOFF_MS } from "./requeue.ts";
+
+/** Says who acts for a binding. */
+export interface ActorProvider {
+  /** Undefined for a generated binding that is not as it was generated, or of which that is not known yet. */
+  actorOf(binding: SecretBinding): Actor | Problem | undefined;
+  /** Called with the key of a binding whose actor was undefined, and may be known now. */
+  onActorChanged(changed: (key: string) => void): void;
+}
+
+interface Services extends Omit<Dependencies, "propagation"> {
+  installation: Installation;
+  client: Client;
+  bindings: BindingStore;
+  informers: Pick<Informers, "watcher">;
+  metrics: Pick<Metrics, "propagated" | "observeRollouts" | "restarted" | "failed" | "ended">;
+  actors: ActorProvider;
+}
+
+export class BindingController {
+  readonly name = "secretbinding";
+  readonly store: BindingStore;
+  readonly queue: WorkQueue;
+  readonly #reconciler: Reconciler;
+  readonly #propagation: Propagation;
+
+  constructor(services: Services, concurrency: number) {
+    const { installation, client, bindings, informers, metrics, actors } = services;
+    this.store = bindings;
+    this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf: namespaceIn });
+    this.#propagation = new Propagation((seconds) => metrics.propagated(seconds));
+    const requeue = (key: string) => this.queue.add(key);
+    const watcher = informers.watcher((key, cause) => {
+      if (cause === "change") this.#propagation.changed(key);
+      this.queue.add(key, cause);
+    });
+    const deps = { ...services, propagation: this.#propagation, rollouts: metrics, watcher, requeue };
+    const limiter = new ConcurrencyLimiter(() => installation.rollouts, requeue);
+    const rollouts = new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), limiter);
+    this.#reconciler = new Reconciler({ ...deps, actorOf: (binding) => actors.actorOf(binding) }, rollouts);
+    installation.onRollouts(() => {
+      limiter.limitsChanged();
+      rollouts.wake();
+    });
+    metrics.observeRollouts(() => rollouts.waiting);
+    actors.onActorChanged(requeue);
+    bindings.listen({
+      changed: (key, cause) => this.queue.add(key, cause),
+      gone: (key, binding) => {
+        this.#reconciler.gone(binding);
+        requeue(key);
+      },
+    });
+  }
+
+  reconcile(key: string): Promise<WorkResult> {
+    const run = () => this.#reconciler.reconcile(key);
+    return this.#propagation.during(key, run, ({ retry }) => retry === "backoff");
+  }
+}

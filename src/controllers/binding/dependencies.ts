@@ -1,0 +1,44 @@
+/** What bindings are reconciled with, and what one reconcile is about. Types only. */
+import type { SecretBinding } from "../../api/binding.ts";
+import type { Problem } from "../../apimachinery/problem.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import type { Watcher } from "../../cache/watcher.ts";
+import type { RolloutContext } from "../../rollout/discover/dependents.ts";
+import type { Actor } from "../../targets/actor.ts";
+import type { Dependencies, WriteContext } from "../../targets/dependencies.ts";
+import type { Targets, TargetWithRecord } from "../../targets/records.ts";
+import type { References } from "../../targets/references.ts";
+import type { LiveSource } from "../../transform/live-source.ts";
+import type { ObservedState } from "./observed-state.ts";
+import type { TargetResult } from "./result-cache.ts";
+
+export interface BindingDependencies extends Dependencies {
+  bindings: Pick<BindingStore, "get" | "resolved" | "wrote" | "olderClaims">;
+  watcher: Watcher;
+  /** Who acts for a binding. Undefined for a generated binding that is not as generated: it is requeued when it is. */
+  actorOf(binding: SecretBinding): Actor | Problem | undefined;
+}
+
+/** A binding, with what the watches show of all that it depends on. */
+export interface Observation {
+  key: string;
+  /** As it was read. */
+  binding: SecretBinding;
+  /** As the last write left it. */
+  stored: SecretBinding;
+  actor: Actor;
+  references: References;
+  observed: ObservedState;
+  rollout: RolloutContext | undefined;
+  /** Changes with the workloads that the rollout finds. */
+  workloads: string | undefined;
+}
+
+/** What there is to do, and the values for it. */
+export interface Inputs {
+  targets: Targets;
+  /** The targets of which it is known what came of them, and nothing has changed since. */
+  known: ReadonlyMap<TargetWithRecord, TargetResult>;
+  sources: ReadonlyMap<string, LiveSource | Problem>;
+  context: WriteContext;
+}

@@ -1,0 +1,91 @@
+/** Writes what Inlay says on an object of one of its own kinds: the status, the finalizer, and an event when it stops being ready. */
+import type { Condition } from "../api/binding.ts";
+import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
+import { apiVersionOf, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { isStatus } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import { CONTROLLER } from "../kube/identity.ts";
+import type { EventRecorder } from "../observability/events.ts";
+import type { Log } from "../observability/log.ts";
+
+/** The part of an object that is read here. */
+interface StatusObject {
+  metadata: Pick<ObjectMeta, "name" | "namespace" | "uid" | "resourceVersion" | "finalizers">;
+  status?: { conditions?: Condition[] };
+}
+
+type StatusOf<T extends StatusObject> = NonNullable<T["status"]>;
+
+/** What is particular to a kind. `S` is an object as the API server stores it, `T` as the controller works with it. */
+export interface StatusKind<T extends StatusObject, S extends object> {
+  resource: Resource;
+  finalizer: string;
+  /** What an object is called in log lines, such as `binding`. */
+  logKey: string;
+  isSame(before: StatusOf<T> | undefined, status: StatusOf<T>): boolean;
+  encode(object: T, status: StatusOf<T>): S;
+  /** Takes the API server's answer to a write, for the store and for the caller. */
+  wrote(answer: S): T;
+}
+
+interface Services {
+  client: Pick<Client, "replaceStatus" | "mergePatch">;
+  events: Pick<EventRecorder, "recordOn">;
+  log: Pick<Log, "warn">;
+}
+
+export class StatusWriter<T extends StatusObject, S extends object> {
+  readonly #services: Services;
+  readonly #kind: StatusKind<T, S>;
+
+  constructor({ client, events, log }: Services, kind: StatusKind<T, S>) {
+    this.#services = { client, events, log };
+    this.#kind = kind;
+  }
+
+  /** Writes nothing when the status is the same. Returns the object as it is then. */
+  async writeStatus(object: T, status: StatusOf<T>): Promise<T> {
+    const { isSame, encode, wrote } = this.#kind;
+    if (isSame(object.status, status)) return object;
+    const { client } = this.#services;
+    const stored = encode(object, status);
+    return wrote(await client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER));
+  }
+
+  /** Records a warning when the first condition becomes False, or False for another reason. `object` is as it was before. */
+  recordEvent(object: T, status: StatusOf<T>): void {
+    const { events, log } = this.#services;
+    const { resource, logKey } = this.#kind;
+    const [before, now] = [object.status?.conditions?.[0], status.conditions?.[0]];
+    if (now?.status !== "False" || (before?.reason === now.reason && before.message === now.message)) return;
+    const regarding = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: object.metadata };
+    events.recordOn(regarding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
+    const { namespace, name } = object.metadata;
+    log.warn({ [logKey]: namespace === undefined ? name : `${namespace}/${name}`, reason: now.reason }, now.message);
+  }
+
+  /** Adds or removes the finalizer. Returns the object as it is then. */
+  async setFinalizer(object: T, isWanted: boolean): Promise<T> {
+    const { finalizer, wrote } = this.#kind;
+    const finalizers = object.metadata.finalizers ?? [];
+    if (isWanted === finalizers.includes(finalizer)) return object;
+    const others = finalizers.filter((each) => each !== finalizer);
+    const { resourceVersion } = object.metadata;
+    const patch = { metadata: { resourceVersion, finalizers: isWanted ? [...others, finalizer] : others } };
+    const { client } = this.#services;
+    return wrote(await client.mergePatch<S>(CONTROLLER, this.#refOf(object), patch, CONTROLLER_MANAGER));
+  }
+
+  /** Removes the finalizer of an object that is being deleted, and may be gone already. */
+  async removeFinalizer(object: T): Promise<void> {
+    try {
+      await this.setFinalizer(object, false);
+    } catch (error) {
+      if (!isStatus(error, 404)) throw error;
+    }
+  }
+
+  #refOf({ metadata: { namespace, name } }: T): ObjectRef {
+    return { resource: this.#kind.resource, name, ...(namespace !== undefined && { namespace }) };
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Runs controllers: starts them when this replica leads, stops them in order, and shows all of them alike in /livez, /readyz and
+ * /metrics. A controller is added before the manager starts.
+ */
+import type { Informers } from "../cache/informers.ts";
+import type { StreamState } from "../cache/reflector.ts";
+import type { EventRecorder } from "../observability/events.ts";
+import { type HealthServer, serveHealth } from "../observability/health.ts";
+import { describeError, type Log } from "../observability/log.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.ts";
+import { notAlive, notReady } from "./health-checks.ts";
+import type { LeaderElection } from "./leader-election.ts";
+
+/** Something that runs as long as this replica leads, such as the watch of a kind. */
+export interface Store {
+  readonly state: StreamState;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface Controller {
+  /** In metrics, log lines and health checks. */
+  readonly name: string;
+  /** The objects that it works on, if they are of a kind of its own. */
+  readonly store?: Store;
+  /** The keys that wait to be reconciled. */
+  readonly queue: WorkQueue;
+  reconcile(key: string): Promise<WorkResult>;
+  /** Called when this replica begins to lead, for instance to add a first key. */
+  start?(): void;
+}
+
+export interface ManagerOptions {
+  log: Log;
+  metrics: Metrics;
+  /** What all controllers watch together. */
+  informers: Pick<Informers, "states" | "stop">;
+  events: Pick<EventRecorder, "stop">;
+  /** Without it, this replica is the only one. */
+  election: LeaderElection | undefined;
+  /** Called when this replica led and may not lead any more. */
+  onLost: () => void;
+  /** Where /livez, /readyz and /metrics are served. Without it they are not. */
+  healthPort: number | undefined;
+}
+
+/** How long a replica that others wait for stays to write events. */
+const MAX_EVENTS_MS = 500;
+
+export class Manager {
+  readonly #options: ManagerOptions;
+  readonly #controllers: Controller[] = [];
+  #health: HealthServer | undefined;
+
+  constructor(options: ManagerOptions) {
+    this.#options = options;
+  }
+
+  add(controller: Controller): void {
+    this.#controllers.push(controller);
+  }
+
+  async start(): Promise<void> {
+    const { election, healthPort, informers, metrics, onLost } = this.#options;
+    metrics.observe({
+      controllers: () => this.#controllers,
+      // A standby watches nothing.
+      watches: () => (election?.mayWrite === false ? [] : [...this.#states(), ...informers.states]),
+      leading: () => election?.mayWrite,
+    });
+    if (healthPort !== undefined) {
+      this.#health = await serveHealth(healthPort, {
+        livez: () => this.#controllers.flatMap(({ name, queue }) => notAlive(name, queue.running)),
+        readyz: () => notReady(election, this.#states(), informers.states),
+        metrics,
+      });
+      metrics.collectProcess();
+    }
+    // A standby shows every controller too.
+    const controllers = this.#controllers.map((each) => ({ each, hooks: metrics.queueHooks(each.name) }));
+    const begin = () => {
+      for (const { each, hooks } of controllers) this.#begin(each, hooks);
+    };
+    if (election === undefined) begin();
+    else election.start({ leading: begin, lost: onLost });
+  }
+
+  /** Finishes what is under way, gives the lease away, then ends every watch. */
+  async stop(): Promise<void> {
+    const { election, events, informers } = this.#options;
+    await Promise.all(this.#controllers.map(({ queue }) => queue.stop()));
+    await events.stop(election && MAX_EVENTS_MS);
+    await election?.stop();
+    await Promise.all([...this.#controllers.map(({ store }) => store?.stop()), informers.stop()]);
+    await this.#health?.stop();
+  }
+
+  #begin(controller: Controller, hooks: QueueHooks): void {
+    const { log } = this.#options;
+    const { name, store, queue } = controller;
+    queue.start(controller, {
+      onError: (key, error) =>
+        log.warn({ controller: name, key, error: describeError(error) }, "reconcile failed; retrying with backoff"),
+      hooks,
+    });
+    store?.start();
+    controller.start?.();
+  }
+
+  #states(): StreamState[] {
+    return this.#controllers.flatMap(({ store }) => store?.state ?? []);
+  }
+}

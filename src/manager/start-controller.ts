@@ -1,0 +1,114 @@
+/** Makes the parts of the controller, adds its controllers to a manager, and starts it. Wiring only. */
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import type { Installation } from "../api/installation.ts";
+import { type Resource, resourceName } from "../apimachinery/objects.ts";
+import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
+import { BindingStore } from "../cache/binding-store.ts";
+import { Informers } from "../cache/informers.ts";
+import type { RestartReason } from "../cache/reflector.ts";
+import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
+import { BindingController } from "../controllers/binding/controller.ts";
+import { ReloaderController } from "../controllers/reloader/controller.ts";
+import type { ApiError } from "../kube/api-error.ts";
+import { Client } from "../kube/client.ts";
+import { loadCredentials } from "../kube/credentials.ts";
+import { Discovery } from "../kube/discovery.ts";
+import { Schemas } from "../kube/schemas.ts";
+import { Transport } from "../kube/transport.ts";
+import { EventRecorder } from "../observability/events.ts";
+import { createLog, describeError, type Log, type LogLevel } from "../observability/log.ts";
+import { Metrics } from "../observability/metrics.ts";
+import { ContentionBudget } from "../targets/contention-budget.ts";
+import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
+import { type Controller, Manager } from "./manager.ts";
+
+export interface ControllerOptions {
+  /** A file; without it what kubectl would use, or the pod's own account. */
+  kubeconfig?: string;
+  logLevel: LogLevel;
+  /** What bindings may do here, whatever their accounts may do. */
+  installation: Installation;
+  /** Where /livez, /readyz and /metrics are served. Without it they are not. */
+  healthPort?: number;
+  /** How many bindings are reconciled at once. */
+  concurrency: number;
+  /** Where the Lease is by which one of several replicas leads. Without it, this replica is the only one. */
+  leaseNamespace?: string;
+  /** Called when this replica led and may not lead any more. Nothing is written from then on; the process should end. */
+  onLost: () => void;
+}
+
+export interface RunningController {
+  /** Finishes what is under way, gives the lease away, then ends every watch and connection. */
+  stop(): Promise<void>;
+}
+
+/** What controllers are made of. */
+export type Services = ReturnType<typeof servicesOf>;
+
+/** The controllers of Inlay. A new one adds its line here. */
+export function controllersOf(services: Services, concurrency: number): Controller[] {
+  const reloader = new ReloaderController(services);
+  return [new BindingController({ ...services, actors: reloader }, concurrency), reloader];
+}
+
+export async function startController(
+  options: ControllerOptions,
+  makeControllers = controllersOf,
+): Promise<RunningController> {
+  const { installation, leaseNamespace, concurrency, healthPort, onLost } = options;
+  const { scope } = installation;
+  const log = createLog(options.logLevel);
+  const credentials = await loadCredentials(options.kubeconfig);
+  const transport = new Transport(credentials);
+  // A transport of its own, so that no request for the lease waits behind others.
+  const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
+  const lease = leaseNamespace && { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
+  const election = lease ? new LeaderElection(new Client(leaseTransport), lease, log) : undefined;
+  const services = servicesOf(installation, transport, () => election?.mayWrite ?? true, log);
+  const manager = new Manager({ ...services, election, onLost, healthPort });
+  for (const each of makeControllers(services, concurrency)) manager.add(each);
+  await manager.start();
+  log.info({ server: credentials.server.href, ...(scope !== undefined && { namespace: scope }) }, "controller started");
+  return {
+    async stop() {
+      await manager.stop();
+      await Promise.all([transport.close(), leaseTransport.close()]);
+      log.info({}, "controller stopped");
+    },
+  };
+}
+
+function servicesOf(installation: Installation, transport: Transport, mayWrite: () => boolean, log: Log) {
+  const { scope } = installation;
+  const metrics = new Metrics();
+  const client = new Client(transport, { mayWrite, wrote: (verb, outcome) => metrics.wrote(verb, outcome) });
+  const restarted = (resource: Resource, reason: RestartReason) =>
+    metrics.watchRestarted(resourceName(resource), reason);
+  const failed = ({ kind }: Resource, error: ApiError) =>
+    log.error({ error: describeError(error) }, `can't watch ${kind}s: ${remedyFor(error, scope)}`);
+  /** For a kind of ours. */
+  const storeOf = <T extends StoredObject>(resource: Resource) =>
+    new ResourceStore<T>(transport, resource, { failed, restarted }, scope);
+  return {
+    installation,
+    client,
+    discovery: new Discovery(transport),
+    schemas: new Schemas(transport),
+    informers: new Informers(transport, client, restarted, scope !== undefined),
+    storeOf,
+    bindings: new BindingStore(storeOf(SECRET_BINDINGS)),
+    contention: new ContentionBudget(),
+    events: new EventRecorder(client, hostname()),
+    metrics,
+    log,
+  };
+}
+
+function remedyFor({ status }: ApiError, scope: string | undefined): string {
+  if (status === 0) return "the API server is not reached";
+  return scope === undefined
+    ? "apply apis/ and deploy/manifests/ to the cluster"
+    : "apply apis/ to the cluster, and deploy/namespaced/ to the namespace";
+}

@@ -1,0 +1,30 @@
+/** What rollouts are done with. Types only. */
+import type { Installation } from "../api/installation.ts";
+import type { BindingStore } from "../cache/binding-store.ts";
+import type { Watcher } from "../cache/watcher.ts";
+import type { Client } from "../kube/client.ts";
+import type { Discovery } from "../kube/discovery.ts";
+import type { Schemas } from "../kube/schemas.ts";
+import type { EventRecorder } from "../observability/events.ts";
+import type { Log } from "../observability/log.ts";
+import type { RolloutCounts } from "../observability/metrics.ts";
+import type { Propagation } from "../observability/propagation.ts";
+
+/** For the restart of a workload. */
+export interface RestartDependencies {
+  client: Pick<Client, keyof Client>;
+  propagation: Pick<Propagation, "wrote">;
+  events: Pick<EventRecorder, "record" | "recordOn">;
+  rollouts: RolloutCounts;
+  log: Pick<Log, "info">;
+}
+
+export interface RolloutDependencies extends RestartDependencies {
+  installation: Pick<Installation, "scope" | "rollouts" | "refusal">;
+  discovery: Pick<Discovery, "byKind">;
+  schemas: Pick<Schemas, "of">;
+  watcher: Watcher;
+  bindings: Pick<BindingStore, "all">;
+  /** Reconciles a binding again, although nothing of it has changed. */
+  requeue(key: string): void;
+}

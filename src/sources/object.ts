@@ -1,0 +1,44 @@
+/** The kind of source `object`: any other object, of the binding's namespace or of the cluster. */
+import { type JsonObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { kindNotFound } from "../kube/access-error.ts";
+import type { Discovery } from "../kube/discovery.ts";
+import type { SourceKind } from "./source.ts";
+import { watchedSource } from "./watched-source.ts";
+
+export const object: SourceKind = {
+  parse({ name: called, object: at }, { namespace, policy }) {
+    if (at === undefined) return undefined;
+    const { apiVersion, resource: plural, name, scope } = at;
+    const locate = async (discovery: Pick<Discovery, "byPlural">): Promise<ObjectRef> => {
+      const resource = await discovery.byPlural(apiVersion, plural);
+      if (resource === undefined) throw kindNotFound(apiVersion, plural);
+      return { resource, name, ...(resource.namespaced && { namespace }) };
+    };
+    return {
+      name: called ?? name,
+      policy,
+      addressedBy: "fieldPath",
+      describe: () => ({ kind: plural, name }),
+      isObject: (other) =>
+        other.resource.group === parseApiVersion(apiVersion).group &&
+        other.resource.plural === plural &&
+        other.namespace === (scope === "Cluster" ? undefined : namespace) &&
+        other.name === name,
+      locate,
+      resolve: async (context) => {
+        const ref = await locate(context.discovery);
+        if (ref.resource.namespaced !== (scope === "Namespaced")) {
+          const actual = ref.resource.namespaced ? "Namespaced" : "Cluster";
+          const message = `the source ${called ?? name} is of a kind with scope ${actual}; say so in its field scope`;
+          throw new Problem("InvalidBinding", message);
+        }
+        return watchedSource(ref, policy, context, (read) => ({
+          kind: "object",
+          object: new SecretValue<JsonObject>(read),
+        }));
+      },
+    };
+  },
+};

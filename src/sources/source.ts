@@ -1,0 +1,83 @@
+/**
+ * Defines what a kind of source is. Each kind is one file, and one line in registry.ts; everything else works with the types
+ * here. An entry of spec.sources is parsed, then resolved, then read: `Source`, `ParsedSource`, `ResolvedSource`, `LiveSource`.
+ */
+import type { Source } from "../api/binding.ts";
+import type { Installation } from "../api/installation.ts";
+import type { ObjectRef } from "../apimachinery/objects.ts";
+import type { MissingPolicy, Problem } from "../apimachinery/problem.ts";
+import type { Client } from "../kube/client.ts";
+import type { Discovery } from "../kube/discovery.ts";
+import type { Identity } from "../kube/identity.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+
+export interface SourceKind {
+  /** Undefined for an entry of another kind. It makes no requests: the API server has validated the entry. */
+  parse(entry: Source, binding: ParseContext): ParsedSource | undefined;
+}
+
+/** What the binding says besides the entry. */
+export interface ParseContext {
+  readonly namespace: string;
+  /** The entry's own, or that of spec.defaults. */
+  readonly policy: MissingPolicy;
+}
+
+export interface ParsedSource {
+  /** The name that fields and templates use. */
+  readonly name: string;
+  readonly policy: MissingPolicy;
+  /** What a field names in it: a key, or the path of a field. */
+  readonly addressedBy: "key" | "fieldPath";
+  /** The Secret or ConfigMap that it is. Pods can refer to it, so `consumersOf` can too. */
+  readonly data?: { readonly kind: "Secret" | "ConfigMap"; readonly namespace: string; readonly name: string };
+  /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */
+  readonly secretIn?: string;
+  /** What messages call it before it is resolved. */
+  describe(): { kind: string; name: string };
+  /** Whether it is this object: a binding can't create what it reads. */
+  isObject(ref: ObjectRef): boolean;
+  /** Finds the object that it is; absent if it is none. Throws Problem("KindNotFound"). */
+  locate?(discovery: Pick<Discovery, "byPlural">): Promise<ObjectRef>;
+  /** Throws Problem. A polled source asks its server here when it is due, and remembers the answer. */
+  resolve(context: ResolveContext): Promise<ResolvedSource>;
+}
+
+/** What a source is resolved and read with. */
+export interface ResolveContext {
+  readonly discovery: Pick<Discovery, "byPlural">;
+  readonly installation: Pick<Installation, "scope" | "closedNamespace">;
+  readonly client: Pick<Client, "get">;
+  /** The binding's account. */
+  readonly identity: Identity;
+}
+
+/**
+ * Identifies a source in digests: for an object its group, kind, namespace and name. Two sources that hold different values never
+ * have the same place, and a place never changes, because every workload would restart.
+ */
+export type SourcePlace = readonly [group: string, kind: string, namespace: string, name: string];
+
+interface Resolved {
+  readonly place: SourcePlace;
+  readonly policy: MissingPolicy;
+  /**
+   * Reads all of it at once, as the binding's account: of the version `seen` on the watch or later. A Problem is a result,
+   * because other targets may not need this source.
+   */
+  read(seen: string | undefined): Promise<LiveSource | Problem>;
+}
+
+/** A source that is an object: the watch says which version it has. One of another namespace needs a SecretGrant. */
+export interface WatchedSource extends Resolved {
+  readonly watched: ObjectRef;
+}
+
+/** A source that nothing watches: it knows its version, and says when it is due to be asked again. */
+export interface PolledSource extends Resolved {
+  readonly watched?: undefined;
+  readonly version: string;
+  readonly requeueAfterMs: number;
+}
+
+export type ResolvedSource = WatchedSource | PolledSource;

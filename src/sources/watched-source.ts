@@ -1,0 +1,85 @@
+/** Shares what the kinds of source that are Kubernetes objects have in common: how they are watched, read, and found missing. */
+import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
+import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { attempt, READ_VERBS } from "../kube/access-error.ts";
+import { getIfExists } from "../kube/get.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import type { ParseContext, ParsedSource, ResolveContext, WatchedSource } from "./source.ts";
+
+type StoredObject = KubeObject & JsonObject;
+type Entry = readonly [key: string, bytes: SecretValue<Uint8Array>];
+type Content =
+  | Pick<Extract<LiveSource, { kind: "data" }>, "kind" | "isSecret" | "data">
+  | Pick<Extract<LiveSource, { kind: "object" }>, "kind" | "object">;
+
+export function watchedSource(
+  ref: ObjectRef,
+  policy: MissingPolicy,
+  { client, identity }: Pick<ResolveContext, "client" | "identity">,
+  contentOf: (object: StoredObject) => Content,
+): WatchedSource {
+  const { resource, namespace = "", name } = ref;
+  const description = describeObject(resource.kind, namespace, name);
+  return {
+    place: [resource.group, resource.kind, namespace, name],
+    policy,
+    watched: ref,
+    read: async (seen) => {
+      const read = await attempt(getIfExists<StoredObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
+      if (read instanceof Problem) return read;
+      if (read === undefined) {
+        const message = `there is no ${description}; the binding waits for it`;
+        const problem = new MissingValue("SourceNotFound", message, policy);
+        return { kind: "absent", description, version: "none", policy, problem };
+      }
+      const { uid, resourceVersion, annotations = {}, labels = {} } = read.metadata;
+      const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
+      return { description, version: `${uid}/${resourceVersion}`, policy, ...texts, ...contentOf(read) };
+    },
+  };
+}
+
+/** A Secret or ConfigMap, of the binding's namespace or another one. */
+export function dataSource(
+  kind: "Secret" | "ConfigMap",
+  name: string | undefined,
+  named: { name: string; namespace?: string },
+  { namespace: own, policy }: ParseContext,
+  entriesOf: (object: StoredObject) => Entry[],
+): ParsedSource {
+  const isSecret = kind === "Secret";
+  const resource = isSecret ? SECRETS : CONFIG_MAPS;
+  const data = { kind, namespace: named.namespace ?? own, name: named.name };
+  const ref: ObjectRef = { resource, namespace: data.namespace, name: data.name };
+  return {
+    name: name ?? data.name,
+    policy,
+    addressedBy: "key",
+    data,
+    ...(isSecret && { secretIn: data.namespace }),
+    describe: () => data,
+    isObject: (other) =>
+      other.resource.group === "" &&
+      other.resource.plural === resource.plural &&
+      other.namespace === data.namespace &&
+      other.name === data.name,
+    locate: async () => ref,
+    resolve: async (context) => {
+      const closed = context.installation.closedNamespace(named.namespace);
+      if (closed !== undefined) throw closed;
+      return watchedSource(ref, policy, context, (object) => ({
+        kind: "data",
+        isSecret,
+        data: new Map(entriesOf(object)),
+      }));
+    },
+  };
+}
+
+/** The entries of a field whose values are text in that encoding. */
+export function entries(field: unknown, encoding: "base64" | "utf8"): Entry[] {
+  const texts = Object.entries((field ?? {}) as Record<string, string>);
+  return texts.map(([key, text]) => [key, new SecretValue(Buffer.from(text, encoding))]);
+}

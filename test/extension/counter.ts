@@ -1,0 +1,140 @@
+/** A kind of source that only tests have: a value that an HTTP server holds, and that Inlay polls because nothing watches it. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Source } from "../../src/api/binding.ts";
+import { Problem } from "../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../src/apimachinery/secret-value.ts";
+import type { SourceKind } from "../../src/sources/source.ts";
+import { secretText } from "../controller/leak-detector.ts";
+
+/** How long an answer counts, a failure included. */
+export const INTERVAL_MS = 1_000;
+
+interface Entry {
+  name: string;
+  counter?: { name: string };
+}
+
+interface Answer {
+  revision: number;
+  value: string;
+}
+
+/** What the server said of a counter, and when it is due to be asked again. */
+interface Poll {
+  answer: Promise<Answer | Problem>;
+  dueAt: number;
+}
+
+/** What src/sources/counter.ts would be. */
+export function counterKind(server: string): SourceKind {
+  const polls = new Map<string, Poll>();
+  const pollOf = (name: string): Poll => {
+    const last = polls.get(name);
+    if (last !== undefined && last.dueAt > performance.now()) return last;
+    // One request serves all that want the answer.
+    const poll: Poll = { answer: ask(server, name), dueAt: Number.POSITIVE_INFINITY };
+    polls.set(name, poll);
+    void poll.answer.then(() => {
+      poll.dueAt = performance.now() + INTERVAL_MS;
+    });
+    return poll;
+  };
+  return {
+    parse(entry: Source, { namespace, policy }) {
+      const { name, counter } = entry as Entry;
+      if (counter === undefined) return undefined;
+      const description = `counter ${counter.name}`;
+      return {
+        name,
+        policy,
+        addressedBy: "key",
+        secretIn: namespace,
+        describe: () => ({ kind: "Counter", name: counter.name }),
+        isObject: () => false,
+        resolve: async () => {
+          const poll = pollOf(counter.name);
+          const answer = await poll.answer;
+          if (answer instanceof Problem) throw answer;
+          const version = `${counter.name}/${answer.revision}`;
+          return {
+            place: ["test.inlay.dev", "Counter", "", counter.name],
+            policy,
+            version,
+            requeueAfterMs: Math.max(0, poll.dueAt - performance.now()),
+            read: async () => ({
+              kind: "data",
+              isSecret: true,
+              description,
+              version,
+              policy,
+              data: new Map([["value", new SecretValue<Uint8Array>(Buffer.from(answer.value))]]),
+              annotations: new SecretValue({}),
+              labels: new SecretValue({}),
+            }),
+          };
+        },
+      };
+    },
+  };
+}
+
+/** The answer of a server holds a value, so that a Problem quotes none of it. */
+async function ask(server: string, name: string): Promise<Answer | Problem> {
+  const why = await fetch(`${server}/${name}`).then(
+    async (response) => (response.ok ? ((await response.json()) as Answer) : `answered ${response.status}`),
+    () => "is not reached",
+  );
+  if (typeof why !== "string") return why;
+  return new Problem("Unavailable", `the server of counter ${name} ${why}; check the server. Inlay retries`);
+}
+
+/** The server of the counters: it holds one value for all names, and counts the requests. */
+export class CounterServer {
+  readonly url: string;
+  /** What it answers with. */
+  status = 200;
+  /** When each counter was asked for. */
+  readonly polls = new Map<string, number[]>();
+  readonly #stop: () => void;
+  #answer: Answer = { revision: 0, value: "" };
+
+  static async start(): Promise<CounterServer> {
+    const server = createServer((request, response) => {
+      const name = request.url?.slice(1) ?? "";
+      counters.polls.set(name, [...(counters.polls.get(name) ?? []), performance.now()]);
+      response.writeHead(counters.status).end(JSON.stringify(counters.#answer));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const counters = new CounterServer(`http://127.0.0.1:${port}`, () => {
+      server.close();
+      server.closeAllConnections();
+    });
+    return counters;
+  }
+
+  private constructor(url: string, stop: () => void) {
+    this.url = url;
+    this.#stop = stop;
+    this.next();
+  }
+
+  /** Changes the value. Returns the new one. */
+  next(): string {
+    this.#answer = { revision: this.#answer.revision + 1, value: secretText("counter") };
+    return this.#answer.value;
+  }
+
+  /** How long after the one before each counter was asked for, at least. */
+  get shortestGapMs(): number {
+    const gaps = [...this.polls.values()].flatMap((times) => times.slice(1).map((at, i) => at - (times[i] as number)));
+    return Math.min(...gaps);
+  }
+
+  stop(): void {
+    this.#stop();
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Fakes of classes, of which a test gives only the methods that the tested code calls. The names and the arguments of methods
+ * are checked; what a generic method returns is not, as a fake can't know what its caller asks for.
+ */
+import type { SecretBinding } from "../../src/api/binding.ts";
+import type { Client } from "../../src/kube/client.ts";
+import type { Identity } from "../../src/kube/identity.ts";
+import type { Transport } from "../../src/kube/transport.ts";
+import { parseSources } from "../../src/sources/registry.ts";
+import type { Dependencies, SyncContext } from "../../src/targets/dependencies.ts";
+
+/** The public methods of `C`, with `unknown` in place of type parameters. As methods, they may take narrower arguments. */
+type Methods<C> = {
+  [M in keyof C]: C[M] extends (...args: infer A) => infer R ? { method(...args: A): R }["method"] : C[M];
+};
+
+export const fakeClient = <M extends keyof Client>(methods: Pick<Methods<Client>, M>) =>
+  methods as unknown as Pick<Client, M>;
+
+export const fakeTransport = <M extends keyof Transport>(methods: Pick<Methods<Transport>, M>) =>
+  methods as unknown as Pick<Transport, M>;
+
+type Fakes<D> = {
+  [P in keyof D]?: D[P] extends (...args: never[]) => unknown ? D[P] : Partial<Methods<D[P]>>;
+};
+
+/** A test that reaches a dependency that it does not give fails with a TypeError. */
+export const dependenciesOf = <D = Dependencies>(fakes: Fakes<NoInfer<D>>): D => fakes as D;
+
+/** A reconcile of a binding of which no source was read. */
+export const contextOf = <D extends Partial<Dependencies>>(
+  deps: D,
+  binding: SecretBinding,
+  identity: Identity,
+): Omit<SyncContext, "deps"> & { deps: D } => ({
+  deps,
+  binding,
+  identity,
+  account: undefined,
+  sourceMismatch: undefined,
+  seenVersion: () => undefined,
+  lastApplied: () => undefined,
+  sourceRevisions: "",
+  parsedSources: parseSources(binding),
+  sourceUids: [],
+});

@@ -1,0 +1,223 @@
+/** What the kinds of source make of spec.sources, and how a kind that nothing watches is added. */
+import assert from "node:assert/strict";
+import { Installation } from "../../../src/api/installation.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import { requeueResult } from "../../../src/controllers/binding/requeue.ts";
+import type { GrantedSources } from "../../../src/sources/grants.ts";
+import { readSources } from "../../../src/sources/read.ts";
+import { parseSources, resolveSources, SOURCE_KINDS, secretNamespaces } from "../../../src/sources/registry.ts";
+import type { PolledSource, ResolveContext, SourceKind } from "../../../src/sources/source.ts";
+import { usesOf } from "../../../src/sources/uses.ts";
+import { bindingOf } from "../bindings.ts";
+import { CONFIGMAPS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
+
+const harbor = { apiVersion: "goharbor.io/v1beta1", resource: "harborclusters", name: "harbor", scope: "Namespaced" };
+const sources = [
+  { secret: { name: "bucket" } },
+  { name: "shared", secret: { name: "bucket", namespace: "storage" }, optional: true, onMissing: "Remove" },
+  { name: "place", configMap: { name: "region" } },
+  { object: harbor },
+];
+const parsed = (more: object[] = []) => parseSources(bindingOf({ sources: [...sources, ...more] }));
+
+/** `installed` is what the installation says; the cluster serves HarborClusters, if anything. */
+function context(installed: object = {}, served = [HARBORS]): ResolveContext {
+  return {
+    discovery: { byPlural: async (_, plural) => served.find((each) => each.plural === plural) },
+    installation: new Installation({ ownNamespace: "inlay-system", ...installed }),
+    client: { get: () => Promise.reject(new Error("nothing is read")) },
+    identity: "system:serviceaccount:registry:inlay",
+  };
+}
+async function reasonsOf(entries: object[], where: ResolveContext): Promise<(string | undefined)[]> {
+  const resolved = await resolveSources(parseSources(bindingOf({ sources: entries })), where);
+  return [...resolved.values()].map((each) => (each instanceof Problem ? each.reason : undefined));
+}
+
+describe("spec.sources", () => {
+  it("is parsed into the name, the policy and the way of addressing of each source", () => {
+    assert.deepEqual(
+      parsed().map(({ name, addressedBy, policy: { onMissing, optional } }) => [
+        name,
+        addressedBy,
+        onMissing,
+        optional,
+      ]),
+      [
+        ["bucket", "key", "Wait", false],
+        ["shared", "key", "Remove", true],
+        ["place", "key", "Wait", false],
+        ["harbor", "fieldPath", "Wait", false],
+      ],
+    );
+  });
+
+  it("says which sources pods can refer to, and where a Secret protects the values as well", () => {
+    assert.deepEqual(
+      parsed().map(({ data }) => data && `${data.kind} ${data.namespace}/${data.name}`),
+      ["Secret registry/bucket", "Secret storage/bucket", "ConfigMap registry/region", undefined],
+    );
+    assert.deepEqual(
+      [...secretNamespaces(parseSources(bindingOf({ sources })))],
+      [
+        ["bucket", "registry"],
+        ["shared", "storage"],
+      ],
+    );
+  });
+
+  it("knows its own objects, which a binding can't create, by group, kind, namespace and name", () => {
+    const isSource = (resource: typeof SECRETS, name: string, namespace?: string) =>
+      parsed().some((each) => each.isObject({ resource, name, ...(namespace && { namespace }) }));
+    assert.ok(isSource(SECRETS, "bucket", "registry") && isSource(SECRETS, "bucket", "storage"));
+    assert.ok(isSource(CONFIGMAPS, "region", "registry") && isSource(HARBORS, "harbor", "registry"));
+    assert.ok(!isSource(CONFIGMAPS, "bucket", "registry") && !isSource(SECRETS, "bucket", "elsewhere"));
+    assert.ok(!isSource({ ...HARBORS, group: "example.com" }, "harbor", "registry") && !isSource(HARBORS, "harbor"));
+  });
+
+  it("is resolved to the objects to watch, and to the places that digests go by", async () => {
+    const resolved = [...(await resolveSources(parsed(), context())).values()];
+    assert.deepEqual(
+      resolved.map((each) => (each instanceof Problem ? each.reason : each.place)),
+      [
+        ["", "Secret", "registry", "bucket"],
+        ["", "Secret", "storage", "bucket"],
+        ["", "ConfigMap", "registry", "region"],
+        ["goharbor.io", "HarborCluster", "registry", "harbor"],
+      ],
+    );
+    assert.ok(resolved.every((each) => !(each instanceof Problem) && each.watched !== undefined));
+  });
+
+  it("has a Problem for a source that can't be resolved, and only for that one", async () => {
+    const [, shared, , object] = sources as [object, object, object, object];
+    const issuer = {
+      object: { apiVersion: "cert-manager.io/v1", resource: "clusterissuers", name: "ca", scope: "Namespaced" },
+    };
+    const all = [...sources, issuer];
+    const none = [undefined, undefined, undefined, "KindNotFound", "KindNotFound"];
+    assert.deepEqual(await reasonsOf(all, context({}, [])), none);
+    assert.deepEqual(await reasonsOf([issuer], context({}, [ISSUERS])), ["InvalidBinding"]);
+    assert.deepEqual(await reasonsOf([shared, object], context({ scope: "registry" })), ["OutOfScope", undefined]);
+    const inSystem = { secret: { name: "bucket", namespace: "kube-system" } };
+    assert.deepEqual(await reasonsOf([inSystem, shared], context()), ["ForbiddenNamespace", undefined]);
+  });
+
+  it("has a Problem for a source of a kind that a newer CRD has", async () => {
+    assert.deepEqual(await reasonsOf([{ name: "new", novel: {} }, ...sources.slice(0, 1)], context()), [
+      "InvalidBinding",
+      undefined,
+    ]);
+  });
+});
+
+/** What a server that is no part of the cluster holds, and how often it was asked. */
+class Server {
+  version = 1;
+  asked = 0;
+  now = 0;
+}
+
+/** A kind as one file of src/sources/ has it: the server is asked once a minute, and nothing is watched. */
+function remote(server: Server): SourceKind {
+  const remembered = new Map<string, { version: string; text: string; dueAt: number }>();
+  const ask = (path: string) => {
+    const last = remembered.get(path);
+    if (last !== undefined && last.dueAt > server.now) return last;
+    server.asked++;
+    const answer = { version: `v${server.version}`, text: `value ${server.version}`, dueAt: server.now + 60_000 };
+    remembered.set(path, answer);
+    return answer;
+  };
+  return {
+    parse(entry, { namespace, policy }) {
+      if (!("remote" in entry)) return undefined;
+      const { name = "" } = entry;
+      const path = String(entry["remote"]);
+      return {
+        name,
+        policy,
+        addressedBy: "key",
+        secretIn: namespace,
+        describe: () => ({ kind: "Remote", name: path }),
+        isObject: () => false,
+        resolve: async () => {
+          const { version, text, dueAt } = ask(path);
+          return {
+            place: ["example.com", "Remote", "", path],
+            policy,
+            version,
+            requeueAfterMs: dueAt - server.now,
+            read: async () => ({
+              kind: "data",
+              isSecret: true,
+              description: `Remote ${path}`,
+              version,
+              policy,
+              data: new Map([["key", new SecretValue<Uint8Array>(Buffer.from(text))]]),
+              annotations: new SecretValue({}),
+              labels: new SecretValue({}),
+            }),
+          };
+        },
+      };
+    },
+  };
+}
+
+describe("a kind of source that is polled", () => {
+  const server = new Server();
+  before(() => SOURCE_KINDS.push(remote(server)));
+  after(() => SOURCE_KINDS.pop());
+  const entry = { name: "r", remote: "kv/harbor" };
+  async function poll(): Promise<PolledSource> {
+    const source = (await resolveSources(parsed([entry]), context())).get("r");
+    assert.ok(source !== undefined && !(source instanceof Problem) && source.watched === undefined);
+    return source;
+  }
+
+  it("is parsed beside the others, and its fields are addressed as it says", () => {
+    const all = parsed([entry]);
+    assert.deepEqual(
+      all.map(({ name }) => name),
+      ["bucket", "shared", "place", "harbor", "r"],
+    );
+    const read = () => [{ source: "r", path: ["a", "b"] }];
+    const uses = usesOf(all, { path: "spec.x", template: "{{r.[a.b]}}" } as Parameters<typeof usesOf>[1], read);
+    assert.deepEqual(uses, [{ source: "r", of: "a.b" }]);
+  });
+
+  it("knows its version, and says when it is due", async () => {
+    const first = await poll();
+    assert.deepEqual([first.version, first.requeueAfterMs, server.asked], ["v1", 60_000, 1]);
+    server.version = 2;
+    server.now = 20_000;
+    const early = await poll();
+    assert.deepEqual([early.version, early.requeueAfterMs, server.asked], ["v1", 40_000, 1]);
+    assert.deepEqual(requeueResult(bindingOf(), [early]), { retry: "after", ms: 40_000 });
+    server.now = 60_000;
+    const due = await poll();
+    assert.deepEqual([due.version, due.requeueAfterMs, server.asked], ["v2", 60_000, 2]);
+  });
+
+  it("is read without a watch, a grant or a request to the API server", async () => {
+    const granted: GrantedSources = {
+      asker: { namespace: "registry", account: "inlay" },
+      dependencies: [],
+      state: "",
+      grantsFor: () => assert.fail("it has no namespace"),
+    };
+    const observed = {
+      account: undefined,
+      objects: [],
+      grants: granted,
+      problemOf: () => assert.fail("it has no watch"),
+      seenVersion: () => assert.fail("it has no watch"),
+    };
+    const read = await readSources(context().client, new Map([["r", await poll()]]), observed, false);
+    const source = read.get("r");
+    assert.ok(source !== undefined && !(source instanceof Problem) && source.kind === "data");
+    assert.deepEqual([source.version, source.data.get("key")?.reveal().toString()], ["v2", "value 2"]);
+  });
+});

@@ -1,0 +1,15 @@
+/** Resolved sources for unit tests that read none of them. */
+import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import type { WatchedSource } from "../../../src/sources/source.ts";
+import type { LiveSource } from "../../../src/transform/live-source.ts";
+
+/** A source that is this object, and how it is read. */
+export function watched(
+  ref: ObjectRef,
+  read: () => Promise<LiveSource | Problem> = async () => new Problem("Unavailable", "the test reads nothing"),
+): WatchedSource {
+  const { resource, namespace = "", name } = ref;
+  const policy = { onMissing: "Wait" as const, optional: false };
+  return { place: [resource.group, resource.kind, namespace, name], policy, watched: ref, read };
+}
