@@ -28,7 +28,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = { kube: /^(@kubernetes\/clien
 
 const root = join(import.meta.dirname, "..");
 
-/** The modules that a file imports, types included, wherever the import stands. */
+/** The modules that a file imports, types and dynamic imports included. */
 function importsOf(text: string): string[] {
   return [...text.matchAll(/\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g)].map(([, module = ""]) => module);
 }

@@ -212,7 +212,7 @@ export interface StoredBinding {
               apiVersion?: string;
               /** Not here, but in the target. */
               kind?: string;
-              /** Not here; it belongs to whoever runs the object. */
+              /** Not here; the controller of the object writes it. */
               status?: {};
               /** Labels and annotations of the object, and nothing else. */
               metadata?: {
@@ -356,7 +356,7 @@ export interface StoredBinding {
               apiVersion?: string;
               /** Not here, but in the target. */
               kind?: string;
-              /** Not here; it belongs to whoever runs the object. */
+              /** Not here; the controller of the object writes it. */
               status?: {};
               /** Labels and annotations of the object, and nothing else. */
               metadata?: {
@@ -426,7 +426,7 @@ export interface StoredBinding {
        */
       consumersOf?: string[];
       /**
-       * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and made anew; those of a CronJob never. The account needs create and delete on jobs for that.
+       * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
        *
        * @minItems 1
        * @maxItems 8
@@ -506,7 +506,7 @@ export interface StoredBinding {
          */
         consumersOf?: string[];
         /**
-         * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and made anew; those of a CronJob never. The account needs create and delete on jobs for that.
+         * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
          *
          * @minItems 1
          * @maxItems 8
@@ -656,7 +656,7 @@ export interface StoredBinding {
           message?: string;
           /** What becomes of paths when this target is no longer named. */
           onRelease?: "Retain" | "Remove";
-          /** This binding made the object, or was about to; whether it did is told by the uid, or by the object's label inlay.dev/created-by. */
+          /** This binding created the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
           created?: boolean;
           /** A digest of the manifest that was applied last, with the paths of the fields in it. */
           manifestDigest?: string;
@@ -685,7 +685,7 @@ export interface StoredBinding {
           message?: string;
           /** What becomes of paths when this target is no longer named. */
           onRelease?: "Retain" | "Remove";
-          /** This binding made the object, or was about to; whether it did is told by the uid, or by the object's label inlay.dev/created-by. */
+          /** This binding created the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
           created?: boolean;
           /** A digest of the manifest that was applied last, with the paths of the fields in it. */
           manifestDigest?: string;

@@ -25,7 +25,7 @@ export interface SecretGrant {
         }
       | {
           namespace?: never;
-          /** The namespaces that match all that is given, as they are at the moment: whoever may label or name a namespace so is let in. */
+          /** The namespaces that match all that is given, as they are at the moment. Anyone who may label or name a namespace so gets access. */
           namespaceSelector: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.
@@ -81,7 +81,7 @@ export interface SecretGrant {
           /** Secret or ConfigMap. */
           kind: "Secret" | "ConfigMap";
           name?: never;
-          /** The objects that match all that is given, as they are at the moment: whoever may label or name one so opens it. */
+          /** The objects that match all that is given, as they are at the moment. Anyone who may label or name an object so opens it. */
           selector: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.

@@ -2,7 +2,7 @@
 import type { Condition } from "./binding.ts";
 
 export interface Verdict {
-  /** Unknown while nobody looks. */
+  /** Unknown while nothing evaluates it. */
   ready: Condition["status"];
   reason: string;
   message: string;

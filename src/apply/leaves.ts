@@ -1,4 +1,4 @@
-/** Splits a value into what server-side apply tells apart: leaves of objects, and elements of sets and map lists. */
+/** Splits a value into what server-side apply tracks separately: leaves of objects, and elements of sets and map lists. */
 import { type FieldPath, inOrder, isNameable, step } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";

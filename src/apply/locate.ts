@@ -1,4 +1,4 @@
-/** Locates a binding's path in an object, and tells what managedFields call it. Pure. */
+/** Locates a binding's path in an object, and in its managedFields. Pure. */
 import {
   type ElementCondition,
   elementsOf,
@@ -13,7 +13,7 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 
 export interface FieldLocation {
-  /** The path as managedFields have it: elements of map lists by `keys`. It ends at a list whose elements nobody can hold. */
+  /** The path as managedFields have it: elements of map lists by `keys`. It ends at a list whose elements have no owners of their own. */
   readonly held: FieldPath;
   /** What tells each element of a map list on the way, in order. */
   readonly keys: readonly JsonObject[];

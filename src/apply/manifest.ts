@@ -79,7 +79,7 @@ export function decideWhole(
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.maker;
   const entries = live.metadata.managedFields ?? [];
-  // By whatever operation: what was posted stands there as an update.
+  // By any operation: managedFields show what was posted as an update.
   const ours = entries.filter((entry) => isEntryOf(entry, fieldManager));
   const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
   const lost =

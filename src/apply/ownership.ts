@@ -1,5 +1,5 @@
 /**
- * Tells from managedFields who holds a path, and restricts entries to some paths. The form of fieldsV1 is that of
+ * Reads from managedFields who owns a path, and restricts entries to some paths. The form of fieldsV1 is that of
  * structured-merge-diff: `f:<name>` for a field, `k:<keys>` for an element of a map list, `v:<value>` for one of a set, `.` for
  * the object or element itself, `{}` for a leaf. Paths go through elements of map lists by their keys, and into no other list.
  */

@@ -48,7 +48,7 @@ interface Informer {
 }
 
 interface Subscriber {
-  /** The key that depends on it, told apart from the keys of other controllers. */
+  /** The key that depends on it, prefixed so that keys of different controllers never collide. */
   dependent: string;
   notify(cause: "change" | "resync"): void;
   dependency: Subscription;
@@ -218,7 +218,7 @@ export class Informers {
     return stream;
   }
 
-  /** Who is concerned by what an object was, or by what it is, is told once. */
+  /** Notifies each subscriber that the former or the new state of an object concerns, once. */
   #changed(
     stream: Informer,
     key: string,
@@ -248,8 +248,8 @@ export class Informers {
   }
 
   /**
-   * Rights may have come or gone since they were asked for, if that is so long ago. A stream that could be wider gives way to
-   * that; and nobody goes on to see through the controller's own what there is who may not list it any more.
+   * Reviews permissions again that were reviewed longer than `sinceMs` ago. A wider stream replaces a narrow one if it is allowed now,
+   * and an account that may no longer list a kind leaves the controller's own stream.
    */
   #askAgain(stream: Informer, sinceMs: number): void {
     const { watchScope } = stream;
@@ -272,7 +272,7 @@ function subscriberOf(dependent: string, dependency: Subscription, notify: Subsc
   return { dependent, notify, dependency, isNamed, keep: projectionFor(dependency), streamKey: undefined };
 }
 
-/** Whether the controller's own stream shows somebody else what there is. It is not refused when his right to know that ends. */
+/** Whether the controller's own stream serves another account. The API server does not end it when that account loses its permission. */
 function isLent(watchScope: WatchScope, dependency: Subscription): boolean {
   return watchScope.startsWith("shared") && isTelling(dependency) && dependency.identity !== CONTROLLER;
 }

@@ -21,7 +21,7 @@ export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Rea
   const kinds = Object.entries(WORKLOAD_KINDS).map(([kind, { apiVersion, template }]) => {
     const path = FieldPath.parse(template);
     return listIfServed(tools, { apiVersion, kind }, traced.namespace, (object) => {
-      // One of a CronJob is told of with it.
+      // The CronJob is listed, and its Jobs with it.
       if (kind === "Job" && ownerOf(object)?.kind === "CronJob") return undefined;
       const reference = referenceTo(wanted, workloadOf(object, path).references);
       return reference && foundOf({ apiVersion, kind }, object, reference);

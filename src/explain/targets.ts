@@ -38,7 +38,7 @@ export async function lookAtTargets(
   return [...(await Promise.all(seen)), ...left.map(leftover)];
 }
 
-/** Whether a record may be of a target. Only the object itself tells whether labels select it. */
+/** Whether a record may be of a target. Only the object itself shows whether labels select it. */
 function mayBeOf(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
   const { name, selector, namespaceSelector, namespace = metadata.namespace } = target;
   const isNamed = nameMatcher(name === undefined ? selector?.names : [name]);

@@ -1,6 +1,6 @@
 /**
- * What `inlay trace` tells of a Secret or ConfigMap: the shape of its JSON, which others read too; and what single objects
- * that were listed tell of it. Pure.
+ * What `inlay trace` reports about a Secret or ConfigMap: the shape of its JSON, which other programs read too; and what single objects
+ * that were listed show of it. Pure.
  */
 import type { SecretBinding, Target, TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";

@@ -96,7 +96,7 @@ async function certificatesOf(tools: Tools, traced: Traced): Promise<Reading<Tra
     { resource: INGRESSES, namespace: traced.namespace, form: "whole" },
     of("Ingress", (ingress) => isIngressCertificate(ingress, traced.name)),
   );
-  // Not asked for where it is not served: RBAC would say that the user may not, before anybody says that there is none.
+  // Not requested where it is not served: the API server would answer Forbidden before NotFound.
   const gateway = { apiVersion: "gateway.networking.k8s.io/v1", kind: "Gateway" };
   const isOfGateway = (each: KubeObject) => isGatewayCertificate(each, traced);
   const gateways = await everywhere(traced.namespace, (namespace) =>

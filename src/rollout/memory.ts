@@ -1,4 +1,4 @@
-/** A binding comes in; what is remembered of its rollout goes out, of that very binding: of one that was made anew nothing is known. */
+/** Remembers the rollout of each binding by its uid, so that a recreated binding begins without a memory. */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
@@ -23,9 +23,9 @@ export class RolloutMemory {
   readyAt = Number.POSITIVE_INFINITY;
   /** What stamps made of workloads, by their uids. */
   readonly stamped = new Map<string, Stamped>();
-  /** The Jobs that were made anew, by the uids of the former ones. */
+  /** The recreated Jobs, by the uids of the former ones. */
   readonly recreated = new Map<string, RecreatedJob>();
-  /** Those of which it was said that nobody knows when they are ready. */
+  /** Those for which the warning was written that they have no readiness probe. */
   readonly warned = new Set<string>();
   /** Those of which it was asked whether a PodDisruptionBudget selects their pods. */
   readonly asked = new Set<string>();

@@ -1,6 +1,6 @@
 /**
  * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
- * what status says of that goes out. What can't be told from the cluster after a crash is noted before it is done.
+ * what status says of that goes out. What the cluster does not show after a crash is recorded in status first.
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import type { RolloutSpec, RolloutStatus } from "../api/rollout.ts";
@@ -221,7 +221,7 @@ export class RolloutController {
   }
 
   /**
-   * Nothing is done for a binding any more: what it has rolling takes nobody's place, also if it had begun before the start.
+   * Nothing is done for a binding any more: its workloads take no place in `maxConcurrent`, not even those that began before the start.
    * Returns what was done and is not in status yet.
    */
   forget(key: string): RolloutStatus | undefined {

@@ -94,7 +94,7 @@ export function rolloutResult(
   return { ...rest, status, ...later, isDone: pending === undefined && problem === undefined };
 }
 
-/** A Job that was made anew, and came and went, is shown by nothing: it is looked again when it is given up. */
+/** No watch shows a recreated Job that came and went, so the controller looks again when it gives it up. */
 export function untilShown(result: RolloutResult, made: ReadonlyMap<string, RecreatedJob>): RolloutResult {
   const now = performance.now();
   const due = [...made.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);

@@ -26,7 +26,7 @@ export interface Dependent {
   uses: ReadonlySet<string>;
 }
 
-/** Why nothing restarts at the moment, and when to look again, in milliseconds; undefined where an event tells. */
+/** Why nothing restarts at the moment, and when to look again, in milliseconds; undefined where an event requeues the binding. */
 export interface RolloutBlock {
   reason: string;
   message: string;

@@ -1,4 +1,4 @@
-/** Tells whether a SecretGrant lets a binding read an object of its namespace, and what to say where none does. Pure. */
+/** Decides whether a SecretGrant allows a binding to read an object of its namespace, and what to report where none does. Pure. */
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";

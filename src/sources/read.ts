@@ -19,7 +19,7 @@ export interface Readability {
   seenVersion(ref: ObjectRef): string | undefined;
 }
 
-/** Stands in for sources that no target can be written from. Each target has a problem of its own, which is reported first. */
+/** Replaces sources from which no target can be written. Each target has a problem of its own, which is reported first. */
 const NOT_READ = new Problem("Unavailable", "the source was not read");
 
 /**

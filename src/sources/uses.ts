@@ -1,4 +1,4 @@
-/** Tells what the fields of a binding take of each source. Pure. */
+/** Which keys of each source the fields of a binding use. Pure. */
 import type { Field, SecretBinding } from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";

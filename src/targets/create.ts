@@ -27,7 +27,7 @@ import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { makerOf, withoutOwnership } from "./release.ts";
 
-/** What the spec and the sources say of the object, whatever stands there. */
+/** What the spec and the sources say of the object, whatever is in the cluster. */
 interface Wanted {
   target: Target;
   ref: ObjectRef;
@@ -72,7 +72,7 @@ export async function prepareObject(
   return await decideObject(context, wanted, record, context.seenVersion(ref));
 }
 
-/** Where there is no namespace there are no rights in it, and nobody can grant any. */
+/** A namespace that does not exist has no permissions, and none can be granted in it. */
 export async function withoutNamespace(
   { deps }: SyncContext,
   ref: ObjectRef | Problem,
@@ -135,7 +135,7 @@ async function decideOn(
 }
 
 /**
- * The values that the object is to have. What waits for its value stays as it stands there; while others wait that are
+ * The values that the object is to have. What waits for its value stays as it is there; while others wait that are
  * not optional, all do but what is to be removed. Throws Problem when nothing is.
  */
 function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: TargetStatus): PlannedField[] {
@@ -182,10 +182,10 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   return { record: appliedRecord(prepared.record, written, whole), ...applied, ...common };
 }
 
-/** When to look again for what may be made anew unseen, such as a listed namespace, which nobody watches. */
+/** When to look again for what may be recreated unseen, such as a listed namespace, which Inlay does not watch. */
 const AGAIN_MS = 30_000;
 
-/** A target that is not as it should be, unless nobody can have meant it. */
+/** A target that is not as it should be, unless it can't have been intended. */
 export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   if (!record.selected || !(problem instanceof UnintendedTarget)) return { record, problem };
   return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: AGAIN_MS }) };

@@ -1,6 +1,6 @@
 /**
  * Defers to an older binding that names a path of a target: nothing is written to it, whatever `onConflict` says, and what
- * stands in the way of the older one is given up.
+ * blocks the older one is given up.
  */
 import {
   namespaceIn,

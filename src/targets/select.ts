@@ -1,5 +1,5 @@
 /**
- * Tells which objects a binding's targets are, as the watches show them now, and what to watch to know. Where that can't be
+ * Selects the objects that are a binding's targets, as the watches show them now, and says what to watch for that. Where that can't be
  * known, nothing is released for it.
  */
 import { namespaceIn, selects, type Target } from "../api/binding.ts";

@@ -1,4 +1,4 @@
-/** Tells what a target with selectors selects: the kind, label selectors in the API server's syntax, names, namespaces. Pure. */
+/** What a target with selectors selects: the kind, label selectors in the API server's syntax, names, namespaces. Pure. */
 import type { Target } from "../api/binding.ts";
 import type { Where } from "../api/installation.ts";
 import { isGlob } from "../apimachinery/glob.ts";

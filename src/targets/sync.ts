@@ -189,7 +189,7 @@ async function releaseDropped(context: SyncContext, before: TargetStatus, target
   return { ...removed, released: kept.released || removed.released };
 }
 
-/** Whether the binding says something that can't be meant: what an edit broke is not to cost what stood before. */
+/** Whether the binding says something that can't be intended: a broken edit does not remove what was written before. */
 function isMistake({ retryPolicy, reason }: Problem): boolean {
   return retryPolicy === "Terminal" || reason === "UnknownField" || reason === "TypeMismatch";
 }

@@ -1,4 +1,4 @@
-/** Tells whether the sources of a binding are of one state. Pure. */
+/** Decides whether the sources of a binding are of one state. Pure. */
 import { Problem } from "../apimachinery/problem.ts";
 import type { LiveSource } from "./live-source.ts";
 

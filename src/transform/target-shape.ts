@@ -1,4 +1,4 @@
-/** Tells what a target's published schema says of how it is written and released, whatever stands in it. */
+/** What a target's published schema says of how it is written and released, whatever values it has. */
 import type { ElementCondition, FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
@@ -8,7 +8,7 @@ import { schemaIn, typesOf } from "./schema-check.ts";
 
 /**
  * How the API server merges what several managers write into a list. `atomic`: the list is one value. `set`: each element
- * is a value of its own. `map`: elements are told by the fields that are its keys, and each is an object of its own.
+ * is a value of its own. `map`: the fields that are its keys identify an element, and each element is an object of its own.
  */
 export type ListType = { readonly kind: "atomic" | "set" } | { readonly kind: "map"; readonly keys: readonly string[] };
 

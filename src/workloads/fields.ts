@@ -1,10 +1,10 @@
-/** Reads fields of an object of which it is not known what stands there. No I/O. */
+/** Reads fields of an object whose types are not known. No I/O. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { type JsonObject, type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 
-/** What stands below these keys, or undefined. */
+/** The value below these keys, or undefined. */
 export const at = (value: unknown, ...keys: readonly string[]): unknown =>
   keys.reduce((from, key) => (isObject(from) ? from[key] : undefined), value);
 
@@ -24,7 +24,7 @@ export const conditionIn = (status: unknown, type: string): JsonObject | undefin
     .filter(isObject)
     .find((each) => each["type"] === type);
 
-/** What stands at a path. Conditions in it may fit more than one element: then it is not known which is meant. */
+/** The value at a path. Conditions in it may fit more than one element: then it is not known which is meant. */
 export function valueAt(object: KubeObject, path: FieldPath): unknown {
   const value = attemptSync(() => path.get(object));
   return value instanceof Problem ? undefined : value;

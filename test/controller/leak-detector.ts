@@ -16,7 +16,7 @@ const needles = new Map<number, Needle[]>();
 /** Where one of them may begin, by a hash of six bytes: almost nowhere, and an audit log is more than 100 MB. */
 const beginnings = new Uint8Array(1 << 24);
 
-/** A new value that occurs nowhere else. Its label says what it stands for; what is searched for is the random part. */
+/** A new value that occurs nowhere else. Its label says what it represents; the search is for the random part. */
 export function secretText(label: string): string {
   const random = randomBytes(12).toString("hex");
   const whole = `${label}-${random}`;

@@ -1,4 +1,4 @@
-/** Kinds as discovery tells of them. */
+/** Kinds as discovery lists them. */
 import type { Resource } from "../../src/apimachinery/objects.ts";
 
 const core = { group: "", version: "v1", namespaced: true, hasStatus: false };

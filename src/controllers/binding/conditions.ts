@@ -116,7 +116,7 @@ function condition(type: "Ready" | "RolledOut", binding: SecretBinding, verdict:
   };
 }
 
-/** What is to be told of values that more people can read from now on. Once for each kind, by the record: not again for another object, a new value, or after a restart. */
+/** Warnings about values that more people can read from now on: one for each kind, by the record, so not again for another object, a new value, or after a restart. */
 export function newlyReadable(binding: SecretBinding, outcomes: readonly TargetOutcome[]): Set<string> {
   const placeOf = ({ apiVersion, kind, namespace }: TargetStatus, path: string) =>
     [parseApiVersion(apiVersion).group, kind, namespace === binding.metadata.namespace, path].join("|");

@@ -8,7 +8,7 @@ export const BACKOFF_MS = { first: 500, most: 5_000 };
 /** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
 const SLOW_RETRY_MS = 30_000;
 
-/** What another try heals takes turns with all else of the namespace: nobody makes work for others by a thousand mistakes. */
+/** Retries share a rate limit per namespace, so that a thousand mistakes of one tenant do not delay others. */
 export function requeueResult(
   { metadata: { namespace = "" } }: SecretBinding,
   all: readonly { problem?: Problem; requeueAfterMs?: number }[],

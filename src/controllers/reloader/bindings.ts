@@ -20,7 +20,7 @@ type Way = Pick<ReloadRules, "minInterval" | "restartAt">;
 
 /** A binding for a workload. */
 export interface ReloaderBinding extends GeneratedBinding {
-  /** A binding has restarted the workload: of a Job, made it anew. */
+  /** A binding has restarted the workload; a Job was recreated. */
   isStamped: boolean;
 }
 
@@ -85,7 +85,7 @@ export function isFormer({ metadata }: SecretBinding, made: ReloaderBinding): bo
   return isMade && !isFor(metadata, made);
 }
 
-/** Whether a binding is for that very workload. For a Job that was made anew, by whichever binding, it is the one of the former Job. */
+/** Whether a binding is for that very workload. For a recreated Job, whichever binding did it, it is the one of the former Job. */
 function isFor({ annotations, ownerReferences }: SecretBinding["metadata"], { owner, isStamped }: ReloaderBinding) {
   if (owner.kind !== JOB) return ownerReferences?.some((each) => each.uid === owner.uid) === true;
   return annotations?.[GENERATED_FOR_UID] === owner.uid || isStamped;
@@ -161,7 +161,7 @@ export function leftOver({ metadata: { namespace = "", name } }: SecretBinding):
   return new Problem("OutOfScope", `${what}; delete it with: kubectl delete secretbinding ${name} -n ${namespace}`);
 }
 
-/** How bindings of Reloader's annotations are told from others, and written. */
+/** How to recognize bindings of Reloader's annotations, and how to write them. */
 export const RELOADER_BINDINGS: Omit<Generator<ReloaderBinding>, "identity"> = {
   fieldManager: RELOADER_ACCOUNT,
   origin: "Reloader's annotations",

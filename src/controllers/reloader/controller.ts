@@ -112,7 +112,7 @@ export class ReloaderController {
 
   /**
    * As whom a binding is acted for, or why it is not. Undefined: it says that it was made of annotations, and is not what they
-   * come to, or that is not known yet; `onActorChanged` tells when it is.
+   * come to, or that is not known yet; `onActorChanged` reports when it is.
    */
   actorOf(binding: SecretBinding): Actor | Problem | undefined {
     const { namespace = "", name } = binding.metadata;

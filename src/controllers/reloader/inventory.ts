@@ -202,7 +202,7 @@ export class Inventory {
 }
 
 /**
- * The workloads that annotations are about. While a Job is made anew its copy stands for it: a stream shows the copy before
+ * The workloads that annotations are about. While a Job is recreated its copy represents it: a stream shows the copy before
  * the Job goes, and the new one before the copy does.
  */
 export function standing<T extends Pick<ListedObject, "name" | "version">>(workloads: readonly T[]): T[] {

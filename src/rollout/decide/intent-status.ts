@@ -13,7 +13,7 @@ import { MAX_PLACE_MS, type PlannedRestart } from "./schedule.ts";
 const SOON_MS = 1_000;
 
 /**
- * The status before the stamps are written: whoever reads it after a crash writes the same ones. Undefined where a crash could
+ * The status before the stamps are written: the leader that reads it after a crash writes the same ones. Undefined where a crash could
  * not have a workload restarted twice, or more of them at once than may be; and where status says it already, as it does where
  * the same stamps could not be written before: each try would write it again.
  */
@@ -24,7 +24,7 @@ export function intentStatus(
   { maxConcurrent, maxConcurrentPerNamespace }: RolloutRules,
 ): RolloutStatus | undefined {
   const isLimited = (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
-  // Such a stamp tells by itself that it was written.
+  // Such a stamp shows by itself that it was written.
   const isTold = ({ dependent }: PlannedRestart) =>
     value === "Revision" && givenText(dependent) === undefined && !isJob(dependent.ref.resource);
   if (stamps.length === 0 || (!isLimited && stamps.every(isTold))) return undefined;

@@ -23,8 +23,8 @@ export interface DigestScope {
   /** The binding, as `bindingKey` calls it: it outlives the object's uid, so that what is restored has the same digests. */
   readonly binding: string;
   /**
-   * What identifies the source, and not what a binding calls it: else whoever may edit the binding, and read no Secret,
-   * would point it at one of his own and see by the digest whether he has guessed the value.
+   * What identifies the source, and not what a binding calls it: otherwise a user who may edit the binding, and read no Secret,
+   * could point it at a Secret of their own and see by the digest whether they guessed the value.
    */
   readonly source: SourcePlace;
   /** A key of a Secret or ConfigMap, the path of a field of another object, or ALL_KEYS. */
@@ -36,7 +36,7 @@ const DOMAIN = "inlay.dev/rollout/v1";
 const BYTES = 16;
 
 /**
- * What is not there has none: nobody restarts into a value that is missing. Of an object that is no Secret or ConfigMap,
+ * A missing value has none: no workload restarts into it. Of an object that is no Secret or ConfigMap,
  * ALL_KEYS means all but its metadata and status, which change without a cause. Throws Problem("ElementNotUnique") for a path
  * that several elements of a list fit.
  */

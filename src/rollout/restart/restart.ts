@@ -55,7 +55,7 @@ export class Restarter {
       memory.stamped.set(uid, { uid, generation, resourceVersion, text });
       if (isAnew) memory.recreated.set(uid, recreated(dependent, answer, planned.stamp));
       propagation.wrote(key);
-      // It may have stood there already: what was cut off had arrived.
+      // The annotation may be there already: a request that was cut off had arrived.
       if (resourceVersion !== dependent.version.resourceVersion)
         this.#recordRestart(binding, dependent, answer.metadata, causes, memory);
       made.set(dependent, answer.metadata);
