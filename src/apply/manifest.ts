@@ -1,8 +1,10 @@
 /** Composes the object that a binding makes, and decides whether the one that exists still is it. Pure. */
+
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
 import { CREATED_BY } from "../api/manifest.ts";
 import { FieldPath, isNameable, type Segment, step } from "../apimachinery/field-path.ts";
+import { at } from "../apimachinery/fields.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -86,7 +88,9 @@ export function decideWhole(
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
   const changed = whole.fields.filter((field) => !stands(field, live, fieldManager)).map(({ path }) => path);
   const isOther = record.uid !== live.metadata.uid || record.manifestDigest !== whole.digest;
-  const takers = others.filter((entry) => lost.some((keys) => keys.length > 0 && at(fieldsOf(entry), keys)));
+  const takers = others.filter((entry) =>
+    lost.some((keys) => keys.length > 0 && at(fieldsOf(entry), ...keys) !== undefined),
+  );
   return {
     write: isOther || lost.length > 0 || changed.length > 0,
     takenBy: [
@@ -164,12 +168,6 @@ function covers(live: unknown, wanted: JsonValue): boolean {
   }
   if (typeof wanted !== "object") return live !== undefined;
   return Object.entries(wanted).every(([key, child]) => covers(step(live, { kind: "key", key }), child));
-}
-
-function at(tree: JsonObject, keys: readonly string[]): boolean {
-  let node: JsonValue | undefined = tree;
-  for (const key of keys) node = isObject(node) ? node[key] : undefined;
-  return node !== undefined;
 }
 
 function filled(manifest: JsonObject, fields: readonly PlannedField[], shape: TargetShape): JsonObject {

@@ -16,18 +16,17 @@ export interface BindingListener {
   gone(key: string, binding: SecretBinding): void;
 }
 
-type Bindings = Pick<ResourceStore<StoredBinding>, keyof ResourceStore<StoredBinding>>;
-
 export class BindingStore {
-  readonly #store: Bindings;
+  readonly #store: ResourceStore<StoredBinding>;
   readonly #claims = new FieldClaims();
   readonly #listeners: BindingListener[] = [];
 
-  constructor(store: Bindings) {
+  constructor(store: ResourceStore<StoredBinding>) {
     this.#store = store;
     store.listen({
       gone: (key, binding) => {
-        for (const each of this.#listeners) each.gone(key, asRecorded(binding));
+        const last = asRecorded(binding);
+        for (const each of this.#listeners) each.gone(key, last);
         this.#changed(this.#claims.remove(key));
       },
       changed: (key, binding) => {
@@ -35,8 +34,9 @@ export class BindingStore {
         this.#changed(this.#claims.put(binding));
       },
       synced: () => {
-        for (const each of store.all) this.#claims.put(each);
-        this.#changed(store.all.map(bindingKey), "resync");
+        const { all } = store;
+        for (const each of all) this.#claims.put(each);
+        this.#changed(all.map(bindingKey), "resync");
       },
     });
   }

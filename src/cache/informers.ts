@@ -228,12 +228,13 @@ export class Informers {
   ): void {
     const name = nameIn(key);
     const collections = [after, before].flatMap((seen) => (seen === undefined ? [] : collectionsOf(key, seen)));
-    const concerned = [...new Set([key, ...collections])]
-      .flatMap((subject) => [...(stream.subscribers.get(subject) ?? [])])
-      .filter(({ dependency, isNamed }) => {
+    const concerned: Subscriber[] = [];
+    for (const subject of new Set([key, ...collections]))
+      for (const subscriber of stream.subscribers.get(subject) ?? []) {
+        const { dependency, isNamed } = subscriber;
         const isRelevant = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
-        return isRelevant && isNamed(name);
-      });
+        if (isRelevant && isNamed(name)) concerned.push(subscriber);
+      }
     notifyAll(concerned, news === "progress" ? "resync" : "change");
   }
 
@@ -283,5 +284,10 @@ function subscribersOf({ subscribers }: Informer): Subscriber[] {
 
 /** Each key once, however many of its subscriptions are concerned. */
 function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync"): void {
-  for (const { notify } of new Map(subscribers.map((each) => [each.dependent, each])).values()) notify(cause);
+  const notified = new Set<string>();
+  for (const { dependent, notify } of subscribers) {
+    if (notified.has(dependent)) continue;
+    notified.add(dependent);
+    notify(cause);
+  }
 }

@@ -105,13 +105,13 @@ export function inferAs(schema: OpenApiSchema | undefined, value: Uint8Array | J
     return isMisfit ? (isBytes ? "bytes" : "string") : undefined;
   }
   // Bytes that are no text match nothing here, and are refused where they become one.
-  const text = typeof value === "string" ? value : Buffer.from(value).toString();
-  if (isIntOrString(schema)) return isInt64Text(text) ? "integer" : undefined;
+  const text = () => (typeof value === "string" ? value : Buffer.from(value).toString());
+  if (isIntOrString(schema)) return isInt64Text(text()) ? "integer" : undefined;
   if (isBytes) return "bytes";
   if (takesText) return undefined;
   const isBoolean = types.includes("boolean");
   const number = types.includes("number") ? "number" : types.includes("integer") ? "integer" : undefined;
-  return isBoolean && (number === undefined || /^(?:true|false)$/.test(text)) ? "boolean" : number;
+  return isBoolean && (number === undefined || /^(?:true|false)$/.test(text())) ? "boolean" : number;
 }
 
 const isIntOrString = (schema: OpenApiSchema) =>

@@ -3,9 +3,10 @@
  * be made anew, without what the Job controller added. No I/O.
  */
 import { createHash } from "node:crypto";
+import { at, fieldsAt } from "../apimachinery/fields.ts";
 import { parseJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, Resource } from "../apimachinery/objects.ts";
-import { at, fieldsAt } from "./fields.ts";
+import { JOB } from "./group-kinds.ts";
 
 /** On a copy: what the Job had that the copy has not, and which Job it was. */
 const COPY_OF = "inlay.dev/copy-of";
@@ -24,8 +25,7 @@ interface Original {
   spec: JsonObject;
 }
 
-export const isJob = ({ group, kind }: Pick<Resource, "group" | "kind">): boolean =>
-  group === "batch" && kind === "Job";
+export const isJob = ({ group, kind }: Pick<Resource, "group" | "kind">): boolean => `${group}/${kind}` === JOB;
 
 /** One that a CronJob made, which the next run replaces, or a copy. */
 export function isPassing({ metadata }: KubeObject): boolean {

@@ -1,5 +1,5 @@
 /** The spec of a pod comes in; what its pods read of Secrets, ConfigMaps and SecretProviderClasses goes out, by name and key. No I/O. */
-import { at, listAt, namesIn } from "./fields.ts";
+import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 
 export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 

@@ -2,9 +2,11 @@
  * A StatefulSet or DaemonSet whose new pods come only when somebody deletes the old ones comes in, and its pods; which of
  * them to delete next goes out: one, when all others are as they should be. No I/O.
  */
+
+import { conditionIn, fieldsAt } from "../apimachinery/fields.ts";
 import { type LabelSelector, selectorText } from "../apimachinery/label-selector.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
-import { conditionIn, fieldsAt, groupKindOf } from "./fields.ts";
+import { groupKindOf } from "./group-kinds.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 
 /** What is kept of such a workload. */

@@ -2,9 +2,11 @@
  * A workload as the API server has it comes in; whether its pods are those of its template by now goes out, as
  * `kubectl rollout status` judges. No I/O. Nothing that a controller wrote as free text goes into a message.
  */
+
+import { at, conditionIn, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
-import { ARGO_ROLLOUT, at, conditionIn, fieldsAt, groupKindOf, listAt } from "./fields.ts";
+import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
 
 export interface Progress {
   readonly state: "Done" | "Rolling" | "Failed";
@@ -29,7 +31,7 @@ const judges: Readonly<Record<string, (workload: Parts) => Progress>> = {
   "apps/StatefulSet": ofStatefulSet,
   "apps/DaemonSet": ofDaemonSet,
   [ARGO_ROLLOUT]: ofArgoRollout,
-  "batch/Job": ofJob,
+  [JOB]: ofJob,
 };
 
 export function progressOf(object: KubeObject): Progress {

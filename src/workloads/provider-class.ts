@@ -2,7 +2,7 @@
  * A SecretProviderClass of the Secrets Store CSI driver comes in; the Secrets that the driver writes for pods which mount it
  * go out, with the keys of each. No I/O.
  */
-import { at, listAt, namesIn } from "./fields.ts";
+import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 
 export const PROVIDER_CLASS = { apiVersion: "secrets-store.csi.x-k8s.io/v1", kind: "SecretProviderClass" };
 

@@ -3,8 +3,9 @@
  * there, and whether the workload has restarted for what stands there, goes out, as the operators document it. No I/O.
  */
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { at, valueAt } from "../apimachinery/fields.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
-import { ARGO_ROLLOUT, at, groupKindOf, valueAt } from "./fields.ts";
+import { ARGO_ROLLOUT, groupKindOf } from "./group-kinds.ts";
 import type { Progress } from "./progress.ts";
 
 /** What a field needs that doesn't take just any text. */

@@ -1,9 +1,10 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
 import { type ReloaderAnnotations, reloaderAnnotations } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { at, listAt, valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
-import { ARGO_ROLLOUT, at, groupKindOf, listAt, valueAt } from "./fields.ts";
+import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
 import { copied, isPassing } from "./job-copy.ts";
 import { type PodReference, podReferences } from "./pod-references.ts";
 import { type PodReplacement, replacingOf } from "./pod-replacement.ts";
@@ -75,7 +76,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   const podSpec = at(pods, "spec");
   const { spec, metadata } = object;
   const groupKind = groupKindOf(object);
-  const isAJob = groupKind === "batch/Job";
+  const isAJob = groupKind === JOB;
   const progress = progressOf(object);
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);

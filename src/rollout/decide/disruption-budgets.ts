@@ -1,4 +1,6 @@
 /** Workloads come in; those of more than one replica go out whose pods no PodDisruptionBudget selects, as the binding's account sees them. */
+
+import { at } from "../../apimachinery/fields.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import { type LabelSelector, matchesLabels } from "../../apimachinery/label-selector.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
@@ -6,7 +8,6 @@ import { DISRUPTION_BUDGETS } from "../../apimachinery/resources.ts";
 import type { Client } from "../../kube/client.ts";
 import { listAll } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
-import { at } from "../../workloads/fields.ts";
 import type { Dependent } from "../types.ts";
 
 /** One list for each namespace; none where no workload has more than one replica. Throws Problem. */

@@ -1,12 +1,12 @@
 /** The targets of a binding come in; whether their own controllers have taken in what was written goes out, and if not, which has not. */
 import type { RolloutSpec } from "../../api/rollout.ts";
+import { at, conditionIn } from "../../apimachinery/fields.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { attempt, READ_VERBS } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
-import { at, conditionIn } from "../../workloads/fields.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { RolloutBlock } from "../types.ts";
 

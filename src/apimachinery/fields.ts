@@ -1,8 +1,8 @@
 /** Reads fields of an object whose types are not known. No I/O. */
-import type { FieldPath } from "../apimachinery/field-path.ts";
-import { isObject } from "../apimachinery/json.ts";
-import { type JsonObject, type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import type { FieldPath } from "./field-path.ts";
+import { isObject } from "./json.ts";
+import type { JsonObject, KubeObject } from "./objects.ts";
+import { attemptSync, Problem } from "./problem.ts";
 
 /** The value below these keys, or undefined. */
 export const at = (value: unknown, ...keys: readonly string[]): unknown =>
@@ -35,7 +35,3 @@ export function namesIn(list: readonly unknown[], key: string): string[] | undef
   const names = list.map((each) => at(each, key));
   return names.length > 0 && names.every((name) => typeof name === "string") ? names : undefined;
 }
-
-/** Group and kind, such as `apps/Deployment`. */
-export const groupKindOf = ({ apiVersion, kind }: KubeObject): string => `${parseApiVersion(apiVersion).group}/${kind}`;
-export const ARGO_ROLLOUT = "argoproj.io/Rollout";
