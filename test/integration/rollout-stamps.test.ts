@@ -1,6 +1,5 @@
 /** A stamp is written to the workload that it was decided for, and to no other: whoever was paused meanwhile writes no older one. */
 import assert from "node:assert/strict";
-import { FieldPath } from "../../src/apimachinery/field-path.ts";
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
@@ -10,7 +9,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
-import { workloadDataOf } from "../unit/objects.ts";
+import { dependentOf } from "../unit/objects.ts";
 import { DEPLOYMENTS } from "../unit/resources.ts";
 
 const ANNOTATION = "inlay.dev/rollout";
@@ -33,8 +32,7 @@ describe("a stamp", () => {
     await shop.deploy({ core: { replicas: 0 } });
     const ref = { resource: DEPLOYMENTS, namespace: team.namespace, name: "core" };
     const { metadata } = await team.api.get(shop.path("core"));
-    const stampAt = FieldPath.parse(`spec.template.metadata.annotations["${ANNOTATION}"]`);
-    decided = { ref, version: metadata, workload: workloadDataOf(), stampAt, isRestartField: false };
+    decided = dependentOf({ ref, version: metadata });
     // What an account may do is known a little after it is granted.
     await eventually(() => new Client(transport).get(account(), ref));
   });

@@ -1,4 +1,4 @@
-/** Bindings for the tests of explain/, from loosely typed data; other tests use objects.ts. */
+/** Bindings for tests that pass loosely typed data, as a user would write it; other tests use objects.ts. */
 import type { SecretBinding, Status, Target } from "../../src/api/binding.ts";
 import { bindingOf as complete, targetOf } from "./objects.ts";
 

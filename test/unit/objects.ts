@@ -96,7 +96,7 @@ export const workloadDataOf = (more: Partial<Workload> = {}): Workload => ({
   ...more,
 });
 
-export const TEMPLATE_ANNOTATION = FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]');
+const TEMPLATE_ANNOTATION = FieldPath.parse('spec.template.metadata.annotations["inlay.dev/rollout"]');
 
 interface DependentParts extends Partial<Omit<Dependent, "workload" | "version" | "ref">> {
   ref?: Partial<Dependent["ref"]>;

@@ -63,12 +63,8 @@ export class ObservedStateFixture {
   }
 }
 
-export const copying = (): SecretBinding => bindingOf({ spec: { targets: [targetOf()] } });
-
-/** The same binding with other metadata. */
-export function withMetadata(more: Partial<SecretBinding["metadata"]>): SecretBinding {
-  return bindingOf({ metadata: more, spec: { targets: [targetOf()] } });
-}
+export const copying = (metadata: Partial<SecretBinding["metadata"]> = {}): SecretBinding =>
+  bindingOf({ metadata, spec: { targets: [targetOf()] } });
 
 /** The only target of a view. */
 export function only({ objects: [member] }: ObservedState) {

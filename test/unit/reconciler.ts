@@ -9,7 +9,7 @@ import { RolloutController } from "../../src/rollout/rollout-controller.ts";
 import type { WorkResult } from "../../src/workqueue/work-queue.ts";
 import { FakeCluster, type ReconcileDependencies } from "./cluster.ts";
 import { bindingOf, targetOf } from "./objects.ts";
-import { ACCOUNT, BUCKET, KEY } from "./observed-state.ts";
+import { ACCOUNT, BUCKET, copying, KEY } from "./observed-state.ts";
 import { HARBOR } from "./resources.ts";
 
 export const SECOND = { ...HARBOR, name: "second" };
@@ -23,7 +23,7 @@ export class ReconcilerFixture {
     this.cluster.put(ACCOUNT, {});
     for (const ref of [HARBOR, SECOND]) this.cluster.put(ref, { spec: {} });
     this.rotate("old");
-    this.cluster.putBinding(bindingOf({ spec: { targets: [targetOf()] } }));
+    this.cluster.putBinding(copying());
   }
 
   reconcile(): Promise<WorkResult> {

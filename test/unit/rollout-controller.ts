@@ -4,7 +4,6 @@ import { Installation } from "../../src/api/installation.ts";
 import type { RolloutSpec, RolloutStatus } from "../../src/api/rollout.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../src/apimachinery/objects.ts";
 import type { Problem } from "../../src/apimachinery/problem.ts";
-import { SecretValue } from "../../src/apimachinery/secret-value.ts";
 import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { wrongPace } from "../../src/rollout/decide/pace.ts";
 import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
@@ -18,13 +17,13 @@ import { dependenciesOf, fakeClient } from "./fakes.ts";
 import { bindingOf, dependentOf, kubeObjectOf, rolloutSpecOf, targetOf } from "./objects.ts";
 import { DEPLOYMENTS, SECRETS } from "./resources.ts";
 import { watched } from "./sources/watched.ts";
+import { secret } from "./transform/sources.ts";
 
 export const CORE: ObjectRef = { resource: DEPLOYMENTS, namespace: "registry", name: "core" };
 const BUCKET: ObjectRef = { resource: SECRETS, namespace: "registry", name: "bucket" };
 const encoded = (text: string) => Buffer.from(text).toString("base64");
 /** The Secret with the keys of digests. */
 const KEYS = kubeObjectOf({ kind: "Secret", data: { primary: encoded("one"), one: encoded("0".repeat(32)) } });
-const POLICY = { onMissing: "Wait" as const, optional: false };
 
 export class RolloutFixture {
   /** The annotations that were written, in order. */
@@ -95,18 +94,7 @@ export class RolloutFixture {
       status: this.status && { rollout: this.status },
     });
     const dependent = dependentOf({ ref: CORE, workload: { progress: this.progress, ...this.workload } });
-    const none = new SecretValue({});
-    const data = new Map([["key", new SecretValue<Uint8Array>(Buffer.from(value))]]);
-    const source: LiveSource = {
-      kind: "data",
-      isSecret: true,
-      description: "Secret registry/bucket",
-      version: `uid/${value}`,
-      policy: POLICY,
-      data,
-      annotations: none,
-      labels: none,
-    };
+    const source: LiveSource = { ...secret({ key: value }), version: `uid/${value}` };
     const rolled = await this.#rolling.roll(
       {
         binding,

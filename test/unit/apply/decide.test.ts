@@ -1,12 +1,12 @@
 /** Whether a target is written, by whose right, and what is noted before. */
 import assert from "node:assert/strict";
-import type { TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
 import { MissingValue, type Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.ts";
 import type { ListType } from "../../../src/transform/target-shape.ts";
+import { recordOf } from "../objects.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const SECRET = "hunter2-s3cr3t";
@@ -49,21 +49,13 @@ function decided({
     fromSecret: true,
     append,
   }));
-  const record = ours && (recordOf({ uid, paths: ours }) satisfies TargetStatus);
+  const record = ours && recordOf({ uid, paths: ours });
   return decide(
     { plan: { fields, leftOut: leftOut(waiting) }, shape: shape(lists), fieldManager: OURS, onConflict },
     liveObject(live, entries),
     record,
   );
 }
-
-const recordOf = (more: Partial<TargetStatus>): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  name: "harbor",
-  reason: "Synced",
-  ...more,
-});
 
 function conflicts(some: Case, ...says: string[]): void {
   assert.throws(

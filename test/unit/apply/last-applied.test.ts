@@ -7,6 +7,7 @@ import { MissingValue } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Desired, decide } from "../../../src/apply/decide.ts";
 import { decideByLastApplied, digestOf } from "../../../src/apply/last-applied.ts";
+import { recordOf as syncedRecordOf } from "../objects.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const KEY = "spec.s3.key";
@@ -22,14 +23,7 @@ function desired(want: Record<string, JsonValue>, more: Partial<Desired["plan"]>
   return { plan: { fields, leftOut: [], ...more }, shape: shape(), fieldManager: OURS, onConflict: "Fail" };
 }
 
-const recordOf = (more: Partial<TargetStatus>): TargetStatus => ({
-  apiVersion: "goharbor.io/v1beta1",
-  kind: "HarborCluster",
-  name: "harbor",
-  reason: "Synced",
-  uid: "uid-1",
-  ...more,
-});
+const recordOf = (more: Partial<TargetStatus>) => syncedRecordOf({ uid: "uid-1", ...more });
 
 describe("a target that is as the binding left it", () => {
   const values = digestOf(desired({ [KEY]: "old" })) as string;

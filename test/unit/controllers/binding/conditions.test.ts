@@ -16,11 +16,7 @@ import { bindingOf, recordOf } from "../../objects.ts";
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-01-02T04:00:00.000Z");
 
-function binding(status?: Status, generation: number | undefined = 3): SecretBinding {
-  const { metadata, ...rest } = bindingOf({ status });
-  const { generation: _, ...others } = metadata;
-  return { ...rest, metadata: { ...others, ...(generation !== undefined && { generation }) } };
-}
+const binding = (status?: Status, generation = 3): SecretBinding => bindingOf({ metadata: { generation }, status });
 
 const record = (name: string, more: Partial<TargetStatus> = {}) => recordOf({ name, ...more });
 
@@ -186,7 +182,7 @@ describe("a status", () => {
     );
     fc.assert(
       fc.property(fc.array(outcome), fc.array(outcome), fc.boolean(), (outcomes, left, isNew) => {
-        const status = statusOf(binding(undefined, isNew ? undefined : 1), outcomes, left, NOW);
+        const status = statusOf(binding(undefined, isNew ? 3 : 1), outcomes, left, NOW);
         assert.deepEqual(JSON.parse(JSON.stringify(status)), status);
       }),
     );

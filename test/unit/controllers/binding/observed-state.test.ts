@@ -1,10 +1,9 @@
 /** What a binding sees through its watch streams, and which changes make it reconcile again. */
 import assert from "node:assert/strict";
-import type { TargetStatus } from "../../../../src/api/binding.ts";
 import type { ObjectRef, Version } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { type FakeInformers, placeOf, version } from "../../informers.ts";
-import { bindingOf, targetOf } from "../../objects.ts";
+import { bindingOf, recordOf, targetOf } from "../../objects.ts";
 import {
   ACCOUNT,
   BUCKET,
@@ -15,7 +14,6 @@ import {
   KEY,
   ObservedStateFixture,
   only,
-  withMetadata,
 } from "../../observed-state.ts";
 import { ACCOUNTS, CONFIGMAPS, DEPLOYMENTS, HARBOR, SECRETS } from "../../resources.ts";
 
@@ -192,7 +190,7 @@ describe("the observed state of a binding", () => {
       });
 
     it("that changes with the binding itself", () => {
-      assert.notEqual(fingerprint({ binding: withMetadata({ resourceVersion: "8" }) }), fingerprint());
+      assert.notEqual(fingerprint({ binding: copying({ resourceVersion: "8" }) }), fingerprint());
     });
 
     it("that changes with why a target can't be resolved, and with what older bindings claim of it", () => {
@@ -247,14 +245,7 @@ describe("the observed state of a binding", () => {
   });
 
   describe("has a state of each target", () => {
-    const record: TargetStatus = {
-      apiVersion: "goharbor.io/v1beta1",
-      kind: "HarborCluster",
-      namespace: "registry",
-      name: "harbor",
-      reason: "Synced",
-      paths: ["spec.key"],
-    };
+    const record = recordOf({ paths: ["spec.key"] });
     const stateOf = (given: Given = {}, recorded = record, isSynced = true) => {
       const view = look(given);
       const { target, ref } = only(view);
@@ -262,7 +253,7 @@ describe("the observed state of a binding", () => {
     };
 
     it("that changes with the target, the sources, the account, older bindings and the binding", () => {
-      const [recreated, edited] = [withMetadata({ uid: "uid-2" }), withMetadata({ generation: 2 })];
+      const [recreated, edited] = [copying({ uid: "uid-2" }), copying({ generation: 2 })];
       const given = [{}, { older: [{ key: "registry/first" }] }, { binding: recreated }, { binding: edited }];
       const states = new Set(given.map((each) => stateOf(each)));
       for (const ref of [HARBOR, BUCKET, ACCOUNT]) {
