@@ -14,14 +14,22 @@ export function isEntryOf({ manager, subresource }: ManagedFieldsEntry, name: st
 }
 
 export function holds(live: KubeObject, manager: string, path: FieldPath): boolean {
-  return nodesAt(live, manager, path).own.length > 0;
+  return ownNodes(live, manager, path).length > 0;
 }
 
 /** Of what stands at the path, the part that `manager` holds; undefined if that is nothing. */
 export function heldPart(live: KubeObject, manager: string, path: FieldPath): JsonValue | undefined {
   const value = path.get(live) as JsonValue | undefined;
-  const { own } = nodesAt(live, manager, path);
+  const own = ownNodes(live, manager, path);
   return value === undefined || own.length === 0 ? undefined : partOf(value, own);
+}
+
+/** Of the entries of `manager` alone: what others own may be large, and is not parsed. */
+function ownNodes(live: KubeObject, manager: string, path: FieldPath): JsonObject[] {
+  return (live.metadata.managedFields ?? []).flatMap((entry) => {
+    const node = isEntryOf(entry, manager) ? fieldsAt(entry.fieldsV1 ?? {}, path) : undefined;
+    return node === undefined ? [] : [node];
+  });
 }
 
 /** Without what others hold in an object, or in a list whose elements are told apart; any other list is taken whole. */
