@@ -16,27 +16,28 @@ export interface Referrer extends Pick<WorkloadTrace, "apiVersion" | "kind" | "n
   owners: readonly string[];
 }
 
-/** Whether the binding restarts the workload when a value of the traced object changes that it goes by. */
-export function restarts(
+/** Whether the binding restarts a workload when a value of the traced object changes that the workload depends on. */
+export function restarterOf(
   binding: SecretBinding,
   traced: Traced,
-  workload: Referrer,
   readTemplate: ReadTemplate,
-): boolean {
+): (workload: Referrer) => boolean {
   const { metadata, spec, status } = binding;
+  const { rollout } = spec;
   const names = sourcesAt(binding, traced);
-  if (spec.rollout === undefined || names.length === 0) return false;
+  if (rollout === undefined || names.length === 0) return () => false;
   const uses = usesBySource(binding, readTemplate);
   const hasFields = spec.targets.some(({ fields }) => fields.length > 0);
   const isUsed = !hasFields || names.some((name) => (uses.get(name) ?? []).length > 0);
   const owners = new Set((status?.targets ?? []).flatMap(({ uid }) => uid ?? []));
-  const isOwned = workload.owners.some((uid) => owners.has(uid));
-  return groupsOf(spec.rollout).some(({ consumersOf = [], kinds, ownedByTargets = false, targets = [] }) => {
-    const isAmong = kinds.some((kind) => isKind(workload, kind));
-    if (isAmong && consumersOf.some((name) => names.includes(name))) return true;
-    if (isAmong && ownedByTargets && isOwned && isUsed) return true;
-    return isUsed && metadata.namespace === traced.namespace && targets.some((target) => isChosen(workload, target));
-  });
+  const groups = groupsOf(rollout);
+  return (workload) =>
+    groups.some(({ consumersOf = [], kinds, ownedByTargets = false, targets = [] }) => {
+      const isAmong = kinds.some((kind) => isKind(workload, kind));
+      if (isAmong && consumersOf.some((name) => names.includes(name))) return true;
+      if (isAmong && ownedByTargets && isUsed && workload.owners.some((uid) => owners.has(uid))) return true;
+      return isUsed && metadata.namespace === traced.namespace && targets.some((target) => isChosen(workload, target));
+    });
 }
 
 function isChosen(workload: Referrer, { apiVersion, kind, name, selector }: Chosen): boolean {

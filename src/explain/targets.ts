@@ -29,24 +29,26 @@ export async function lookAtTargets(
   const sources = parseSources(binding);
   const textOf = (field: Field) =>
     usesOf(sources, field, readTemplate).map(({ source, of }) => (of === ALL_KEYS ? source : `${source}/${of}`));
-  const seen = targets.map((target) => {
+  const recordsOf = targets.map((target) => records.filter(recordMatcher(target, binding)));
+  const seen = targets.map((target, position) => {
     const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));
-    const own = records.filter((record) => mayBeOf(target, record, binding));
-    return lookAt(tools, binding, target, fields, own);
+    return lookAt(tools, binding, target, fields, recordsOf[position] ?? []);
   });
-  const left = records.filter((record) => !targets.some((target) => mayBeOf(target, record, binding)));
+  const named = new Set(recordsOf.flat());
+  const left = records.filter((record) => !named.has(record));
   return [...(await Promise.all(seen)), ...left.map(leftover)];
 }
 
 /** Whether a record may be of a target. Only the object itself shows whether labels select it. */
-function mayBeOf(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
+function recordMatcher(target: Target, { metadata }: SecretBinding): (record: TargetStatus) => boolean {
   const { name, selector, namespaceSelector, namespace = metadata.namespace } = target;
   const isNamed = nameMatcher(name === undefined ? selector?.names : [name]);
-  const isThere = namespaceSelector
-    ? nameMatcher(namespaceSelector.names)(record.namespace ?? "")
-    : [undefined, namespace].includes(record.namespace);
-  const isAlike = isSameKind(target, record) && (record.selected ?? false) === selects(target);
-  return isAlike && isNamed(record.name) && isThere;
+  const isSelected = namespaceSelector && nameMatcher(namespaceSelector.names);
+  return (record) => {
+    const isThere = isSelected?.(record.namespace ?? "") ?? [undefined, namespace].includes(record.namespace);
+    const isAlike = isSameKind(target, record) && (record.selected ?? false) === selects(target);
+    return isAlike && isNamed(record.name) && isThere;
+  };
 }
 
 async function lookAt(

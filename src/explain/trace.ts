@@ -6,7 +6,7 @@ import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } fr
 import { coversObject } from "../sources/grant-rules.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { lookAtReferrers } from "./referrers.ts";
-import { restarts } from "./restarts.ts";
+import { restarterOf } from "./restarts.ts";
 import { grantsIn } from "./sources.ts";
 import { listIfServed, readerOfTemplates, type Tools } from "./tools.ts";
 import {
@@ -45,6 +45,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
   const found = bindings.flatMap(seen);
   const readTemplate = await readerOfTemplates(found);
   const objectLabels = object.state === "Found" ? object.it.labels : undefined;
+  const restarters = found.map((binding) => ({ binding, restarts: restarterOf(binding, traced, readTemplate) }));
   const granting = seen(grants).filter(({ spec }) => coversObject(spec, ref, objectLabels));
   return {
     object: { ...traced, ...seenOf(object), ...(object.state === "Found" && { resourceVersion: object.it.version }) },
@@ -53,9 +54,9 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     grants: granting.map(({ name, spec }) => ({ name, from: granteesOf(spec) })),
     workloads: referrers.flatMap(seen).map(({ labels, owners, ...workload }) => ({
       ...workload,
-      restarts: found
-        .filter((binding) => restarts(binding, traced, { ...workload, labels, owners }, readTemplate))
-        .map(({ metadata, spec }) => ({
+      restarts: restarters
+        .filter(({ restarts }) => restarts({ ...workload, labels, owners }))
+        .map(({ binding: { metadata, spec } }) => ({
           binding: `${metadata.namespace}/${metadata.name}`,
           suspended: spec.suspend === true || spec.rollout?.suspend === true,
         })),

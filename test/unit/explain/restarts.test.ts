@@ -1,6 +1,6 @@
 /** Whether a binding restarts a workload whose pods refer to its source. */
 import assert from "node:assert/strict";
-import { type Referrer, restarts } from "../../../src/explain/restarts.ts";
+import { type Referrer, restarterOf } from "../../../src/explain/restarts.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { bindingOf, harbor, KINDS } from "../bindings.ts";
 
@@ -14,7 +14,7 @@ const core: Referrer = {
 };
 const read = (text: string) => compileTemplate(text).references;
 const does = (spec: object, { workload = core, traced = bucket, status = {} } = {}) =>
-  restarts(bindingOf(spec, status), traced, workload, read);
+  restarterOf(bindingOf(spec, status), traced, read)(workload);
 const rollout = (more: object) => ({ rollout: { kinds: KINDS, ...more } });
 
 describe("whether a binding restarts a workload", () => {
