@@ -56,5 +56,7 @@ export interface SyncContext extends ReleaseContext {
 
 /** One that writes what the binding says, and does not only release. */
 export interface WriteContext extends SyncContext {
+  /** The namespaces of the Secrets that the binding reads, by the name of the source. */
+  secretNamespaces: ReadonlyMap<string, string>;
   planning: PlanCache;
 }

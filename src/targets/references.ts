@@ -16,10 +16,12 @@ import { Problem } from "../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import { parseSources, resolveSources } from "../sources/registry.ts";
-import type { ResolveContext, ResolvedSource } from "../sources/source.ts";
+import type { ParsedSource, ResolveContext, ResolvedSource } from "../sources/source.ts";
 import { type Selection, selectionOf } from "./selection.ts";
 
 export interface References {
+  /** In the order of the spec. */
+  parsedSources: readonly ParsedSource[];
   /** By the name that fields and templates use. */
   sources: Map<string, ResolvedSource | Problem>;
   /** In the order of the spec: one object, or what to look for. */
@@ -34,10 +36,11 @@ interface ReferenceContext extends ResolveContext {
 
 export async function resolveReferences(binding: SecretBinding, context: ReferenceContext): Promise<References> {
   const namespace = binding.metadata.namespace as string;
-  const sources = await resolveSources(parseSources(binding), context);
+  const parsedSources = parseSources(binding);
+  const sources = await resolveSources(parsedSources, context);
   const resolve = async (target: Target) => ({ target, at: await attempt(resolveTarget(target, namespace, context)) });
   const targets = await Promise.all(binding.spec.targets.map(resolve));
-  return { sources, targets: withoutTwins(targets) };
+  return { parsedSources, sources, targets: withoutTwins(targets) };
 }
 
 /** The object of a record in status; undefined if the cluster serves its kind no more, in whatever version. */

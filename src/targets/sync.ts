@@ -20,7 +20,6 @@ import { readTarget, writeTarget } from "../apply/write.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { KindSchema } from "../kube/schemas.ts";
 import { withWithdrawnGrants } from "../sources/grants.ts";
-import { secretNamespaces } from "../sources/registry.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
 import type { Plan } from "../transform/plan-types.ts";
@@ -133,7 +132,7 @@ async function examine(
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Examined> {
-  const { deps, binding, identity, sourceMismatch, seenVersion, parsedSources, planning } = context;
+  const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
   const recipes = await planning.check(target, () => checkFields(target.fields, sources.keys()));
   if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
@@ -144,7 +143,7 @@ async function examine(
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
   const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
-  const readable = readableCopies(binding, secretNamespaces(parsedSources), recipes, ref, schemaAt);
+  const readable = readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
   if (readable && deps.installation.requires("ReadableCopies") && due.some(isNamed))
     throw notAcknowledged(binding, readable);

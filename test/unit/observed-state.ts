@@ -6,6 +6,7 @@ import { Problem } from "../../src/apimachinery/problem.ts";
 import type { Subscription } from "../../src/cache/subscription.ts";
 import { type ObservedState, observe } from "../../src/controllers/binding/observed-state.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
+import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
 import { FakeInformers, placeOf, version } from "./informers.ts";
 import { bindingOf, targetOf } from "./objects.ts";
@@ -48,6 +49,7 @@ export class ObservedStateFixture {
   look(given: Given = {}): ObservedState {
     const { binding = copying(), account = ACCOUNT, sources = [BUCKET], at = HARBOR, older = [], workloads } = given;
     const references: References = {
+      parsedSources: parseSources(binding),
       sources: new Map(sources.map((ref) => [ref.name, watched(ref)])),
       targets: binding.spec.targets.map((target) => ({ target, at })),
     };

@@ -11,7 +11,7 @@ import { targetsNotSynced } from "../../rollout/event-messages.ts";
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
 import { readSources, sourceRevisions } from "../../sources/read.ts";
-import { parseSources } from "../../sources/registry.ts";
+import { secretNamespaces } from "../../sources/registry.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
@@ -146,7 +146,8 @@ export class Reconciler {
       },
       sourceRevisions: sourceRevisions(binding.metadata.generation, sources.values()),
       sourceUids,
-      parsedSources: parseSources(binding),
+      parsedSources: references.parsedSources,
+      secretNamespaces: secretNamespaces(references.parsedSources),
       planning: new PlanCache(this.#cpu, binding.metadata.namespace as string),
     };
     return { targets, known, sources, context };
