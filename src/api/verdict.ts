@@ -1,4 +1,5 @@
-/** What a condition says of an object. Types only. */
+/** What a condition says of an object, and that condition. Pure. */
+import type { ObjectMeta } from "../apimachinery/objects.ts";
 import type { Condition } from "./binding.ts";
 
 export interface Verdict {
@@ -6,4 +7,26 @@ export interface Verdict {
   ready: Condition["status"];
   reason: string;
   message: string;
+}
+
+/** In characters. Longer messages are cut: people read a status. */
+export const MAX_MESSAGE_LENGTH = 1024;
+
+/** The condition of an object as it is now. The time of its last transition stays while its status does. */
+export function conditionOf<T extends string>(
+  type: T,
+  { metadata, status }: { metadata: Pick<ObjectMeta, "generation">; status?: { conditions?: Condition[] } },
+  { ready, reason, message }: Verdict,
+  now: Date,
+) {
+  const before = status?.conditions?.find((each) => each.type === type);
+  return {
+    type,
+    status: ready,
+    reason,
+    message: message.slice(0, MAX_MESSAGE_LENGTH),
+    observedGeneration: metadata.generation ?? 0,
+    lastTransitionTime:
+      before?.status === ready ? before.lastTransitionTime : now.toISOString().replace(/\.\d+Z$/, "Z"),
+  };
 }

@@ -51,6 +51,14 @@ export class BindingStore {
     return stored && asRecorded(stored);
   }
 
+  /** The bindings of a namespace, by name. */
+  in(namespace: string): Map<string, SecretBinding> {
+    const own = this.#store.all.filter(({ metadata }) => metadata.namespace === namespace);
+    return new Map(
+      own.flatMap(({ metadata }) => this.get(bindingKey({ metadata })) ?? []).map((each) => [each.metadata.name, each]),
+    );
+  }
+
   /** Every binding as the watch has shown it. */
   get all(): StoredBinding[] {
     return this.#store.all;

@@ -2,6 +2,7 @@
 import type { Condition } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { apiVersionOf, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { objectKey } from "../cache/reflector.ts";
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
@@ -17,7 +18,7 @@ interface StatusObject {
 type StatusOf<T extends StatusObject> = NonNullable<T["status"]>;
 
 /** What is particular to a kind. `S` is an object as the API server stores it, `T` as the controller works with it. */
-export interface StatusKind<T extends StatusObject, S extends object> {
+interface StatusKind<T extends StatusObject, S extends object> {
   resource: Resource;
   finalizer: string;
   /** What an object is called in log lines, such as `binding`. */
@@ -61,7 +62,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     const regarding = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: object.metadata };
     events.recordOn(regarding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
     const { namespace, name } = object.metadata;
-    log.warn({ [logKey]: namespace === undefined ? name : `${namespace}/${name}`, reason: now.reason }, now.message);
+    log.warn({ [logKey]: objectKey(namespace, name), reason: now.reason }, now.message);
   }
 
   /** Adds or removes the finalizer. Returns the object as it is then. */

@@ -2,6 +2,7 @@
  * What was seen of a binding comes in; the first thing that stands in its way goes out, with the command that mends it. What
  * the controller says goes first; where it has not looked yet, what was seen here tells. Pure.
  */
+import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
@@ -37,9 +38,6 @@ export function withCommand(reason: string, message: string): Advice {
   if (says === undefined || command === undefined || message.length >= MAX_MESSAGE_LENGTH) return { reason, message };
   return { reason, message: `${says} with:`, command };
 }
-
-/** Where status cuts a message. */
-const MAX_MESSAGE_LENGTH = 1024;
 
 /** In the order in which the controller comes to them. */
 function findings({ binding, account, sources, targets }: Facts): Advice[] {

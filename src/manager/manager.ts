@@ -31,7 +31,7 @@ export interface Controller {
   start?(): void;
 }
 
-export interface ManagerOptions {
+interface ManagerOptions {
   log: Log;
   metrics: Metrics;
   /** What all controllers watch together. */

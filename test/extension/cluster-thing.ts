@@ -1,5 +1,6 @@
 /** A kind of the cluster that only tests have, and its controller, which keeps one binding for each object. */
 import { bindingKey, type Condition, type SecretBinding } from "../../src/api/binding.ts";
+import { conditionOf, type Verdict } from "../../src/api/verdict.ts";
 import { sameJson } from "../../src/apimachinery/json.ts";
 import { apiVersionOf, type ObjectMeta, type Resource } from "../../src/apimachinery/objects.ts";
 import { Problem } from "../../src/apimachinery/problem.ts";
@@ -78,7 +79,6 @@ const GENERATOR: Generator<GeneratedBinding> = {
   isFormer: ({ metadata }, { owner }) => metadata.ownerReferences?.some(({ uid }) => uid === owner.uid) !== true,
   matches: ({ spec }, desired, kept) => [desired.spec, ...kept].some((each) => sameJson(spec, each)),
   metadataOf: ({ owner }, present = {}) => ({
-    ...present,
     labels: { ...present.labels, [LABEL]: owner.name },
     ownerReferences: [owner],
   }),
@@ -149,10 +149,7 @@ export class ClusterThingController implements Controller {
       ({ metadata, spec }) => metadata.deletionTimestamp === undefined && spec.namespace === namespace,
     );
     const desired = new Map(things.map(desiredFor).map((each) => [each.name, each]));
-    const keys = this.#bindings.all.filter(({ metadata }) => metadata.namespace === namespace).map(bindingKey);
-    const present = new Map(
-      keys.flatMap((each) => this.#bindings.get(each) ?? []).map((each) => [each.metadata.name, each]),
-    );
+    const present = this.#bindings.in(namespace);
     try {
       const result = await this.#generated.sync(namespace, desired, present, []);
       const own = present.get(bindingOf(key));
@@ -167,23 +164,8 @@ export class ClusterThingController implements Controller {
     }
   }
 
-  async #report(
-    thing: ClusterThing,
-    { ready, reason, message }: { ready: Condition["status"]; reason: string; message: string },
-  ): Promise<void> {
-    const [before] = thing.status?.conditions ?? [];
-    const lastTransitionTime =
-      before?.status === ready ? before.lastTransitionTime : new Date().toISOString().replace(/\.\d+Z$/, "Z");
-    const observedGeneration = thing.metadata.generation ?? 0;
-    const condition: Condition = {
-      type: "Ready",
-      status: ready,
-      reason,
-      message,
-      observedGeneration,
-      lastTransitionTime,
-    };
-    const status = { conditions: [condition] };
+  async #report(thing: ClusterThing, verdict: Verdict): Promise<void> {
+    const status = { conditions: [conditionOf("Ready", thing, verdict, new Date())] };
     await this.#status.writeStatus(thing, status);
     this.#status.recordEvent(thing, status);
   }

@@ -2,14 +2,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../../api/binding.ts";
 import { storedStatus } from "../../api/status-records.ts";
-import type { Verdict } from "../../api/verdict.ts";
+import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
 import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
-
-/** Longer messages are cut: a status is read by people. */
-const MAX_MESSAGE_LENGTH = 1024;
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
@@ -52,7 +49,7 @@ export function statusOf(
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
     conditions: [
-      condition("Ready", binding, judge(all, overview), now),
+      conditionOf("Ready", binding, judge(all, overview), now),
       ...(rollout ? rolledOutCondition(binding, rollout, now) : []),
     ],
     targets: all.map(recordOf),
@@ -77,13 +74,13 @@ export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, 
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [condition("Ready", binding, verdict, now), ...rolledOutCondition(binding, rollout, now)],
+    conditions: [conditionOf("Ready", binding, verdict, now), ...rolledOutCondition(binding, rollout, now)],
     ...(rollout?.status && { rollout: rollout.status }),
   };
 }
 
 function rolledOutCondition(binding: SecretBinding, rollout: RolloutReport | undefined, now: Date): Condition[] {
-  if (rollout?.verdict !== undefined) return [condition("RolledOut", binding, rollout.verdict, now)];
+  if (rollout?.verdict !== undefined) return [conditionOf("RolledOut", binding, rollout.verdict, now)];
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
 
@@ -99,20 +96,6 @@ function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
     ...rest,
     reason: problem?.reason ?? "Synced",
     ...(message !== undefined && { message: message.slice(0, MAX_MESSAGE_LENGTH) }),
-  };
-}
-
-function condition(type: "Ready" | "RolledOut", binding: SecretBinding, verdict: Verdict, now: Date): Condition {
-  const { ready: status, reason, message } = verdict;
-  const before = binding.status?.conditions?.find((each) => each.type === type);
-  return {
-    type,
-    status,
-    reason,
-    message: message.slice(0, MAX_MESSAGE_LENGTH),
-    observedGeneration: binding.metadata.generation ?? 0,
-    lastTransitionTime:
-      before?.status === status ? before.lastTransitionTime : now.toISOString().replace(/\.\d+Z$/, "Z"),
   };
 }
 

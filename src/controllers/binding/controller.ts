@@ -5,7 +5,7 @@ import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
-import type { Metrics } from "../../observability/metrics.ts";
+import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
 import { Propagation } from "../../observability/propagation.ts";
 import { ConcurrencyLimiter } from "../../rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../rollout/digest/keys.ts";
@@ -29,7 +29,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   client: Client;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher">;
-  metrics: Pick<Metrics, "propagated" | "observeRollouts" | "restarted" | "failed" | "ended">;
+  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts">;
   actors: ActorProvider;
 }
 

@@ -51,10 +51,9 @@ export function bindingsOf(
 /** The metadata of a binding as it has to be, beside what others say there. */
 export function metadataOf({ owner }: ReloaderBinding, there: Partial<SecretBinding["metadata"]> = {}) {
   const labels = { ...there.labels, [GENERATED_FOR]: RELOADER };
-  if (owner.kind === JOB)
-    return { ...there, labels, annotations: { [GENERATED_FOR_UID]: owner.uid, ...there.annotations } };
+  if (owner.kind === JOB) return { labels, annotations: { [GENERATED_FOR_UID]: owner.uid, ...there.annotations } };
   const others = (there.ownerReferences ?? []).filter(({ uid }) => uid !== owner.uid);
-  return { ...there, labels, ownerReferences: [{ ...owner }, ...others] };
+  return { labels, ownerReferences: [{ ...owner }, ...others] };
 }
 
 /**

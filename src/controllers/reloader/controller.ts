@@ -137,8 +137,7 @@ export class ReloaderController {
     if (found === undefined || choosers === undefined || classes === undefined) return DONE;
     // Nothing is made that is there already.
     if (bindings.state.phase !== "synced") return { retry: "backoff" };
-    const keys = bindings.all.filter(({ metadata }) => metadata.namespace === namespace).map(bindingKey);
-    const there = new Map(keys.flatMap((key) => bindings.get(key) ?? []).map((each) => [each.metadata.name, each]));
+    const there = bindings.in(namespace);
     const all = new There([...found.present, ...classes.present]);
     const made = await this.#choose(namespace, choosers, all, classes.isRefused, there);
     const took = performance.now() - began;

@@ -153,11 +153,11 @@ export class Inventory {
       return { present: [], isRefused: false };
     }
     const watched: CollectionSubscription = { ...EVERYTHING, ...this.#as, resource, namespace, whole: true };
-    const listed = this.#listed(key, [watched]);
-    const seen = watcher.list(key, watched);
-    const isRefused = seen.phase === "failed" && seen.error.status === 403;
-    if (listed === undefined && !isRefused) return undefined;
-    const present = seen.members.map(({ name, version: { mark, spec } }): Present => {
+    const [listed] = this.#listed(key, [watched]) ?? [];
+    const seen = listed ? undefined : watcher.list(key, watched);
+    const isRefused = seen?.phase === "failed" && seen.error.status === 403;
+    if (seen !== undefined && !isRefused) return undefined;
+    const present = (listed ?? seen?.members ?? []).map(({ name, version: { mark, spec } }): Present => {
       const writes = syncedBy(spec).map(({ secret }) => secret);
       return { kind: "SecretProviderClass", name, mark, writes };
     });
