@@ -9,7 +9,7 @@ import type { ParsedSource } from "./source.ts";
 export type ReadTemplate = (text: string) => readonly { readonly source: string; readonly path: readonly string[] }[];
 
 /** One value of a source: a key of a Secret or ConfigMap, the path of a field of another object, or all of it. */
-export interface SourceUse {
+interface SourceUse {
   readonly source: string;
   readonly of: string;
 }
@@ -22,12 +22,13 @@ export function usesOf(sources: readonly ParsedSource[], field: Field, readTempl
   const hasFields = (name: string) => sources.some((each) => each.name === name && each.addressedBy === "fieldPath");
   const { from, template } = field;
   if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? ALL_KEYS }];
-  const references = attemptSync(() => readTemplate(template));
-  if (references instanceof Problem) return [];
-  const uses = references.map(({ source, path }) => ({
-    source,
-    of: (hasFields(source) ? String(pathOf(path)) : path.join(".")) || ALL_KEYS,
-  }));
+  const uses = attemptSync(() =>
+    readTemplate(template).map(({ source, path }) => ({
+      source,
+      of: (hasFields(source) ? String(pathOf(path)) : path.join(".")) || ALL_KEYS,
+    })),
+  );
+  if (uses instanceof Problem) return [];
   return [...new Map(uses.map((use) => [`${use.source} ${use.of}`, use])).values()];
 }
 

@@ -41,8 +41,14 @@ describe("what a binding uses of its sources", () => {
     assert.deepEqual(used("{{web.[0].port}}"), ["*"]);
   });
 
-  it("is nothing of a template that can't be read", () => {
-    const fields: Field[] = [{ path: "a", template: "{{bucket.key" }];
-    assert.deepEqual(usesBySource(bindingOf({ spec: { targets: [targetOf({ fields })] } }), read).get("bucket"), []);
+  it("is nothing of a template that can't be read, or that names no field of an object", () => {
+    const sources: Source[] = [
+      { secret: { name: "bucket" } },
+      { name: "web", object: { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" } },
+    ];
+    for (const template of ["{{bucket.key", "{{web.constructor.name}}", "{{web.__proto__}}"]) {
+      const binding = bindingOf({ spec: { sources, targets: [targetOf({ fields: [{ path: "a", template }] })] } });
+      assert.deepEqual([...usesBySource(binding, read).values()], [[], []], template);
+    }
   });
 });
