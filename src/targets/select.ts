@@ -49,8 +49,8 @@ const MAX_OBJECTS = 5_000;
 const MAX_CHARACTERS = 1_000_000;
 /** Patterns of names in one binding: each is held against each object that comes, whatever it is called. */
 const MAX_PATTERNS = 128;
-/** Steps of comparing all names with all patterns: some hundredths of a second. */
-const MAX_EFFORT = 4_000_000;
+/** Of comparing all names with all patterns, in characters: some hundredths of a second. */
+const MAX_EFFORT = 2_000_000;
 /** As long as what an object's uid takes there, and what stands around it. */
 const UID_AND_MARKS = 41;
 
