@@ -48,3 +48,6 @@ export const onReleaseOf = (binding: SecretBinding, target: Target, isMade = tar
   target.onRelease ?? binding.spec.defaults.onRelease ?? (isMade ? "Remove" : "Retain");
 
 export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
+
+/** The paths that a record says are ours, or may be after an interrupted write. */
+export const heldPaths = ({ paths = [], pendingPaths = [] }: TargetStatus): string[] => [...paths, ...pendingPaths];

@@ -2,7 +2,7 @@
  * Decides without a read what to write to a target that is as this binding last applied it, as for a rotation. Pure but for a
  * key of this process. It is only for fields that stand alone: not in lists, not merged with what others hold, not waiting.
  */
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Version } from "../apimachinery/objects.ts";
@@ -15,7 +15,8 @@ export interface LastApplied {
   values: string;
 }
 
-const KEY = randomBytes(32);
+/** As a KeyObject: `createHmac` takes much longer for a key of raw bytes. */
+const KEY = createSecretKey(randomBytes(32));
 
 /** What tells these values, at these paths, from any other; undefined where that does not suffice to know what stands there. */
 export function digestOf({ plan: { fields, leftOut, kept } }: Desired): string | undefined {

@@ -3,7 +3,7 @@
  * whom it concerns when that changes. A binding names what its spec says, exactly once its targets were resolved.
  */
 import { isDeepStrictEqual } from "node:util";
-import { bindingKey, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
+import { bindingKey, heldPaths, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
 import { expand } from "../api/status-records.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
@@ -138,8 +138,8 @@ export class FieldClaims {
   }
 }
 
-function claimedPaths({ reason, paths = [], pendingPaths = [] }: TargetStatus): string[] {
-  return REFUSED.includes(reason) ? paths : [...paths, ...pendingPaths];
+function claimedPaths(record: TargetStatus): string[] {
+  return REFUSED.includes(record.reason) ? (record.paths ?? []) : heldPaths(record);
 }
 
 /** What bindings claim on one object. */

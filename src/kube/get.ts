@@ -1,9 +1,9 @@
 /** An object to look for comes in, with what it is for; the object goes out, if there is one. */
 import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
-import { type RequiredAccess, refusal } from "./access-error.ts";
+import { READ_VERBS, type RequiredAccess, refusal } from "./access-error.ts";
 import { isNotFound } from "./api-error.ts";
 import type { Client } from "./client.ts";
-import type { Identity } from "./identity.ts";
+import { CONTROLLER, type Identity } from "./identity.ts";
 
 /** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
 export interface ObjectAccess<Verbs extends keyof Client = keyof Client> extends RequiredAccess {
@@ -23,6 +23,12 @@ export async function getIfExists<T extends KubeObject = KubeObject>(
     throw refusal(error, { identity, ref, verbs }, "get");
   }
 }
+
+/** The same, as the controller itself. Throws Problem. */
+export const getAsController = <T extends KubeObject = KubeObject>(
+  client: Pick<Client, "get">,
+  ref: ObjectRef,
+): Promise<T | undefined> => getIfExists<T>({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
 
 /** All objects of a kind in a namespace. Throws Problem. */
 export async function listAll(

@@ -38,7 +38,7 @@ const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
 
 /** What is to be known of a binding's sources and targets. */
-export interface Observed {
+interface Observed {
   /** Changes with every source. */
   sourceState: string;
   /** The objects that are targets. */
@@ -84,7 +84,7 @@ export class RolloutController {
   async find(
     binding: SecretBinding,
     identity: WatchIdentity["identity"],
-    { sources }: References,
+    sources: Pick<References, "parsedSources" | "sources">,
   ): Promise<WorkloadQueries | undefined> {
     const { rollout } = binding.spec;
     if (rollout === undefined) return undefined;

@@ -18,7 +18,7 @@ export interface Asker {
 }
 
 /** Labels that decide; none of a selector's hold while they are not known. */
-export interface KnownLabels {
+interface KnownLabels {
   namespace: Labels | undefined;
   object: Labels | undefined;
 }

@@ -3,7 +3,7 @@
  * be read at all. Each value that was read is checked by the grant as it is after that, so that none passes that came when the
  * grant was gone.
  */
-import type { SecretBinding, TargetStatus } from "../api/binding.ts";
+import { heldPaths, type SecretBinding, type TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -12,7 +12,7 @@ import type { CollectionSubscription } from "../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../cache/watcher.ts";
 import { attempt, READ_VERBS, streamRefusal } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
-import { getIfExists } from "../kube/get.ts";
+import { getAsController } from "../kube/get.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import type { Plan } from "../transform/plan-types.ts";
@@ -85,7 +85,7 @@ export async function readGranted(
   if (grants.length === 0) return refused(ref, notGranted(asker, ref, policy));
   const source = await read(seen);
   if (source instanceof Problem || source.kind === "absent") return source;
-  const place = getIfExists(own(client, { resource: NAMESPACES, name: ref.namespace as string }));
+  const place = getAsController(client, { resource: NAMESPACES, name: ref.namespace as string });
   const standing = letsNow(client, asker, ref, source.labels.reveal(), grants);
   const now = await attempt(Promise.all([place, standing]));
   if (now instanceof Problem) return now;
@@ -105,11 +105,11 @@ async function letsNow(
   grants: readonly Grant[],
 ): Promise<string | undefined> {
   const byLabels = grants.some(({ spec }) => usesNamespaceLabels(spec));
-  const home = byLabels ? await getIfExists(own(client, { resource: NAMESPACES, name: asker.namespace })) : undefined;
+  const home = byLabels ? await getAsController(client, { resource: NAMESPACES, name: asker.namespace }) : undefined;
   const labels = { namespace: home && (home.metadata.labels ?? {}), object };
   for (const { name } of grants.filter(({ spec }) => allows(spec, asker, asked, labels))) {
     const ref = { resource: SECRET_GRANTS, namespace: asked.namespace as string, name };
-    const grant = await getIfExists<SecretGrant & KubeObject>(own(client, ref));
+    const grant = await getAsController<SecretGrant & KubeObject>(client, ref);
     if (grant !== undefined && !isGoing(grant) && allows(grant.spec, asker, asked, labels))
       return [grant, home].map((each) => `${each?.metadata.uid}/${each?.metadata.resourceVersion}`).join();
   }
@@ -120,13 +120,10 @@ async function letsNow(
  * Values that were copied by a grant that is gone are known: status says so for as long as nobody grants them again. What
  * stands in a field was read of what the spec names now only if that was so before.
  */
-export function withWithdrawnGrants(
-  plan: Plan,
-  { metadata, status }: SecretBinding,
-  { paths = [], pendingPaths = [], reason }: TargetStatus,
-): Plan {
+export function withWithdrawnGrants(plan: Plan, { metadata, status }: SecretBinding, record: TargetStatus): Plan {
+  const { reason } = record;
   const isNew = status?.observedGeneration !== metadata.generation || reason === "NotGranted";
-  const copied = isNew ? [] : [...paths, ...pendingPaths];
+  const copied = isNew ? [] : heldPaths(record);
   const leftOut = plan.leftOut.map(({ path, why }) => {
     const isWithdrawn = why.reason === "NotGranted" && (reason === "GrantWithdrawn" || copied.includes(String(path)));
     if (!isWithdrawn) return { path, why };
@@ -135,9 +132,6 @@ export function withWithdrawnGrants(
   });
   return { ...plan, leftOut };
 }
-
-/** As the controller itself. */
-const own = (client: Pick<Client, "get">, ref: ObjectRef) => ({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
 
 const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 

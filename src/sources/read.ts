@@ -7,7 +7,7 @@ import { type GrantedSources, readGranted } from "./grants.ts";
 import type { ResolvedSource } from "./source.ts";
 
 /** What is known of the binding before its sources are read. */
-export interface Readability {
+interface Readability {
   /** Why nothing can be done as the binding's account. */
   account: Problem | undefined;
   /** The objects that its targets are. */

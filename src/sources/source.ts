@@ -60,7 +60,6 @@ export type SourcePlace = readonly [group: string, kind: string, namespace: stri
 
 interface Resolved {
   readonly place: SourcePlace;
-  readonly policy: MissingPolicy;
   /**
    * Reads all of it at once, as the binding's account: of the version `seen` on the watch or later. A Problem is a result,
    * because other targets may not need this source.
@@ -71,6 +70,7 @@ interface Resolved {
 /** A source that is an object: the watch says which version it has. One of another namespace needs a SecretGrant. */
 export interface WatchedSource extends Resolved {
   readonly watched: ObjectRef;
+  readonly policy: MissingPolicy;
 }
 
 /** A source that nothing watches: it knows its version, and says when it is due to be asked again. */

@@ -16,16 +16,16 @@ import { NAMESPACES } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { correctObject, makeObject, noNamespace } from "../apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "../apply/manifest.ts";
-import { attempt, READ_VERBS, verbsFor } from "../kube/access-error.ts";
-import { getIfExists, type ObjectAccess } from "../kube/get.ts";
-import { CONTROLLER } from "../kube/identity.ts";
+import { attempt, verbsFor } from "../kube/access-error.ts";
+import { getAsController, getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { makerOf, withoutOwnership } from "./release.ts";
+import { createdRecord, withoutOwnership } from "./record-changes.ts";
+import { makerOf } from "./release.ts";
 
 /** What the spec and the sources say of the object, whatever is in the cluster. */
 interface Wanted {
@@ -80,8 +80,7 @@ export async function withoutNamespace(
 ): Promise<Problem> {
   if (problem.reason !== "Forbidden" || ref instanceof Problem || ref.namespace === undefined) return problem;
   const namespace = { resource: NAMESPACES, name: ref.namespace };
-  const access = { client: deps.client, identity: CONTROLLER, ref: namespace, verbs: READ_VERBS };
-  return (await attempt(getIfExists(access))) === undefined ? noNamespace(ref) : problem;
+  return (await attempt(getAsController(deps.client, namespace))) === undefined ? noNamespace(ref) : problem;
 }
 
 /** What to do with the object as it is now. Nothing of one that others made is recorded as ours. */
@@ -104,9 +103,9 @@ async function decideOn(
   seen?: string,
 ): Promise<PreparedObject> {
   const { target, ref, plan, shape, missing } = wanted;
-  const described = `${apiVersionOf(ref.resource)} ${describeObject(ref.resource.kind, ref.namespace, ref.name)}`;
+  const described = () => `${apiVersionOf(ref.resource)} ${describeObject(ref.resource.kind, ref.namespace, ref.name)}`;
   if (context.parsedSources.some((source) => source.isObject(ref))) {
-    const message = `${described} is a source of this binding, which can't make what it reads`;
+    const message = `${described()} is a source of this binding, which can't make what it reads`;
     throw new UnintendedTarget("InvalidBinding", message);
   }
   const live = await getIfExists(accessOf(context, wanted), seen);
@@ -121,11 +120,11 @@ async function decideOn(
     return { record: intent, isNew, wanted, live, whole: compose(plan.fields), decision };
   }
   if (!isMadeBy(context.binding.metadata.uid, live, record)) {
-    const message = `${described} exists and was not made by this binding, so it is never touched. Delete it, or take create out of the target to write into it`;
+    const message = `${described()} exists and was not made by this binding, so it is never touched. Delete it, or take create out of the target to write into it`;
     throw new NotMade("Conflict", message);
   }
   if (live.metadata.deletionTimestamp !== undefined)
-    throw new Problem("TargetNotFound", `${described} is being deleted; it is made again once it is gone`);
+    throw new Problem("TargetNotFound", `${described()} is being deleted; it is made again once it is gone`);
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
   const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
   const isOnce = isMadeOnce(context.binding, target, intent);
@@ -179,7 +178,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
   const applied = written !== live && { applied: { ref, version: { uid, resourceVersion, generation } } };
-  return { record: appliedRecord(prepared.record, written, whole), ...applied, ...common };
+  return { record: createdRecord(prepared.record, written, whole), ...applied, ...common };
 }
 
 /** When to look again for what may be recreated unseen, such as a listed namespace, which Inlay does not watch. */
@@ -200,16 +199,6 @@ function makerFor(binding: SecretBinding, ref: ObjectRef, onRelease: "Retain" | 
   const { apiVersion, kind, metadata } = binding;
   const isOwner = onRelease === "Remove" && ref.namespace === metadata.namespace;
   return { ...makerOf(binding), ...(isOwner && { owner: { apiVersion, kind, name: metadata.name } }) };
-}
-
-/** The record once everything is applied. */
-function appliedRecord(
-  { pendingPaths: _a, parents: _p, ...record }: TargetStatus,
-  { metadata }: KubeObject,
-  whole: Whole,
-): TargetStatus {
-  const paths = whole.fields.map(({ path }) => String(path));
-  return { ...record, uid: metadata.uid, manifestDigest: whole.digest, paths };
 }
 
 class NotMade extends Problem {}

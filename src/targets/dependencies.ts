@@ -17,7 +17,7 @@ import type { ContentionBudget } from "./contention-budget.ts";
 import type { PlanCache } from "./plan-cache.ts";
 
 export interface Dependencies {
-  installation: Pick<Installation, "scope" | "ownNamespace" | "rollouts" | "closedNamespace" | "refusal" | "requires">;
+  installation: Pick<Installation, "scope" | "ownNamespace" | "closedNamespace" | "refusal" | "requires">;
   client: Pick<Client, keyof Client>;
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "forget">;
   schemas: Pick<Schemas, "of">;

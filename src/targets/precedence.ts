@@ -3,6 +3,7 @@
  * blocks the older one is given up.
  */
 import {
+  heldPaths,
   namespaceIn,
   onConflictOf,
   onReleaseOf,
@@ -19,7 +20,7 @@ import { isStatus } from "../kube/api-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { Dependencies, SyncContext } from "./dependencies.ts";
 import type { TargetWithRecord } from "./records.ts";
-import { heldPaths, pathsOf, releasePaths } from "./release.ts";
+import { pathsOf, releasePaths } from "./release.ts";
 import type { PreparedTarget } from "./sync.ts";
 
 /**

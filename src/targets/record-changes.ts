@@ -2,7 +2,7 @@
 import type { TargetStatus } from "../api/binding.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { type Decision, type Desired, waitingIn } from "../apply/decide.ts";
-import { withoutOwnership } from "./release.ts";
+import type { Whole } from "../apply/manifest.ts";
 
 /** The record before the write, with the paths that it acquires, and those that an interrupted write may have acquired. */
 export function intentRecord(
@@ -36,6 +36,34 @@ export function appliedRecord(
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
   const open = unconfirmed(record, desired).filter((path) => !ours.includes(path));
   return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)], ...listed("pendingPaths", open) };
+}
+
+/** The record of an object that the binding makes, once everything is applied. */
+export function createdRecord(
+  { pendingPaths: _a, parents: _p, ...record }: TargetStatus,
+  { metadata }: KubeObject,
+  whole: Whole,
+): TargetStatus {
+  const paths = whole.fields.map(({ path }) => String(path));
+  return { ...record, uid: metadata.uid, manifestDigest: whole.digest, paths };
+}
+
+/** The record without some of its paths. */
+export function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetStatus {
+  const { paths, pendingPaths, ...rest } = record;
+  const left = (list: string[] | undefined) => list?.filter((path) => !gone.has(path)) ?? [];
+  const [leftPaths, leftAcquiring] = [left(paths), left(pendingPaths)];
+  return {
+    ...rest,
+    ...(leftPaths.length > 0 && { paths: leftPaths }),
+    ...(leftAcquiring.length > 0 && { pendingPaths: leftAcquiring }),
+  };
+}
+
+/** The record of a target in which nothing is ours. */
+export function withoutOwnership(record: TargetStatus): TargetStatus {
+  const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...rest } = record;
+  return rest;
 }
 
 /** Paths that an interrupted write may have written, and whose value is missing since. */

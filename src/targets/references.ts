@@ -30,7 +30,7 @@ export interface References {
 
 /** What references are resolved with. */
 interface ReferenceContext extends ResolveContext {
-  discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural">;
+  discovery: Pick<Discovery, "byKind" | "byPlural">;
   installation: Pick<Installation, "scope" | "closedNamespace" | "refusal">;
 }
 
@@ -46,7 +46,7 @@ export async function resolveReferences(binding: SecretBinding, context: Referen
 /** The object of a record in status; undefined if the cluster serves its kind no more, in whatever version. */
 export async function resolveRecorded(
   record: TargetStatus,
-  discovery: ReferenceContext["discovery"],
+  discovery: Pick<Discovery, "byKind" | "byKindInGroup">,
 ): Promise<ObjectRef | undefined> {
   const { apiVersion, kind, name, namespace } = record;
   const resource = (await discovery.byKind(apiVersion, kind)) ?? (await discovery.byKindInGroup(apiVersion, kind));

@@ -1,6 +1,7 @@
 /** Releases what status records and the spec names no more. Nothing that was ever written is left without a way back. */
 import {
   bindingKey,
+  heldPaths,
   onReleaseOf,
   recordId,
   type SecretBinding,
@@ -18,14 +19,15 @@ import { NAMESPACES } from "../apimachinery/resources.ts";
 import { releaseObject } from "../apply/create.ts";
 import type { Maker } from "../apply/manifest.ts";
 import { type Released, release } from "../apply/release.ts";
-import { accountNotFound, attempt, READ_VERBS, verbsFor } from "../kube/access-error.ts";
-import { getIfExists } from "../kube/get.ts";
-import { CONTROLLER, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
+import { getAsController } from "../kube/get.ts";
+import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { actorOf } from "./actor.ts";
 import type { Dependencies, ReleaseContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
+import { withoutOwnership, withoutPaths } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
 
 /** How long a deleted binding is held for targets that can't be released. */
@@ -100,9 +102,8 @@ export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Re
 
 /** A deleted account is not acted as, although the API server would let us. */
 async function accountProblem(deps: Dependencies, identity: Identity, account: ObjectRef) {
-  const access = { client: deps.client, identity: CONTROLLER, ref: account, verbs: READ_VERBS };
   // Any other failure is reported by what is tried as the account.
-  return (await attempt(getIfExists(access))) === undefined ? accountNotFound(identity) : undefined;
+  return (await attempt(getAsController(deps.client, account))) === undefined ? accountNotFound(identity) : undefined;
 }
 
 /** A target as records name it: of a namespaced kind, which its record tells, it is in the binding's unless it says. */
@@ -202,31 +203,11 @@ function recordReleaseEvents(
   record("Warning", "ReleaseBlocked", shifted, "left", changed);
 }
 
-function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetStatus {
-  const { paths, pendingPaths, ...rest } = record;
-  const left = (list: string[] | undefined) => list?.filter((path) => !gone.has(path)) ?? [];
-  const [leftPaths, leftAcquiring] = [left(paths), left(pendingPaths)];
-  return {
-    ...rest,
-    ...(leftPaths.length > 0 && { paths: leftPaths }),
-    ...(leftAcquiring.length > 0 && { pendingPaths: leftAcquiring }),
-  };
-}
-
 /** Without what no binding can have written: whoever could edit a status would else steer a release there. */
 function credible(record: TargetStatus): TargetStatus {
   if (!isWritableKind(parseApiVersion(record.apiVersion).group, record.kind)) return withoutOwnership(record);
   const forged = heldPaths(record).filter((path) => !isWritablePath(FieldPath.parse(path)));
   return forged.length === 0 ? record : withoutPaths(record, new Set(forged));
-}
-
-/** The paths that a record says are ours, or may be after an interrupted write. */
-export const heldPaths = ({ paths = [], pendingPaths = [] }: TargetStatus): string[] => [...paths, ...pendingPaths];
-
-/** The record of a target in which nothing is ours. */
-export function withoutOwnership(record: TargetStatus): TargetStatus {
-  const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...rest } = record;
-  return rest;
 }
 
 /** The canonical paths of a target's fields; one that can't be parsed was never written. */
@@ -247,6 +228,6 @@ async function isTerminating({ client, installation }: Dependencies, namespace: 
   const { scope = namespace } = installation;
   if (namespace !== scope) return false;
   const ref = { resource: NAMESPACES, name: namespace };
-  const found = await getIfExists({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
+  const found = await getAsController(client, ref);
   return found === undefined || found.metadata.deletionTimestamp !== undefined;
 }

@@ -213,13 +213,22 @@ export async function syncTarget(context: SyncContext, prepared: PreparedTarget)
 }
 
 async function syncFields(context: SyncContext, prepared: Ready): Promise<TargetOutcome | "stale"> {
-  const { deps, binding, identity } = context;
   const { ref, live, desired, decision } = prepared;
-  const contender = `${binding.metadata.uid}/${live.metadata.uid}`;
+  const contender = `${context.binding.metadata.uid}/${live.metadata.uid}`;
+  const written = decision.write ? await writeWithinBudget(context, fieldWrite(context, prepared, contender)) : live;
+  if (written === "stale") return written;
+  if (written instanceof Problem) return { record: prepared.record, problem: written };
+  const contention = contentionProblem(context, contender, CONTENTION);
+  if (typeof written === "number") return { record: prepared.record, ...contention, requeueAfterMs: written };
+  const record = appliedRecord(prepared.record, live, desired, decision);
+  return { record, ...noteOf(desired.plan), applied: appliedVersion(ref, written, desired), ...contention };
+}
+
+function fieldWrite({ deps, identity }: SyncContext, { ref, live, desired, decision }: Ready, contender: string) {
   const target = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const paths = desired.plan.fields.map(({ path }) => String(path));
   const note = [`wrote ${paths.join(", ")} of ${target}`, ...decision.warnings].join("; ");
-  const write = {
+  return {
     contender,
     target,
     live,
@@ -228,13 +237,6 @@ async function syncFields(context: SyncContext, prepared: Ready): Promise<Target
     log: { message: "wrote", paths },
     send: () => writeTarget(deps.client, identity, ref, desired, decision, live),
   };
-  const written = decision.write ? await writeWithinBudget(context, write) : live;
-  if (written === "stale") return written;
-  if (written instanceof Problem) return { record: prepared.record, problem: written };
-  const contention = contentionProblem(context, contender, CONTENTION);
-  if (typeof written === "number") return { record: prepared.record, ...contention, requeueAfterMs: written };
-  const record = appliedRecord(prepared.record, live, desired, decision);
-  return { record, ...noteOf(desired.plan), applied: appliedVersion(ref, written, desired), ...contention };
 }
 
 /** The same with the target as it is now. What status says of it before the write has to be as true of that. */

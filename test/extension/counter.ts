@@ -60,7 +60,6 @@ export function counterKind(server: string): SourceKind {
           const version = `${counter.name}/${answer.revision}`;
           return {
             place: ["test.inlay.dev", "Counter", "", counter.name],
-            policy,
             version,
             requeueAfterMs: Math.max(0, poll.dueAt - performance.now()),
             read: async () => ({

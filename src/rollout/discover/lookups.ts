@@ -7,11 +7,10 @@ import { assertWritableKind, assertWritablePath } from "../../api/writable.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
-import { Problem, type Reason } from "../../apimachinery/problem.ts";
+import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
-import { parseSources } from "../../sources/registry.ts";
-import type { ResolvedSource } from "../../sources/source.ts";
+import type { References } from "../../targets/references.ts";
 import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
 import type { PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
@@ -55,14 +54,14 @@ interface Services {
 export async function resolveRollout(
   binding: SecretBinding,
   rollout: RolloutSpec,
-  sources: ReadonlyMap<string, ResolvedSource | Problem>,
+  sources: Pick<References, "parsedSources" | "sources">,
   deps: Services,
 ): Promise<RolloutReferences> {
   const groups = groupsOf(rollout);
-  const stepOf = async ({ name, timeout, onFailure }: Group): Promise<Step> => {
+  const stepOf = ({ name, timeout, onFailure }: Group): Step => {
     return { name, onFailure, timeoutMs: parseDuration(timeout ?? rollout.timeout, "spec.rollout.timeout") };
   };
-  const steps = await attempt(Promise.all(groups.map(stepOf)));
+  const steps = attemptSync(() => groups.map(stepOf));
   if (steps instanceof Problem) return { steps: [], lookups: [], problem: steps };
   const { annotation } = rollout.stamp;
   const found = await Promise.all(groups.map((each) => attempt(placesOf(binding, annotation, each, sources, deps))));
@@ -77,7 +76,7 @@ async function placesOf(
   binding: SecretBinding,
   annotation: string,
   { consumersOf = [], kinds, ownedByTargets, targets = [] }: Group,
-  sources: ReadonlyMap<string, ResolvedSource | Problem>,
+  sources: Pick<References, "parsedSources" | "sources">,
   { discovery, installation }: Services,
 ): Promise<Place[]> {
   const own = binding.metadata.namespace as string;
@@ -86,7 +85,7 @@ async function placesOf(
       ? await Promise.all(kinds.map((kind) => kindOf({ kind }, annotation, discovery)))
       : [];
   const places = consumersOf.flatMap((source) => {
-    const { kind, name, namespace } = consumed(binding, source, sources);
+    const { kind, name, namespace } = consumed(source, sources);
     return known.map((each): Place => ({ ...each, namespace, find: { by: "reference", source, kind, name } }));
   });
   // Nobody owns what stands in another namespace.
@@ -108,15 +107,14 @@ async function placesOf(
 }
 
 /** Throws Problem. */
-function consumed(binding: SecretBinding, name: string, resolved: ReadonlyMap<string, ResolvedSource | Problem>) {
-  const sources = parseSources(binding);
-  const source = sources.find((each) => each.name === name);
+function consumed(name: string, { parsedSources, sources }: Pick<References, "parsedSources" | "sources">) {
+  const source = parsedSources.find((each) => each.name === name);
   if (source?.data === undefined) {
     const what = source === undefined ? "is no source of this binding" : "is no Secret and no ConfigMap";
-    const names = sources.filter(({ data }) => data).map((each) => each.name);
+    const names = parsedSources.filter(({ data }) => data).map((each) => each.name);
     throw new Problem("InvalidBinding", `spec.rollout.consumersOf: ${name} ${what}; write one of ${names.join(", ")}`);
   }
-  const problem = resolved.get(name);
+  const problem = sources.get(name);
   if (problem instanceof Problem) throw problem;
   return source.data;
 }

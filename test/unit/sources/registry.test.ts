@@ -146,7 +146,6 @@ function remote(server: Server): SourceKind {
           const { version, text, dueAt } = ask(path);
           return {
             place: ["example.com", "Remote", "", path],
-            policy,
             version,
             requeueAfterMs: dueAt - server.now,
             read: async () => ({

@@ -5,6 +5,7 @@ import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { resolveRollout } from "../../../../src/rollout/discover/lookups.ts";
+import { parseSources } from "../../../../src/sources/registry.ts";
 import { bindingOf } from "../../bindings.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
@@ -24,9 +25,12 @@ const restarting = (restartPath: string) => ({
   targets: [{ apiVersion: "example.com/v1", kind: "Cluster", name: "main", restartPath }],
 });
 
+const namedBy = (sources: Map<string, Problem>) => ({ parsedSources: parseSources(BINDING), sources });
+
 async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }, rollout: RolloutSpec = ROLLOUT) {
   const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
-  return (await resolveRollout(BINDING, rollout, new Map(), { discovery: DISCOVERY, installation })).problem?.reason;
+  return (await resolveRollout(BINDING, rollout, namedBy(new Map()), { discovery: DISCOVERY, installation })).problem
+    ?.reason;
 }
 
 /** Where the consumers of a source are looked for, if its reference is resolved so. */
@@ -34,7 +38,10 @@ async function consumersOf(source: string, resolved?: Problem) {
   const rollout: RolloutSpec = { ...ROLLOUT, targets: [], consumersOf: [source], kinds: ["Deployment"] };
   const sources = new Map(resolved && [[source, resolved]]);
   const installation = new Installation({ ownNamespace: "inlay-system" });
-  const { lookups, problem } = await resolveRollout(BINDING, rollout, sources, { discovery: DISCOVERY, installation });
+  const { lookups, problem } = await resolveRollout(BINDING, rollout, namedBy(sources), {
+    discovery: DISCOVERY,
+    installation,
+  });
   return problem?.message ?? lookups.map(({ namespace, find }) => ({ namespace, ...find }));
 }
 const rule = (path: string) => [{ kinds: ["Deployment"], paths: [FieldPath.parse(path)] }];
