@@ -636,6 +636,8 @@ export interface StoredBinding {
       /** The generation of the spec that this condition speaks of. */
       observedGeneration?: number;
     }[];
+    /** The sources of other namespaces of which values were copied by a SecretGrant, such as "Secret storage/bucket". Without the grant these values must be rotated. */
+    copiedSources?: string[];
     /** Every object that is or was written, with the record of what there is this binding's. Objects that were selected and are in the same state stand in one entry. */
     targets?: (
       | {
@@ -664,6 +666,8 @@ export interface StoredBinding {
           paths?: string[];
           /** The fields that are about to be written for the first time. Released like paths, never forced. */
           pendingPaths?: string[];
+          /** The fields that another binding has, and that this one waits for. */
+          awaitedPaths?: string[];
           /** The objects that came to be on the way to a path, removed with it when they are left empty. */
           parents?: string[];
         }
@@ -693,10 +697,23 @@ export interface StoredBinding {
           paths?: string[];
           /** The fields that are about to be written for the first time. Released like paths, never forced. */
           pendingPaths?: string[];
+          /** The fields that another binding has, and that this one waits for. */
+          awaitedPaths?: string[];
           /** The objects that came to be on the way to a path, removed with it when they are left empty. */
           parents?: string[];
         }
     )[];
+    /**
+     * The protected Secrets that hold the token of a ServiceAccount, with which they are deleted. Those who may not delete the Secret may not delete the ServiceAccount either.
+     *
+     * @maxItems 8
+     */
+    protectedTokens?: {
+      /** The name of the Secret. */
+      secret: string;
+      /** The name of the ServiceAccount. */
+      serviceAccountName: string;
+    }[];
     /** Which values the workloads of spec.rollout were restarted for last, and what is still to be restarted. Never a value. */
     rollout?: {
       /** The id of the installation's key by which digests are made. */
@@ -745,6 +762,8 @@ export interface StoredBinding {
           state: "Waiting" | "Rolling" | "Done" | "Failed";
           /** What was written into its pod template. */
           stamp?: string;
+          /** The uid of the copy of a Job that is deleted to be recreated. The new Job is made of that copy alone. */
+          copyUID?: string;
           /** When that was. */
           restartTime?: string;
           /** What it waits for, or why it failed. */

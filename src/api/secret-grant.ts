@@ -19,12 +19,16 @@ export interface SecretGrant {
       | {
           /** The namespace in which the bindings stand. */
           namespace: string;
+          /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
+          namespaceUID?: string;
           namespaceSelector?: never;
           /** Only bindings that act as the account of this name in their namespace. Any account unless given. */
           serviceAccountName?: string;
         }
       | {
           namespace?: never;
+          /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
+          namespaceUID?: string;
           /** The namespaces that match all that is given, as they are at the moment. Anyone who may label or name a namespace so gets access. */
           namespaceSelector: {
             /**
