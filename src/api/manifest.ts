@@ -1,6 +1,6 @@
 /** The manifest of an object that a binding makes comes in; a Problem goes out if it says what is not its own to say. */
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { isObject } from "../apimachinery/json.ts";
+import { isObject, MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { assertReadablePath } from "./writable.ts";
@@ -16,6 +16,11 @@ const refused = new Map([
 
 /** Throws Problem: InvalidBinding, and ForbiddenPath for what the API server takes and never shows again. */
 export function assertManifest(group: string, kind: string, manifest: JsonObject): void {
+  if (nestsDeeper(manifest, MAX_VALUE_LEVELS))
+    throw new Problem(
+      "InvalidBinding",
+      `the manifest nests more than ${MAX_VALUE_LEVELS} levels deep; make it flatter`,
+    );
   for (const key of Object.keys(manifest)) {
     const why = refused.get(key);
     if (why !== undefined) throw new Problem("InvalidBinding", `${key} can't stand in a manifest: ${why}`);

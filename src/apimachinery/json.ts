@@ -1,6 +1,6 @@
 /**
  * JSON text comes in, values go out, and back, with every integer exact: one that a double can't hold is a bigint, all
- * others are numbers.
+ * others are numbers. Nothing that comes out nests deeper than recursion can go.
  */
 import type { JsonObject, JsonValue } from "./objects.ts";
 
@@ -10,12 +10,53 @@ const INTEGER = /^-?\d+$/;
 /** More digits than any integer has that Kubernetes takes; longer ones are not worth the time. */
 const MAX_DIGITS = 40;
 
+/**
+ * How many levels of an object are read. Kinds and their schemas have up to some fifty, and managedFields five more than the object.
+ * The API server stores 10,000, but what goes through an object by recursion, here and in Node, runs out of stack from 1,000 on.
+ */
+export const MAX_LEVELS = 256;
+/** The same for a value that is written: below a path, and with what else is in the object, it has to be readable again. */
+export const MAX_VALUE_LEVELS = 64;
+const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END] = [34, 92, 91, 93, 123, 125];
+
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** Throws SyntaxError, and RangeError for text that nests too deeply. */
+/** With null for each object and list below MAX_LEVELS levels. Throws SyntaxError. */
 export function parseJson(text: string): JsonValue {
-  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
-  return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
+  const shallow = withoutDeepLevels(text);
+  if (!LONG_INTEGER.test(shallow)) return JSON.parse(shallow);
+  return JSON.parse(shallow, exact as (key: string, value: unknown) => unknown);
+}
+
+/** Whether `parseJson` leaves anything out. */
+export function isTooDeep(text: string): boolean {
+  return withoutDeepLevels(text) !== text;
+}
+
+function withoutDeepLevels(text: string): string {
+  if (text.length <= 2 * MAX_LEVELS) return text;
+  let [level, from, kept] = [0, 0, ""];
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) at = endOfString(text, at);
+    else if (character === OBJECT || character === LIST) {
+      if (++level === MAX_LEVELS + 1) kept += `${text.slice(from, at)}null`;
+    } else if (character === OBJECT_END || character === LIST_END) {
+      if (level-- === MAX_LEVELS + 1) from = at + 1;
+    }
+  }
+  return from === 0 ? text : kept + text.slice(from);
+}
+
+/** Where the string ends that begins there. */
+function endOfString(text: string, start: number): number {
+  for (let at = start; ; ) {
+    at = text.indexOf('"', at + 1);
+    if (at < 0) return text.length;
+    let escapes = at;
+    while (text.charCodeAt(escapes - 1) === BACKSLASH) escapes--;
+    if ((at - escapes) % 2 === 0) return at;
+  }
 }
 
 export function stringifyJson(value: unknown): string {
@@ -33,6 +74,12 @@ export function sameJson(a: unknown, b: unknown): boolean {
     keys.length === Object.keys(right).length &&
     keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]))
   );
+}
+
+/** Whether objects and lists nest more than so many levels in a value. */
+export function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((each) => nestsDeeper(each, levels - 1));
 }
 
 export function isObject(value: unknown): value is JsonObject {

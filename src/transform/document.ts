@@ -3,7 +3,7 @@
  * it, and the result is bounded in size and depth.
  */
 import { type Document, isMap, isScalar, parseDocument, visit } from "yaml";
-import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
+import { integerOf, isInt64, MAX_VALUE_LEVELS, parseJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
@@ -12,7 +12,6 @@ import { type DataSource, keyOf, readBytes, readText } from "./read.ts";
 
 export type Language = "json" | "yaml";
 
-export const MAX_DEPTH = 64;
 const MAX_VALUES = 100_000;
 const MAX_CHARACTERS = 2 * 1024 * 1024;
 const MAX_YAML_CHARACTERS = 128 * 1024;
@@ -102,7 +101,7 @@ function bounded(parsed: unknown, subject: string): JsonValue {
   const copy = (value: unknown, depth: number): JsonValue => {
     values += 1;
     if (values > MAX_VALUES) throw wrong(`holds more than ${MAX_VALUES} values`);
-    if (depth > MAX_DEPTH) throw wrong(`nests more than ${MAX_DEPTH} deep`);
+    if (depth > MAX_VALUE_LEVELS) throw wrong(`nests more than ${MAX_VALUE_LEVELS} deep`);
     if (typeof value === "string") return text(value);
     if (typeof value === "bigint") {
       // Past 64 bits the API server keeps a double.

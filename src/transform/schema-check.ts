@@ -10,6 +10,8 @@ import { brokenRule } from "./schema-rules.ts";
 
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
 const ANYTHING: OpenApiSchema = {};
+/** What the patterns of a schema may cost for one target, in instructions times characters: some 10 ms, and 50 at worst. */
+const MAX_EFFORT = 1_000_000;
 
 /**
  * Walks a kind's schema down each path of a plan. Throws Problem("UnknownField") with the names that there are,
@@ -46,6 +48,7 @@ class Walk {
   readonly #root: OpenApiSchema;
   readonly #resolveRef: ResolveRef;
   readonly #kind: string;
+  readonly #effort = { left: MAX_EFFORT };
 
   constructor(root: OpenApiSchema, resolveRef: ResolveRef) {
     this.#root = root;
@@ -82,7 +85,7 @@ class Walk {
       throw new Problem("TypeMismatch", message);
     }
     assertType(schema, value, path);
-    const broken = brokenRule(schema, value);
+    const broken = brokenRule(schema, value, this.#effort);
     if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
     const wrong = attemptSync(() => this.checkWithin(schema, value));
     if (wrong === undefined) return;
@@ -109,7 +112,7 @@ class Walk {
       // The API server takes null for what is not there.
       if (child === null && where !== undefined) continue;
       assertType(schemaBelow, child, where ?? "", where === undefined);
-      const broken = brokenRule(schemaBelow, child);
+      const broken = brokenRule(schemaBelow, child, this.#effort);
       if (broken !== undefined) {
         throw new Problem("InvalidValue", where === undefined ? broken : `${where}: the value ${broken}`);
       }

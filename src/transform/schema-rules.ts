@@ -1,28 +1,25 @@
 /** Checks a value against the rules of its schema beside the type. */
-import { RE2JS } from "re2js";
+import type { Effort } from "../apimachinery/glob.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import { compilePattern, Pattern } from "../apimachinery/pattern.ts";
 import { isOfFormat } from "./formats.ts";
 
-/** Longer texts are left to the API server's patterns: this engine takes a second for a few megabytes. */
-const MAX_MATCHED = 64 * 1024;
-const MAX_PATTERNS = 1024;
 const MAX_LISTED = 16;
-
-const patterns = new Map<string, RE2JS | undefined>();
 
 /**
  * Says what a value must be and is not, quoting the rule and never the value: "must match ^https://". Undefined if every
- * rule holds that is checked here: enum, pattern, lengths, limits, formats. All of an allOf count.
+ * rule holds that is checked here: enum, pattern, lengths, limits, formats. All of an allOf count. A pattern for which too
+ * little effort is left counts as held: the API server checks it.
  */
-export function brokenRule(schema: OpenApiSchema, value: JsonValue): string | undefined {
+export function brokenRule(schema: OpenApiSchema, value: JsonValue, effort: Effort): string | undefined {
   return (
     brokenEnum(schema, value) ??
-    (typeof value === "string" ? brokenByText(schema, value) : undefined) ??
+    (typeof value === "string" ? brokenByText(schema, value, effort) : undefined) ??
     (typeof value === "number" || typeof value === "bigint" ? brokenByNumber(schema, value) : undefined) ??
     (Array.isArray(value) ? brokenByList(schema, value) : undefined) ??
-    schema.allOf?.map((part) => brokenRule(part, value)).find((broken) => broken !== undefined)
+    schema.allOf?.map((part) => brokenRule(part, value, effort)).find((broken) => broken !== undefined)
   );
 }
 
@@ -32,16 +29,14 @@ function brokenEnum({ enum: choices }: OpenApiSchema, value: JsonValue): string 
   return `must be one of ${listed.join(", ")}${choices.length > MAX_LISTED ? ", and others" : ""}`;
 }
 
-function brokenByText(schema: OpenApiSchema, text: string): string | undefined {
+function brokenByText(schema: OpenApiSchema, text: string, effort: Effort): string | undefined {
   const { minLength, maxLength, pattern, format } = schema;
   if (minLength !== undefined || maxLength !== undefined) {
     const length = characters(text);
     if (minLength !== undefined && length < minLength) return `must have at least ${minLength} characters`;
     if (maxLength !== undefined && length > maxLength) return `must have at most ${maxLength} characters`;
   }
-  if (pattern !== undefined && text.length <= MAX_MATCHED && compiled(pattern)?.matcher(text).find() === false) {
-    return `must match the pattern ${pattern}`;
-  }
+  if (pattern !== undefined && !mayMatch(pattern, text, effort)) return `must match the pattern ${pattern}`;
   if (format !== undefined && !isOfFormat(format, text)) return `must be of the format ${format}`;
   return undefined;
 }
@@ -79,19 +74,7 @@ function characters(text: string): number {
   return count;
 }
 
-/** Go's own expressions, compiled once. Undefined for one that does not compile. */
-function compiled(pattern: string): RE2JS | undefined {
-  if (patterns.has(pattern)) return patterns.get(pattern);
-  let made: RE2JS | undefined;
-  try {
-    made = RE2JS.compile(pattern);
-  } catch {
-    made = undefined;
-  }
-  patterns.set(pattern, made);
-  for (const oldest of patterns.keys()) {
-    if (patterns.size <= MAX_PATTERNS) break;
-    patterns.delete(oldest);
-  }
-  return made;
+function mayMatch(pattern: string, text: string, effort: Effort): boolean {
+  const compiled = compilePattern(pattern, effort);
+  return !(compiled instanceof Pattern) || compiled.isFoundIn(text, effort) !== false;
 }

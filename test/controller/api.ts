@@ -70,7 +70,8 @@ export class Api {
     return await this.get(path).catch(unlessGone);
   }
 
-  create(path: string, body: object): Promise<AnyObject> {
+  /** A text is sent as it is. */
+  create(path: string, body: object | string): Promise<AnyObject> {
     return this.#send("POST", path, "application/json", body);
   }
 
@@ -89,7 +90,7 @@ export class Api {
   }
 
   /** JSON merge patch, by the manager `somebody` unless another is given. */
-  merge(path: string, patch: object, manager = "somebody"): Promise<AnyObject> {
+  merge(path: string, patch: object | string, manager = "somebody"): Promise<AnyObject> {
     return this.#send("PATCH", `${path}?fieldManager=${manager}`, "application/merge-patch+json", patch);
   }
 
@@ -134,7 +135,7 @@ export class Api {
     method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
     path: string,
     contentType?: string,
-    body?: object,
+    body?: object | string,
   ): Promise<AnyObject> {
     const url = new URL(path, this.#controlPlane.url);
     if (this.#isDryRun && method !== "GET") url.searchParams.set("dryRun", "All");
@@ -142,7 +143,7 @@ export class Api {
       method,
       dispatcher: this.#agent,
       headers: { ...this.#headers, ...(contentType && { "content-type": contentType }) },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await answer.body.text();
     // What it does not serve at all, it answers with plain text.

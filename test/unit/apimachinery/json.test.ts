@@ -1,7 +1,16 @@
 /** That JSON keeps every integer, and that equal values are told from others. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { integerOf, isInt64, parseJson, sameJson, stringifyJson } from "../../../src/apimachinery/json.ts";
+import {
+  integerOf,
+  isInt64,
+  isTooDeep,
+  MAX_LEVELS,
+  nestsDeeper,
+  parseJson,
+  sameJson,
+  stringifyJson,
+} from "../../../src/apimachinery/json.ts";
 import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
@@ -29,6 +38,25 @@ describe("JSON", () => {
         assert.equal(stringifyJson(exact), JSON.stringify(JSON.parse(text)));
       }),
     );
+  });
+
+  it("is cut where it nests too deep, and is the same beside that", () => {
+    const nested = (levels: number, inside: string) =>
+      `${'{"a":['.repeat(levels / 2)}${inside}${"]}".repeat(levels / 2)}`;
+    const beside = String.raw`"[{\":[[":["\\"],"n":9007199254740993`;
+    for (const inside of ["1", '"]}"', "9007199254740993"]) {
+      const text = (levels: number) => `{${beside},"deep":${nested(levels, inside)},"after":[{}]}`;
+      const most = parseJson(text(MAX_LEVELS - 2));
+      assert.ok(!isTooDeep(text(MAX_LEVELS - 2)) && isTooDeep(text(MAX_LEVELS)));
+      assert.equal(stringifyJson(most), text(MAX_LEVELS - 2));
+      for (const levels of [MAX_LEVELS, 9_000]) {
+        const { deep, ...rest } = parseJson(text(levels)) as Record<string, JsonValue>;
+        assert.equal(stringifyJson(rest), `{${beside},"after":[{}]}`);
+        assert.ok(nestsDeeper(deep, MAX_LEVELS - 2) && !nestsDeeper(deep, MAX_LEVELS - 1));
+      }
+    }
+    for (const text of ["[".repeat(1_000), '{"a":"'.repeat(500), `"${"\\".repeat(999)}`])
+      assert.throws(() => parseJson(text), SyntaxError);
   });
 
   it("takes digits in a text for no number", () => {

@@ -1,0 +1,97 @@
+/**
+ * Regular expressions that users write, in Go's syntax (RE2). RE2 takes time with the length of the text times the size of the program
+ * that a pattern compiles to, and a few characters such as `(.{0,1000})` compile to thousands of instructions. So callers pay
+ * for both from an effort, before they are spent.
+ */
+import { RE2JS } from "re2js";
+import type { Effort } from "./glob.ts";
+
+/** `TooLarge`: compiling it takes too long. */
+export type CompiledPattern = Pattern | "Invalid" | "TooLarge";
+
+const MAX_LENGTH = 1024;
+/** In instructions: some 10 ms to compile, and less than a megabyte of memory. */
+const MAX_SIZE = 4_000;
+/** What all compiled patterns together hold, in instructions: some 20 MB. */
+const MAX_CACHED_SIZE = 100_000;
+/** An instruction takes as long to compile as to match this many characters. */
+const COMPILE_EFFORT = 100;
+/** What each match takes besides, in characters. */
+const MATCH_EFFORT = 10;
+/** A class of Unicode, such as `\pL`, holds hundreds of ranges. */
+const UNICODE_CLASS_SIZE = 50;
+
+const TOKEN = /\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]])*\]|\{(\d+)(?:,(\d*))?\}|./gsu;
+
+const cache = new Map<string, CompiledPattern>();
+let cachedSize = 0;
+
+export class Pattern {
+  /** An upper bound of the instructions that it compiles to. */
+  readonly size: number;
+  readonly #program: RE2JS;
+
+  /** Throws when the text is no pattern. */
+  constructor(text: string, size: number) {
+    this.size = size;
+    this.#program = RE2JS.compile(text);
+  }
+
+  /** Whether it matches anywhere in the text; undefined when too little effort is left to say. */
+  isFoundIn(text: string, effort: Effort): boolean | undefined {
+    effort.left -= this.size * (text.length + MATCH_EFFORT);
+    // Not `test`, whose cache of states takes megabytes for each pattern.
+    return effort.left < 0 ? undefined : this.#program.matcher(text).find();
+  }
+}
+
+/**
+ * The pattern, compiled once; undefined when too little effort is left. A cached one costs the same effort, so that the
+ * outcome does not depend on the cache.
+ */
+export function compilePattern(text: string, effort: Effort): CompiledPattern | undefined {
+  const size = text.length > MAX_LENGTH ? Number.POSITIVE_INFINITY : sizeOf(text);
+  if (size > MAX_SIZE) return "TooLarge";
+  effort.left -= size * COMPILE_EFFORT;
+  if (effort.left < 0) return undefined;
+  const known = cache.get(text);
+  if (known !== undefined) return known;
+  const made = compiled(text, size);
+  cache.set(text, made);
+  cachedSize += size;
+  for (const oldest of cache.keys()) {
+    if (cachedSize <= MAX_CACHED_SIZE) break;
+    cache.delete(oldest);
+    cachedSize -= sizeOf(oldest);
+  }
+  return made;
+}
+
+function compiled(text: string, size: number): CompiledPattern {
+  try {
+    return new Pattern(text, size);
+  } catch {
+    return "Invalid";
+  }
+}
+
+/** An upper bound of the instructions: a counted repetition compiles to that many copies of what it repeats. */
+function sizeOf(pattern: string): number {
+  /** Of each group that is open, and of the whole pattern. */
+  const sizes = [4];
+  let last = 0;
+  const add = (size: number) => {
+    last = size;
+    sizes.push((sizes.pop() ?? 0) + size);
+  };
+  for (const [token, least, most] of pattern.matchAll(TOKEN)) {
+    if (token === "(") sizes.push(2);
+    else if (token === ")") add(sizes.pop() ?? 0);
+    else if (least !== undefined) add((last + 1) * Math.max(Number(least), Number(most || Number(least) + 1)));
+    // A star needs one more where what it repeats may be empty.
+    else if (/^[*+?]$/.test(token)) sizes.push((sizes.pop() ?? 0) + (token === "*" ? 2 : 1));
+    else if (token.startsWith("\\Q")) add(token.length);
+    else add(1 + UNICODE_CLASS_SIZE * (token.match(/\\p/gi)?.length ?? 0));
+  }
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
