@@ -7,7 +7,10 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 /** How the API server and the authors of CRDs say that a field keeps its value, beside the value itself. */
 const IMMUTABLE =
   /\bimmutable\b|\boldSelf\b|may not change once set|(?:can ?not|can't|must not|may not) be (?:changed|modified|updated)|updates to .* are forbidden/i;
-const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+/** A quote that does not end is one to the end of the text: no text takes more than one pass. */
+const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)/g;
+/** Of what a message says beside the value, in characters: a CRD, a policy or a webhook may say a lot. */
+const MAX_MESSAGE = 4096;
 /** What a server-side apply is answered, with 500, when a value is not of its field's type. */
 const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 
@@ -77,7 +80,7 @@ export class ApiError extends Error {
     this.subject = { resource: kind, name };
     this.immutable = new SecretValue(
       causes.flatMap(({ message: why = "", field = "" }) =>
-        status === 422 && IMMUTABLE.test(why.replaceAll(QUOTED, "")) ? [field] : [],
+        status === 422 && IMMUTABLE.test(why.replaceAll(QUOTED, "").slice(0, MAX_MESSAGE)) ? [field] : [],
       ),
     );
     this.namespaceEnds = causes.some(({ reason: why }) => why === "NamespaceTerminating");

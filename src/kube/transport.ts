@@ -6,12 +6,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
-import { parseJson } from "../apimachinery/json.ts";
+import { isTooDeep, parseJson } from "../apimachinery/json.ts";
 import { ApiError } from "./api-error.ts";
 import { connector, PING_EVERY_MS } from "./connector.ts";
 import type { Credentials } from "./credentials.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 import "./orphan-streams.ts";
+import { Refusals } from "./refusals.ts";
 
 export interface Request {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -24,6 +25,8 @@ export interface Request {
   deadlineMs?: number;
   /** That there are too many requests is an answer like any other, and not to be waited for. */
   isOnce?: boolean;
+  /** An answer that nests too deep to be read whole is an error. In others, null stands for what is too deep. */
+  isWhole?: boolean;
   /** Asked right before each attempt; false keeps it from being sent. */
   mayBeSent?: () => boolean;
 }
@@ -52,8 +55,11 @@ export class Transport {
   #watches: Agent;
   /** Agents that were replaced and are not ended yet. */
   readonly #retired = new Set<Agent>();
+  readonly #refusals = new Refusals((signal) => this.#isReady(signal));
   /** How many streams are open on each agent for watches. */
   readonly #open = new Map<Agent, number>();
+  /** By how much the API server's clock is ahead of ours, in ms. */
+  #aheadMs = 0;
   #closed = false;
 
   constructor(credentials: Credentials, deadlineMs = DEADLINE_MS) {
@@ -89,9 +95,16 @@ export class Transport {
       signal.throwIfAborted();
       const { body } = await this.#withinDeadline(request, agent, signal, async (late) => {
         late.addEventListener("abort", onAbort, { once: true });
-        const opened = await this.#send(agent, request, stop.signal);
-        if (opened.statusCode >= 300) await refuse(request, opened);
-        return opened;
+        const end = Date.now() + (request.deadlineMs ?? this.#deadlineMs);
+        for (;;) {
+          const opened = await this.#send(agent, request, stop.signal);
+          if (opened.statusCode < 300) {
+            this.#refusals.granted(request);
+            return opened;
+          }
+          const error = await refusalIn(request, opened);
+          if (!(await this.#refusals.isToBeConfirmed(request, error, end))) throw error;
+        }
       });
       onOpen();
       let rest = "";
@@ -110,6 +123,14 @@ export class Transport {
     }
   }
 
+  /**
+   * The time by the API server's clock, which its timestamps are compared with, in ms of the epoch: as its last answer told it,
+   * to the second, and never ahead. Ours until it answers.
+   */
+  serverTime(): number {
+    return Date.now() + this.#aheadMs;
+  }
+
   /** Ends every connection. What is under way fails. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -121,14 +142,24 @@ export class Transport {
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#send(this.#requests, request, signal);
-        if (answer.statusCode >= 300) await refuse(request, answer);
+        if (answer.statusCode >= 300) throw await refusalIn(request, answer);
+        this.#refusals.granted(request);
         return await answer.body.text();
       } catch (error) {
+        if (await this.#refusals.isToBeConfirmed(request, error, end)) continue;
         const wait = attempt < ATTEMPTS ? pauseBeforeRepeat(request, error, attempt) : undefined;
         if (wait === undefined || Date.now() + wait > end || signal.aborted) throw asApiError(request, error);
         await sleep(wait, undefined, { signal });
       }
     }
+  }
+
+  /** A user may keep /readyz from its own accounts: then there is no telling. */
+  async #isReady(signal: AbortSignal): Promise<boolean> {
+    const request: Request = { method: "GET", path: "/readyz", identity: CONTROLLER };
+    const { statusCode, body } = await this.#send(this.#requests, request, signal);
+    await body.dump();
+    return statusCode < 300;
   }
 
   async #send(agent: Agent, request: Request, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
@@ -141,7 +172,7 @@ export class Transport {
     if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
     if (request.mayBeSent?.() === false) throw new ApiError(describe(request), 0, "NotLeading");
     const { origin, pathname } = this.#credentials.server;
-    return agent.request({
+    const answer = await agent.request({
       origin,
       // A server may stand under a path of its own, such as a Rancher cluster's.
       path: pathname.replace(/\/$/, "") + request.path,
@@ -150,6 +181,9 @@ export class Transport {
       signal,
       ...(request.body === undefined ? {} : { body: request.body }),
     });
+    const date = Date.parse(String(answer.headers["date"]));
+    if (!Number.isNaN(date)) this.#aheadMs = date - Date.now();
+    return answer;
   }
 
   /** Runs `work`; past the deadline it is aborted, and the agent on which it may be stuck is replaced. */
@@ -231,6 +265,7 @@ function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): n
 
 /** What a JSON parser says of a text quotes it, so it is not passed on. */
 function parse(request: Request, text: string): unknown {
+  if (request.isWhole && isTooDeep(text)) throw new ApiError(describe(request), 200, "TooDeep");
   try {
     return parseJson(text);
   } catch {
@@ -238,10 +273,10 @@ function parse(request: Request, text: string): unknown {
   }
 }
 
-async function refuse(request: Request, answer: Dispatcher.ResponseData): Promise<never> {
+async function refusalIn(request: Request, answer: Dispatcher.ResponseData): Promise<ApiError> {
   const header = answer.headers["retry-after"];
   const retryAfter = typeof header === "string" ? header : undefined;
-  throw ApiError.fromAnswer(describe(request), answer.statusCode, await answer.body.text(), retryAfter);
+  return ApiError.fromAnswer(describe(request), answer.statusCode, await answer.body.text(), retryAfter);
 }
 
 /** Any failure as an ApiError; what undici or TLS said is reduced to its code. */

@@ -48,13 +48,15 @@ export class Fleet {
 
   /** Gives every Secret a new pair. */
   async rotate(names = this.names): Promise<void> {
-    await Promise.all(
+    const written = await Promise.allSettled(
       names.map((name) => {
         const pair = { accesskey: secretText("access"), regionendpoint: secretText("endpoint") };
         this.#current.set(name, pair);
         return this.team.secret(name, { access: pair.accesskey, endpoint: pair.regionendpoint });
       }),
     );
+    // Where some fail, the others are over too: no value of this rotation comes after one of the next.
+    for (const each of written) if (each.status === "rejected") throw each.reason;
   }
 
   /** Waits until every target holds its pair, and every binding says so. */

@@ -30,7 +30,9 @@ describe("when the API server refuses", function () {
     proxy.cut();
     await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden", TROUBLE_MS)));
     await fleet.rotate();
-    await eventually(async () => assert.ok((await proxied.streams("failed")) > 0));
+    // Where its rules say no, no stream is opened.
+    await eventually(async () => assert.ok((await proxied.streams("synced")) < streams));
+    assert.equal(await proxied.streams("failed"), 0);
     assert.deepEqual(await fleet.generations(), before);
     await team.grant(usualRules, { role: "again" });
     await fleet.inStep(TROUBLE_MS);

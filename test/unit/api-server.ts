@@ -17,7 +17,7 @@ export class FakeApiServer {
   /** The kinds that it serves, in addition to the core group. */
   kinds: readonly Resource[] = [HARBORS];
   /** Called for each request. The request fails with the error that this returns. */
-  intervene: (request: Request) => ApiError | undefined = () => undefined;
+  intervene: (request: Request) => Error | undefined = () => undefined;
   /** As `<user> <method> <path>`. */
   readonly requests: string[] = [];
   readonly #objects = new Map<string, KubeObject>();

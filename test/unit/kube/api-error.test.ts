@@ -50,6 +50,17 @@ describe("an API error", () => {
     assert.deepEqual([broken.reason, odd.reason], ["Error", "Error"]);
   });
 
+  it("says what is immutable however many quotes of a message do not end", () => {
+    for (const quotes of ['"\\'.repeat(100_000), '\\"'.repeat(100_000)]) {
+      const causes = [`field is immutable: ${quotes}`, quotes].map((message, place) => ({
+        message,
+        field: `spec.${place}`,
+      }));
+      const { immutable } = answered(422, { reason: "Invalid", details: { causes } });
+      assert.deepEqual(immutable.reveal(), ["spec.0"]);
+    }
+  });
+
   it("tells a value that the server could not read from a server that failed", () => {
     for (const [message, isMisread] of [
       [`failed to create typed patch object (/one; v1, Kind=Service): .spec.l: expected list, got &{${MARKER}}`, true],

@@ -45,6 +45,27 @@ describe("the transport", () => {
       assert.equal(await transport.request(get()), undefined);
     });
 
+    it("refuses an answer that is wanted whole and nests too deep, and cuts others", async () => {
+      const deep = `${'{"a":'.repeat(9_000)}1${"}".repeat(9_000)}`;
+      server.answer = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.end(`{"name":"x","deep":${deep}}`);
+      };
+      await fails(get({ isWhole: true }), "TooDeep", 200);
+      assert.equal((await transport.request<{ name: string }>(get())).name, "x");
+    });
+
+    it("tells the time by the server's clock, whatever ours says", async () => {
+      const date = new Date(Date.now() + 3_600_000);
+      assert.ok(transport.serverTime() < date.getTime() - 1_800_000);
+      server.answer = (stream) => {
+        stream.respond({ ":status": 200, date: date.toUTCString() });
+        stream.end("{}");
+      };
+      await transport.request(get());
+      assert.ok(transport.serverTime() > date.getTime() - 1_800_000);
+    });
+
     it("is sent with its method, query, body and type, and with what authenticates it", async () => {
       await transport.request({
         method: "PATCH",

@@ -1,0 +1,99 @@
+/** Which 403 is believed at once, and which after a second try. */
+import assert from "node:assert/strict";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { Refusals } from "../../../src/kube/refusals.ts";
+import { fakeClock, settled } from "../clock.ts";
+
+const get = (name: string, identity = "me") => ({
+  identity,
+  method: "GET",
+  path: `/api/v1/namespaces/a/secrets/${name}`,
+});
+const forbidden = new ApiError("GET", 403, "Forbidden");
+
+describe("a 403", () => {
+  const clock = fakeClock();
+  let refusals: Refusals;
+  /** What the API server says of itself, and how often it was asked. */
+  let [ready, asked] = [true, 0];
+  beforeEach(() => {
+    [ready, asked] = [true, 0];
+    refusals = new Refusals(async () => {
+      asked++;
+      return ready;
+    });
+  });
+
+  const inTime = () => Date.now() + 15_000;
+  const refused = (request = get("one"), error: Error = forbidden, end = inTime()) =>
+    refusals.isToBeConfirmed(request, error, end);
+  /** Whether it is over after that many milliseconds, and what came of it. */
+  async function outcome(ms: number, confirmed: Promise<boolean>): Promise<boolean | "waits"> {
+    await clock.pass(ms);
+    return Promise.race([confirmed, settled().then(() => "waits" as const)]);
+  }
+
+  it("is believed at once where nothing was allowed before", async () => {
+    refusals.granted(get("one", "another"));
+    assert.equal(await outcome(0, refused()), false);
+  });
+
+  it("is confirmed by a second try of each request after a good answer about its kind and namespace", async () => {
+    const [first, second] = [get("one"), get("two")];
+    refusals.granted(get("other"));
+    const both = [refused(first), refused(second)] as const;
+    assert.equal(await outcome(1_499, both[0]), "waits");
+    await clock.pass(1);
+    assert.deepEqual(await Promise.all(both), [true, true]);
+    assert.equal(asked, 1);
+    assert.equal(await outcome(0, refused(first)), false);
+    assert.equal(await outcome(0, refused(get("three"))), false, "it was confirmed for all");
+  });
+
+  it("holds up nothing for long, however many requests are refused", async () => {
+    refusals.granted(get("other"));
+    const first = refused();
+    await clock.pass(1_000);
+    const second = refused(get("two"));
+    await clock.pass(500);
+    assert.deepEqual(await Promise.all([first, second]), [true, true]);
+  });
+
+  it("is confirmed again where the second try fails otherwise, as the API server ends once more", async () => {
+    refusals.granted(get("one"));
+    const first = refused();
+    await clock.pass(1_500);
+    assert.equal(await first, true);
+    assert.equal(await outcome(0, refused(get("one"), new Error("ECONNREFUSED"))), false);
+    assert.equal(await outcome(0, refused(get("two"))), "waits");
+  });
+
+  it("is not confirmed before the API server is ready, for ten seconds at most", async () => {
+    ready = false;
+    refusals.granted(get("one"));
+    const first = refused();
+    assert.equal(await outcome(1_500, first), "waits");
+    const second = refused(get("two"));
+    assert.equal(await outcome(500, second), "waits");
+    ready = true;
+    await clock.pass(500);
+    assert.deepEqual(await Promise.all([first, second]), [true, true]);
+    ready = false;
+    refusals.granted(get("one"));
+    const last = refused(get("three"));
+    for (let seconds = 0; seconds < 12; seconds++) await clock.pass(1_000);
+    assert.equal(await outcome(0, last), true);
+  });
+
+  it("is believed where no time is left", async () => {
+    refusals.granted(get("one"));
+    assert.equal(await outcome(0, refused(get("one"), forbidden, Date.now() + 10_000)), false);
+  });
+
+  it("is not what a failure of another kind is", async () => {
+    refusals.granted(get("one"));
+    for (const error of [new ApiError("GET", 404, "NotFound"), new Error("x")])
+      assert.equal(await outcome(0, refused(get("one"), error)), false);
+    assert.equal(await outcome(0, refused({ ...get("one"), method: "PATCH" })), false);
+  });
+});
