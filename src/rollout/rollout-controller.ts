@@ -25,6 +25,7 @@ import { dependentsOf, type Owners, type RolloutContext } from "./discover/depen
 import { resolveRollout } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
 import { RolloutMemories } from "./memory.ts";
+import { JobCopies } from "./restart/job-copies.ts";
 import { finishCutOff, withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
 import { Restarter } from "./restart/restart.ts";
@@ -152,7 +153,7 @@ export class RolloutController {
   #undecided({ binding, dependents }: RolloutContext, problem: Problem): RolloutResult {
     const rolling = stillRolling(dependents.all, this.#memories.of(binding).before(binding), Date.now());
     // Those that are not listed yet keep what they have.
-    if (!dependents.pending) this.#slots.restore(bindingKey(binding), rolling.map(placeOf));
+    if (!dependents.pending) this.#slots.update(bindingKey(binding), rolling.map(placeOf));
     const isRolling = rolling.length > 0;
     return {
       status: binding.status?.rollout,
@@ -202,13 +203,14 @@ export class RolloutController {
     const stored = binding.status?.rollout;
     const noted = intentStatus(decided, stored, spec, installation.rollouts);
     if (noted !== undefined) await note(noted);
-    const unwritten = await this.#stamping.stamp(rolling, decided, known, memory);
-    const written = withoutUnwritten(unwritten, decided);
+    const copies = new JobCopies(noted ?? stored, note);
+    const unwritten = await this.#stamping.stamp(rolling, decided, known, memory, copies);
+    const written = withoutUnwritten(unwritten, { ...decided, status: copies.in(decided.status) });
     const mayReplace = spec.replacePods && !spec.suspend && !installation.rollouts.suspend;
     const { done, problem: unreplaced } = mayReplace
       ? await replacePods(client, rolling, written, (each) => memory.isSeen(each))
       : { done: written };
-    this.#slots.restore(bindingKey(binding), done.rolling.map(placeOf));
+    this.#slots.update(bindingKey(binding), done.rolling.map(placeOf));
     recordRolloutEvents(this.#deps, binding, done.happened);
     const reasons = [...unwritten.values()];
     const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
@@ -216,7 +218,7 @@ export class RolloutController {
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unsaid;
     const workloads = dependents.all.length;
-    const result = rolloutResult(memory, noted ?? stored, done, workloads, problem, waiting, isStale);
+    const result = rolloutResult(memory, copies.status, done, workloads, problem, waiting, isStale);
     return untilShown(result, memory.recreated);
   }
 

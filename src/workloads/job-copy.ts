@@ -4,11 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { at, fieldsAt } from "../apimachinery/fields.ts";
-import { parseJson, stringifyJson } from "../apimachinery/json.ts";
+import { parseJson, sameJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, Resource } from "../apimachinery/objects.ts";
 import { JOB } from "./group-kinds.ts";
 
-/** On a copy: what the Job had that the copy has not, and which Job it was. */
+/** In the pod template of a copy: what the Job had that the copy has not, and which Job it was. As part of the spec, a change of it raises the generation. */
 const COPY_OF = "inlay.dev/copy-of";
 /** A copy has no other label: nobody takes it for the Job, or for a part of what the Job is part of. */
 const COPY_LABELS = { "inlay.dev/copy": "true" };
@@ -28,16 +28,16 @@ interface Original {
 export const isJob = ({ group, kind }: Pick<Resource, "group" | "kind">): boolean => `${group}/${kind}` === JOB;
 
 /** One that a CronJob made, which the next run replaces, or a copy. */
-export function isPassing({ metadata }: KubeObject): boolean {
-  const owners = (metadata.ownerReferences ?? []) as unknown as JsonObject[];
-  return metadata.annotations?.[COPY_OF] !== undefined || owners.some(({ kind }) => kind === "CronJob");
+export function isPassing(job: KubeObject): boolean {
+  const owners = (job.metadata.ownerReferences ?? []) as unknown as JsonObject[];
+  return textIn(job) !== undefined || owners.some(({ kind }) => kind === "CronJob");
 }
 
 /** The Job that a copy stands for, as the copy says; undefined for what is no copy, and has not the name of one. */
-export function copied({ metadata }: KubeObject): { name: string; uid: string; annotations: unknown } | undefined {
-  const said = read(metadata.annotations?.[COPY_OF]);
+export function copied(job: KubeObject): { name: string; uid: string; annotations: unknown } | undefined {
+  const said = read(textIn(job));
   const { name, uid } = said;
-  if (typeof name !== "string" || typeof uid !== "string" || metadata.name !== copyName(uid)) return undefined;
+  if (typeof name !== "string" || typeof uid !== "string" || job.metadata.name !== copyName(uid)) return undefined;
   return { name, uid, annotations: at(said, "metadata", "annotations") };
 }
 
@@ -51,38 +51,71 @@ export function whyNoCopy(job: KubeObject): string | undefined {
 }
 
 /** All but apiVersion, kind and name. */
-export function copyOf({ metadata, spec }: KubeObject): JsonObject {
-  const { selector: _, template, ...rest } = fieldsAt(spec);
+export function copyOf(job: KubeObject): JsonObject {
+  const { template, ...spec } = ownSpecOf(job);
+  const annotations = { ...fieldsAt(template, "metadata", "annotations"), [COPY_OF]: stringifyJson(originalOf(job)) };
+  return {
+    metadata: { labels: COPY_LABELS },
+    spec: { ...spec, template: podsOf(template, { annotations }), suspend: true, parallelism: 0 },
+  };
+}
+
+/** Whether an object is what copyOf makes of the Job, and nothing else. The API server has filled all defaults into the Job. */
+export function isCopyOf(object: KubeObject, job: KubeObject): boolean {
+  const { labels = {}, ownerReferences = [], finalizers = [] } = object.metadata;
+  const found = { metadata: { labels }, spec: ownSpecOf(object) };
+  const isFree = ownerReferences.length === 0 && finalizers.length === 0;
+  return isFree && isAsMade(object) && sameJson(found, copyOf(job));
+}
+
+/** Whether the spec is the one that was created: the API server counts its changes, and the Job controller makes none. */
+export const isAsMade = ({ metadata }: KubeObject): boolean => metadata.generation === 1;
+
+/** What a copy of the Job says of it. */
+export function originalOf({ metadata, spec }: KubeObject): Original {
   const { labels = {}, annotations = {}, ownerReferences = [] } = metadata;
-  const original: Original = {
+  const { suspend = null, parallelism = null } = fieldsAt(spec);
+  return {
     name: metadata.name,
     uid: metadata.uid,
     resourceVersion: metadata.resourceVersion,
     metadata: { labels: besides(labels), annotations, ownerReferences: ownerReferences as unknown as JsonValue[] },
-    spec: { suspend: rest["suspend"] ?? null, parallelism: rest["parallelism"] ?? null },
-  };
-  return {
-    metadata: { labels: COPY_LABELS, annotations: { [COPY_OF]: stringifyJson(original) } },
-    spec: { ...rest, suspend: true, parallelism: 0, template: podsOf(template) },
+    spec: { suspend, parallelism },
   };
 }
 
-/** Undefined for what is no copy of that Job. */
-export function originalIn({ metadata }: KubeObject, uid: string): Original | undefined {
-  const original = read(metadata.annotations?.[COPY_OF]);
-  return original["uid"] === uid ? (original as unknown as Original) : undefined;
+/** The spec without what the Job controller added. */
+function ownSpecOf({ spec }: KubeObject): JsonObject {
+  const { selector: _, template, ...rest } = fieldsAt(spec);
+  return { ...rest, template: podsOf(template) };
+}
+
+/** Undefined for what is no copy of that Job. Whatever else the copy says is left out. */
+export function originalIn(copy: KubeObject, uid: string): Original | undefined {
+  const { name, resourceVersion, metadata, spec, uid: of } = read(textIn(copy));
+  if (of !== uid || typeof name !== "string" || typeof resourceVersion !== "string") return undefined;
+  const { labels = {}, annotations = {}, ownerReferences = [] } = fieldsAt(metadata);
+  const { suspend = null, parallelism = null } = fieldsAt(spec);
+  return {
+    name,
+    uid,
+    resourceVersion,
+    metadata: { labels, annotations, ownerReferences },
+    spec: { suspend, parallelism },
+  };
 }
 
 /** All but apiVersion, kind and name, with an annotation in the pod template. */
 export function madeAnew(
-  copy: KubeObject,
-  { metadata, spec: kept }: Original,
+  { spec }: KubeObject | JsonObject,
+  { metadata, spec: own }: Original,
   annotation: string,
   value: string,
 ): JsonObject {
-  const { selector: _, template, suspend: __, parallelism: ___, ...rest } = fieldsAt(copy, "spec");
-  const annotations = { ...fieldsAt(template, "metadata", "annotations"), [annotation]: value };
-  const given = Object.fromEntries(Object.entries(kept).filter(([, each]) => each !== null));
+  const { selector: _, template, suspend: __, parallelism: ___, ...rest } = fieldsAt(spec);
+  const { [COPY_OF]: ____, ...kept } = fieldsAt(template, "metadata", "annotations");
+  const annotations = { ...kept, [annotation]: value };
+  const given = Object.fromEntries(Object.entries(own).filter(([, each]) => each !== null));
   return { metadata, spec: { ...rest, ...given, template: podsOf(template, { annotations }) } };
 }
 
@@ -90,6 +123,11 @@ export function madeAnew(
 function podsOf(template: unknown, more: JsonObject = {}): JsonObject {
   const labels = besides(fieldsAt(template, "metadata", "labels"));
   return { ...fieldsAt(template), metadata: { ...fieldsAt(template, "metadata"), labels, ...more } };
+}
+
+function textIn({ spec }: KubeObject): string | undefined {
+  const text = at(spec, "template", "metadata", "annotations", COPY_OF);
+  return typeof text === "string" ? text : undefined;
 }
 
 function read(text = "null"): JsonObject {

@@ -1,5 +1,7 @@
 /** Jobs for tests, which KWOK's node runs to their end at once. */
 import assert from "node:assert/strict";
+import type { KubeObject } from "../../src/apimachinery/objects.ts";
+import { copyName, copyOf } from "../../src/workloads/job-copy.ts";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import type { Rule, TestNamespace } from "./test-namespace.ts";
@@ -38,6 +40,22 @@ export function newJob(
     metadata: { name, labels, ...metadata },
     spec: { template: pods, ...spec },
   });
+}
+
+/** Creates an object in the name of the copy of a Job, as a user who may create Jobs and nothing else. Returns its uid. */
+export async function forgeCopy(
+  team: TestNamespace,
+  job: KubeObject,
+  forge: (copy: AnyObject) => void,
+): Promise<string> {
+  const account = "mallory";
+  const rule: Rule = { apiGroups: ["batch"], resources: ["jobs"], verbs: ["create"] };
+  await team.grant([rule], { account, role: account });
+  const copy: AnyObject = { apiVersion: "batch/v1", kind: "Job", ...structuredClone(copyOf(job)) };
+  copy["metadata"].name = copyName(job.metadata.uid);
+  forge(copy);
+  const mallory = team.api.as(`system:serviceaccount:${team.namespace}:${account}`);
+  return (await mallory.create(jobs(team), copy))["metadata"].uid;
 }
 
 /** The names of all Jobs, copies too. */

@@ -2,17 +2,27 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { controlPlane } from "../control-plane/shared.ts";
+
+const root = join(import.meta.dirname, "..", "..");
 
 /** The commands that a message tells to run. */
 export function commandsIn(message: string): string {
   const [, commands] = /: ((?:kubectl|echo) .*)$/s.exec(message) ?? [];
   assert.ok(commands, message);
   return commands;
+}
+
+/** A line of a page in docs/. */
+export async function lineOfPage(page: string, beginning: string): Promise<string> {
+  const text = await readFile(join(root, "docs", page), "utf8");
+  const line = text.split("\n").find((each) => each.startsWith(beginning));
+  assert.ok(line, beginning);
+  return line;
 }
 
 /** Runs a line as somebody who pasted it into a shell, in an empty folder. Returns the names of files that are there then. */

@@ -1,6 +1,6 @@
 /** Installs and removes what Inlay needs to understand Reloader's annotations, from the shipped manifest. */
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type Access, untilMay, untilMayNot } from "./access.ts";
@@ -8,7 +8,7 @@ import { type AnyObject, Api } from "./api.ts";
 import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
 import { applyFile, deleteFile, deleteObjects } from "./manifests.ts";
-import { paste } from "./paste.ts";
+import { lineOfPage, paste } from "./paste.ts";
 import { CONTROLLER } from "./requests.ts";
 import { stopSharedController } from "./shared.ts";
 import type { TestNamespace } from "./test-namespace.ts";
@@ -43,16 +43,9 @@ export async function installReloader(...namespaces: string[]): Promise<void> {
 /** Does the same in the whole cluster with the commands of docs/rollouts.md. */
 export async function installReloaderByPage(): Promise<void> {
   await stopSharedController();
-  await paste((await lineOfPage(`kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
-  await paste(await lineOfPage(`kubectl create clusterrolebinding ${ROLE} `));
+  await paste((await lineOfPage("rollouts.md", `kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
+  await paste(await lineOfPage("rollouts.md", `kubectl create clusterrolebinding ${ROLE} `));
   await untilInstalled([]);
-}
-
-async function lineOfPage(beginning: string): Promise<string> {
-  const page = await readFile(join(root, "docs", "rollouts.md"), "utf8");
-  const line = page.split("\n").find((each) => each.startsWith(beginning));
-  assert.ok(line, beginning);
-  return line;
 }
 
 async function untilInstalled(namespaces: readonly string[]): Promise<void> {

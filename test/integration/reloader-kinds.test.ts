@@ -1,5 +1,6 @@
 /** Reloader's annotations on workloads of every kind, Jobs included, and for SecretProviderClasses. */
 import assert from "node:assert/strict";
+import type { KubeObject } from "../../src/apimachinery/objects.ts";
 import { copyName } from "../../src/workloads/job-copy.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
 import { CLASS_AUTO, mounting, newStore, sourcesOf } from "../controller/annotated-classes.ts";
@@ -9,7 +10,7 @@ import { installRollouts, newRollout, removeRollouts, rolloutsPath } from "../co
 import { classesPath, installClasses, newClass, secretObjects } from "../controller/classes.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { ended, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
+import { ended, forgeCopy, jobOf, jobs, names, newJob, STAMP } from "../controller/jobs.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { refuse } from "../controller/refusing.ts";
 import {
@@ -158,20 +159,20 @@ describe("where Reloader's annotations are understood", function () {
   it("who may make Jobs and not bindings gains nothing by what looks like a copy", async () => {
     const shop = await newJobShop();
     const { team } = shop;
-    const original = { name: "migrate", uid: "forged", resourceVersion: "1", metadata: JOB, spec: {} };
-    const forged = await newJob(
-      team,
-      copyName("forged"),
-      { suspend: true },
-      { annotations: { ...AUTO, "inlay.dev/copy-of": JSON.stringify(original) } },
-    );
+    const job = await newJob(team, "other", { suspend: true });
+    await team.api.delete(`${jobs(team, "other")}?propagationPolicy=Background`);
+    await team.untilGone(jobs(team, "other"));
+    const original = { ...job, metadata: { name: "migrate", uid: "forged", resourceVersion: "1", ...JOB } };
+    const uid = await forgeCopy(team, original as unknown as KubeObject, ({ metadata }) => {
+      metadata.annotations = AUTO;
+    });
     // There is a binding for the Job that it says it stands for, and nothing that could be made of it.
     await lookedAt(shop, BINDING);
     await shop.rotate("bucket");
     await shop.rotate("one");
     await shop.rolledOut("reloader-deployment-next", 1, 60_000);
-    assert.deepEqual(await names(team), [forged.metadata.name]);
-    assert.equal((await jobOf(team, forged.metadata.name)).metadata.uid, forged.metadata.uid);
+    assert.deepEqual(await names(team), [copyName("forged")]);
+    assert.equal((await jobOf(team, copyName("forged"))).metadata.uid, uid);
   });
 
   it("a workload restarts for what its classes write: all that it mounts, or those that it lists", async () => {

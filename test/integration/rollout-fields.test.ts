@@ -81,6 +81,14 @@ describe("a workload that restarts on a field", function () {
     await shop.rolledOut("main", 1);
   });
 
+  it("is one by a text that its kind declares, of any kind", async () => {
+    const { shop, rotate, workload } = await newSite(CLUSTER, { instances: 1 }, "spec.restartToken");
+    await shop.rolledOut("main", 0);
+    await rotate();
+    await shop.rolledOut("main", 1);
+    assert.match((await workload()).spec.restartToken, STAMP);
+  });
+
   it("is one of Strimzi by true, which Strimzi takes away when it has restarted", async () => {
     const restartPath = 'metadata.annotations["strimzi.io/manual-rolling-update"]';
     const site = await newSite(CLUSTER, { instances: 3 }, restartPath);
@@ -119,8 +127,10 @@ describe("a workload that restarts on a field", function () {
     for (const [restartPath, reason, message] of [
       ["status.restartAt", "ForbiddenPath", /it belongs to the controller of the object/],
       ["spec.shards[0].restart", "InvalidPath", /goes through a list/],
-      ["spec.restartAt", "UnknownField", /spec has instances, /],
+      ["spec.restartAt", "UnknownField", /spec has .*instances/],
       ["spec.instances", "TypeMismatch", /spec\.instances/],
+      ["spec.pods.serviceAccountName", "ForbiddenPath", /is in a pod spec; name an annotation, a label/],
+      ["spec.settings.restart", "ForbiddenPath", /is not declared in the kind's schema/],
     ] as const) {
       const { shop } = await newSite(CLUSTER, { instances: 3 }, restartPath);
       const { status } = await shop.until("main", reason);

@@ -1,8 +1,10 @@
 /** A Job that a binding names is deleted and made anew when it has ended: never lost, and never one of a CronJob. */
 import assert from "node:assert/strict";
+import type { KubeObject } from "../../src/apimachinery/objects.ts";
+import { copyName } from "../../src/workloads/job-copy.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { ended, isComplete, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
+import { ended, forgeCopy, isComplete, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { createNamespace, type Rule } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
@@ -112,6 +114,101 @@ describe("a Job that has ended", function () {
     await team.api.merge(path, { spec: { hard: { "count/jobs.batch": "3" } } });
     await shop.rolledOut("rolls", 1, 60_000);
     assert.notEqual((await jobOf(team)).metadata.uid, metadata.uid);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  it("is made anew as it was, whatever a user who may only create Jobs puts in the place of its copy", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop();
+    await newJob(team, "migrate");
+    await ended();
+    await bind();
+    const before = await jobOf(team);
+    await forgeCopy(team, before as KubeObject, ({ spec }) => {
+      const { annotations } = spec.template.metadata;
+      const original = JSON.parse(annotations["inlay.dev/copy-of"]);
+      original.metadata.finalizers = ["example.com/forged"];
+      annotations["inlay.dev/copy-of"] = JSON.stringify(original);
+      spec.template.spec.containers[0].image = "forged";
+    });
+    await rotate();
+    await shop.rolledOut("rolls", 1, 60_000);
+    const { metadata, spec } = await jobOf(team);
+    assert.notEqual(metadata.uid, before.metadata.uid);
+    assert.equal(metadata.finalizers, undefined);
+    assert.deepEqual(spec.template.spec, before.spec.template.spec);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  it("is not brought back by such a user once it is gone, though status says that it was to be made anew", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop(undefined, mayList);
+    for (const name of ["beside", "migrate"]) {
+      await newJob(team, name);
+      await ended(name);
+    }
+    await bind();
+    await rotate();
+    const { status } = await shop.until("rolls", "Forbidden");
+    const before = await jobOf(team);
+    assert.ok(
+      status.rollout.pending.workloads.some(({ uid, stamp }: AnyObject) => uid === before.metadata.uid && stamp),
+    );
+    await forgeCopy(team, before as KubeObject, ({ spec }) => {
+      spec.template.spec.containers[0].image = "forged";
+    });
+    await team.api.delete(`${jobs(team, "migrate")}?propagationPolicy=Background`);
+    await team.untilGone(jobs(team, "migrate"));
+    await team.grant([mayRecreate], { role: "jobs" });
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.deepEqual(await names(team), ["beside", copyName(before.metadata.uid)]);
+  });
+
+  it("is made anew of a copy that is there and is its own, such as one before a crash", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop();
+    await newJob(team, "migrate", {}, { finalizers: ["example.com/hold"] });
+    await ended();
+    await bind();
+    const before = await jobOf(team);
+    const copy = await forgeCopy(team, before as KubeObject, () => undefined);
+    await rotate();
+    const { status } = await shop.until("rolls", "Unavailable");
+    assert.equal(status.rollout.pending.workloads[0].copyUID, copy);
+    assert.equal((await jobOf(team, copyName(before.metadata.uid))).metadata.uid, copy);
+    await team.api.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
+    await shop.rolledOut("rolls", 1, 60_000);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  it("is not made of a copy that somebody may change: the condition says so, and goes once it is created by hand", async () => {
+    const { team, shop, rotate, bind, ended } = await newShop();
+    await newJob(team, "migrate", {}, { finalizers: ["example.com/hold"] });
+    await ended();
+    await bind();
+    const { uid } = (await jobOf(team)).metadata;
+    await rotate();
+    await shop.until("rolls", "Unavailable");
+    const copy = jobs(team, copyName(uid));
+    const { metadata, spec } = await team.api.get(copy);
+    // What the Job controller writes to it does not count.
+    assert.equal(metadata.generation, 1);
+    await team.grant([{ ...mayList, verbs: ["patch"] }], { account: "mallory", role: "mallory" });
+    const mallory = team.api.as(`system:serviceaccount:${team.namespace}:mallory`);
+    const said = JSON.parse(spec.template.metadata.annotations["inlay.dev/copy-of"]);
+    said.spec = { manualSelector: true, selector: { matchLabels: { app: "victim" } } };
+    said.metadata.finalizers = ["example.com/forged"];
+    const annotations = { "inlay.dev/copy-of": JSON.stringify(said) };
+    const nodeSelector = { forged: "yes" };
+    await mallory.merge(copy, {
+      metadata: { annotations },
+      spec: { template: { metadata: { annotations }, spec: { nodeSelector } } },
+    });
+    await mallory.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
+    const { status } = await shop.until("rolls", "Rejected");
+    const conditions = JSON.stringify(status.conditions);
+    assert.ok(conditions.includes("somebody has changed its copy") && conditions.includes(metadata.name), conditions);
+    assert.deepEqual(await names(team), [metadata.name]);
+    await newJob(team, "migrate");
+    // It came with the new value, so that nothing is left to restart.
+    await shop.rolledOut("rolls", 0, 60_000);
     assert.deepEqual(await names(team), ["migrate"]);
   });
 

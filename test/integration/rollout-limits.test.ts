@@ -106,6 +106,19 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     }, THROUGH_MS);
   }
 
+  /** Another team, with a Secret, a Deployment and a binding of each name. */
+  async function hasty(all: readonly string[], timeout: string) {
+    const team = await createNamespace({ controller: false, rules: rolloutRules });
+    const shop = new Workloads(team);
+    const rotate = (name: string) => team.secret(name, { token: secretText("token") });
+    await Promise.all(all.map(rotate));
+    await shop.deploy(Object.fromEntries(all.map((name) => [name, { env: { [name]: ["token"] } }])));
+    for (const name of all)
+      await team.bind(name, { sources: [{ secret: { name } }], rollout: { consumersOf: [name], timeout } });
+    for (const name of all) await shop.rolledOut(name, 0);
+    return { team, shop, rotate };
+  }
+
   before(async () => {
     await stopSharedController();
     api = new Api(controlPlane());
@@ -198,6 +211,39 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     assert.ok(most.inOne <= 2, `${most.inOne} at once in one namespace`);
     assert.ok(most.all > 2 && most.all <= 5, `${most.all} at once`);
     assert.equal(await restarted(), TEAMS * some.length);
+  });
+
+  it("leave a place to others when one namespace wants all for 9000 hours, and go to others when it has had one for an hour", async () => {
+    const [theirs, ours] = [await hasty(["one", "two"], "9000h"), await hasty(["app"], "10m")];
+    await reconfigure("{ maxConcurrent: 2 }");
+    for (const name of ["one", "two"]) {
+      // No node takes its pods from now on.
+      const nowhere = { template: { spec: { nodeSelector: { nowhere: "true" } } } };
+      await theirs.team.api.merge(theirs.shop.path(name), { spec: nowhere });
+    }
+    const [turn, next] = ["one", "two"];
+    await theirs.rotate(turn);
+    await theirs.shop.until(turn, "RollingOut");
+    await theirs.rotate(next);
+    await theirs.shop.until(next, "MaxConcurrent");
+    await ours.rotate("app");
+    await ours.shop.rolledOut("app", 1);
+
+    await reconfigure("{ maxConcurrent: 1 }");
+    await ours.rotate("app");
+    await ours.shop.until("app", "MaxConcurrent");
+    // So the controller has nothing to write into status when the test does.
+    const { workloads } = await eventually(async () => {
+      const { pending } = (await theirs.team.binding(turn)).status.rollout;
+      assert.match(pending.workloads[0].message, /old replica has not ended yet/);
+      return pending;
+    });
+    const restartTime = new Date(Date.now() - 3_600_000).toISOString();
+    const pending = { workloads: [{ ...workloads[0], restartTime }] };
+    await theirs.team.api.merge(`${theirs.team.bindingPath(turn)}/status`, { status: { rollout: { pending } } });
+    await ours.shop.rolledOut("app", 2);
+    await theirs.shop.until(next, "RollingOut");
+    for (const { team } of [theirs, ours]) await team.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings"));
   });
 
   it("are not held up by a binding that is broken or suspended while its workload rolls out, also after a restart", async () => {

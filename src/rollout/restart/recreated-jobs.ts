@@ -57,7 +57,7 @@ export function withRecreated(
   return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
 }
 
-/** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be. Throws Problem. */
+/** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be, and of which copy. Throws Problem. */
 export async function finishCutOff(
   client: Pick<Client, "get" | "make" | "delete">,
   { identity, dependents, spec }: Pick<RolloutContext, "identity" | "dependents" | "spec">,
@@ -67,11 +67,11 @@ export async function finishCutOff(
   if (dependents.pending) return false;
   const shown = new Set(dependents.all.map(({ version }) => version.uid));
   let isOne = false;
-  for (const { apiVersion, kind, namespace, name, uid, state, stamp } of before?.pending?.workloads ?? []) {
+  for (const { apiVersion, kind, namespace, name, uid, state, stamp, copyUID } of before?.pending?.workloads ?? []) {
     const { group } = parseApiVersion(apiVersion);
     if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined || shown.has(uid)) continue;
     const mark = { annotation: spec.stamp.annotation, stamp };
-    const made = await finishRecreation(client, identity, { resource: JOBS, namespace, name }, uid, mark);
+    const made = await finishRecreation(client, identity, { resource: JOBS, namespace, name }, uid, mark, copyUID);
     isOne ||= made !== undefined;
   }
   return isOne;

@@ -17,6 +17,7 @@ import type { RolloutContext } from "../discover/dependents.ts";
 import { unbudgetedEvent, unprobedEvent, workloadEvent } from "../event-messages.ts";
 import type { RolloutMemory } from "../memory.ts";
 import type { Dependent } from "../types.ts";
+import type { JobCopies } from "./job-copies.ts";
 import { recreateJob } from "./recreate-job.ts";
 import { recreated } from "./recreated-jobs.ts";
 import { SharedStamps } from "./shared-stamps.ts";
@@ -35,6 +36,7 @@ export class Restarter {
     { stamps, status }: RolloutDecision,
     known: ValueDigests,
     memory: RolloutMemory,
+    copies: JobCopies,
   ): Promise<Map<Dependent, Problem | "stale">> {
     const { client, propagation } = this.#deps;
     const key = bindingKey(binding);
@@ -48,7 +50,9 @@ export class Restarter {
       const isAnew = isJob(dependent.ref.resource);
       const mark = { annotation: spec.stamp.annotation, stamp: planned.stamp };
       const write = () =>
-        isAnew ? recreateJob(client, identity, dependent.ref, uid, mark) : stamp(client, identity, dependent, text);
+        isAnew
+          ? recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid))
+          : stamp(client, identity, dependent, text);
       const answer = await attempt(this.#stamps.write(uid, sharing, write));
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;

@@ -5,6 +5,7 @@ import {
   copied,
   copyName,
   copyOf,
+  isCopyOf,
   isPassing,
   madeAnew,
   originalIn,
@@ -48,9 +49,12 @@ const stored = (below: object, name = copyName("1")): KubeObject => {
     apiVersion: "batch/v1",
     kind: "Job",
     ...rest,
-    metadata: { name, uid: "2", resourceVersion: "8", ...metadata },
+    metadata: { name, uid: "2", resourceVersion: "8", generation: 1, ...metadata },
   };
 };
+
+/** A Job whose pod template says that it is a copy of another. */
+const saying = (text: string) => ({ template: { metadata: { annotations: { "inlay.dev/copy-of": text } } } });
 
 describe("the copy of a Job", () => {
   const copy = stored(copyOf(job()));
@@ -69,8 +73,7 @@ describe("the copy of a Job", () => {
     assert.equal(originalIn(copy, "1")?.name, "migrate");
     assert.equal(originalIn(copy, "2"), undefined);
     assert.equal(originalIn(job(), "1"), undefined);
-    for (const text of ["", "{", "null", "7", "[]"])
-      assert.equal(originalIn(job({}, { annotations: { "inlay.dev/copy-of": text } }), "1"), undefined);
+    for (const text of ["", "{", "null", "7", "[]"]) assert.equal(originalIn(job(saying(text)), "1"), undefined);
   });
 
   it("tells for whom it stands, and nothing else does, whatever it says", () => {
@@ -79,7 +82,28 @@ describe("the copy of a Job", () => {
     assert.equal(copied(stored(copyOf(job()), "migrate-2")), undefined);
     assert.equal(copied(stored(copyOf(job()), copyName("2"))), undefined);
     for (const text of ["", "{", "null", "7", "[]", '{"name":7,"uid":"1"}', '{"name":"migrate"}'])
-      assert.equal(copied(stored({ metadata: { annotations: { "inlay.dev/copy-of": text } } })), undefined);
+      assert.equal(copied(stored({ metadata: {}, spec: saying(text) })), undefined);
+  });
+
+  it("gives back what may be changed of any Job, and nothing else that it says", () => {
+    const original = { name: "migrate", uid: "1", resourceVersion: "7", metadata: {}, spec: {} };
+    const forged = {
+      ...original,
+      metadata: { labels: { app: "shop" }, finalizers: ["example.com/hold"], name: "other" },
+      spec: { parallelism: 2, manualSelector: true, completions: 9 },
+    };
+    assert.deepEqual(originalIn(job(saying(JSON.stringify(forged))), "1"), {
+      ...original,
+      metadata: { labels: { app: "shop" }, annotations: {}, ownerReferences: [] },
+      spec: { suspend: null, parallelism: 2 },
+    });
+    assert.equal(originalIn(job(saying(JSON.stringify({ ...original, name: 7 }))), "1"), undefined);
+  });
+
+  it("is the one that was made as long as its spec was not changed", () => {
+    assert.equal(isCopyOf(copy, job()), true);
+    const changed = { ...copy, metadata: { ...copy.metadata, generation: 2 } };
+    assert.equal(isCopyOf(changed, job()), false);
   });
 
   it("becomes the Job again, with its stamp and without what the Job controller added", () => {

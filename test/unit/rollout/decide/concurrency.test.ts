@@ -21,7 +21,7 @@ function slotsOf(limits: () => Limits) {
   const free = (bindingKey: string, id: string) => {
     const others = (held.get(bindingKey) ?? []).filter((each) => each.id !== id);
     held.set(bindingKey, others);
-    slots.restore(bindingKey, others);
+    slots.update(bindingKey, others);
   };
   const wokenSince = () => {
     const before = woken;
@@ -97,7 +97,7 @@ describe("the concurrency slots of rollouts", () => {
       [1, 2].map((n) => ({ id: `${n}`, namespace: "team" })),
     );
     assert.equal(take("b", "3"), false);
-    slots.restore("a", [{ id: "2", namespace: "team" }]);
+    slots.update("a", [{ id: "2", namespace: "team" }]);
     assert.deepEqual(wokenSince(), []);
     slots.forget("a");
     assert.deepEqual(wokenSince(), ["b"]);
@@ -136,15 +136,15 @@ describe("the concurrency slots of rollouts", () => {
     free("a", "1");
     assert.ok(take("b", "3"));
     free("b", "3");
-    assert.deepEqual(wokenSince(), ["b", "b"]);
-    assert.ok(take("b", "2"));
-    free("b", "2");
-    assert.deepEqual(wokenSince(), ["c"]);
+    assert.deepEqual(wokenSince(), ["b", "c"]);
+    assert.ok(take("c", "4"));
+    free("c", "4");
+    assert.deepEqual(wokenSince(), ["b"]);
   });
 
   it("that limits take away while they roll stay, but no more begin; more wake at once", () => {
     let maxConcurrent = 2;
-    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent }));
+    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent, maxConcurrentPerNamespace: 3 }));
     assert.ok(take("a", "1") && take("a", "2"));
     for (const binding of ["b", "c", "d"]) take(binding, binding);
     maxConcurrent = 1;
@@ -158,7 +158,7 @@ describe("the concurrency slots of rollouts", () => {
 
   it("refuse who was woken when limits were lowered since, and he keeps his turn", () => {
     let maxConcurrent = 2;
-    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent }));
+    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent, maxConcurrentPerNamespace: 3 }));
     assert.ok(take("a", "1") && take("a", "2"));
     for (const binding of ["b", "c"]) take(binding, binding);
     free("a", "1");
@@ -171,19 +171,115 @@ describe("the concurrency slots of rollouts", () => {
   });
 
   it("that lowered limits took from who was woken go to those whom they suit", () => {
-    let limits: Limits = { maxConcurrent: 2 };
+    let limits: Limits = { maxConcurrent: 2, maxConcurrentPerNamespace: 2 };
     const { slots, take, free, wokenSince } = slotsOf(() => limits);
     assert.ok(take("a", "1", "x") && take("a", "2", "y"));
-    for (const [binding, namespace] of [
-      ["b", "x"],
-      ["c", "y"],
-    ] as const)
-      take(binding, binding, namespace);
+    take("b", "b", "x");
     free("a", "2");
+    take("c", "c", "y");
     limits = { maxConcurrent: 2, maxConcurrentPerNamespace: 1 };
     slots.limitsChanged();
     assert.equal(take("b", "b", "x"), false);
     assert.deepEqual(wokenSince(), ["b", "c"]);
+  });
+
+  it("are not all for one namespace, unless there is but one or the limits say so", () => {
+    let limits: Limits = { maxConcurrent: 3 };
+    const { slots, take, wokenSince } = slotsOf(() => limits);
+    assert.deepEqual([take("a", "1"), take("a", "2"), take("a", "3"), take("b", "4", "x")], [true, true, false, true]);
+    limits = { maxConcurrent: 4, maxConcurrentPerNamespace: 4 };
+    slots.limitsChanged();
+    assert.deepEqual(wokenSince(), ["a"]);
+    assert.ok(slotsOf(() => ({ maxConcurrent: 1 })).take("a", "1"));
+  });
+
+  it("go to the namespace that has the fewest, whoever asked first", () => {
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 4 }));
+    for (const id of ["1", "2", "3"]) assert.ok(take("a", id, "x"));
+    for (const binding of ["b", "c"]) assert.equal(take(binding, binding, "x"), false);
+    assert.ok(take("d", "4", "y"));
+    for (const binding of ["e", "f"]) assert.equal(take(binding, binding, "y"), false);
+    free("a", "1");
+    assert.deepEqual(wokenSince(), ["e"]);
+    assert.ok(take("e", "e", "y"));
+    free("a", "2");
+    assert.deepEqual(wokenSince(), ["b"]);
+  });
+
+  it("don't come back to who had one while others wait, of another namespace first and then of the same", () => {
+    const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1", "x"));
+    for (const binding of ["a", "b"]) assert.equal(take(binding, `${binding}2`, "x"), false);
+    assert.equal(take("c", "3", "y"), false);
+    // Also what its hour took from it, while it rolls on.
+    free("a", "1");
+    assert.deepEqual(wokenSince(), ["c"]);
+    assert.ok(take("c", "3", "y"));
+    free("c", "3");
+    assert.deepEqual(wokenSince(), ["b"]);
+  });
+
+  it("are given on after an hour, also if the workload restarts again and again", async () => {
+    const { take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1", "x") && take("b", "1", "x"));
+    assert.equal(take("c", "2", "y"), false);
+    await clock.pass(3_599_000);
+    assert.ok(take("a", "1", "x"));
+    assert.deepEqual(wokenSince(), []);
+    await clock.pass(1_001);
+    assert.deepEqual([take("a", "1", "x"), wokenSince()], [false, ["c"]]);
+  });
+
+  it("are nobody's who did not take one while others wait, though they roll", () => {
+    const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
+    assert.ok(take("a", "1", "x"));
+    assert.equal(take("b", "2", "y"), false);
+    slots.update("c", [{ id: "3", namespace: "z" }]);
+    free("a", "1");
+    slots.update("c", [{ id: "3", namespace: "z" }]);
+    assert.deepEqual([wokenSince(), take("b", "2", "y")], [["b"], true]);
+    free("b", "2");
+    slots.update("c", [{ id: "3", namespace: "z" }]);
+    assert.equal(take("b", "4", "y"), false, "now it has one");
+  });
+
+  it("come to a namespace that has none after each other one has had one at most, whatever others do", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(move, { minLength: 30, maxLength: 60 }),
+        async (most, moves) => {
+          const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: most }));
+          /** By the id of the workload, the binding that rolls it. */
+          const rolls = new Map<string, string>();
+          /** Of each namespace, how many had a place or had one kept since the victim asked. */
+          const before = new Map<string, number>();
+          let isWaiting = false;
+          for (const { what, namespace, n } of moves) {
+            const [bindingKey, id] = [`${namespace}/${n % 3}`, `${namespace}/${n}`];
+            const [ending, by = ""] = [...rolls][n % rolls.size] ?? [];
+            if (what === "ask" && !rolls.has(id) && take(bindingKey, id, namespace)) rolls.set(id, bindingKey);
+            if (what === "end" && ending !== undefined) {
+              rolls.delete(ending);
+              free(by, ending);
+            }
+            if (what === "forget") {
+              for (const [each, holder] of rolls) if (holder === bindingKey) rolls.delete(each);
+              slots.forget(bindingKey);
+            }
+            if (what === "pass") await clock.pass(LONG_MS);
+            const woken = wokenSince().map((key) => key.slice(0, 1));
+            const isNext = woken.includes("v");
+            const first = woken.slice(0, isNext ? woken.indexOf("v") : woken.length);
+            if (isWaiting) for (const each of first) before.set(each, (before.get(each) ?? 0) + 1);
+            if (isNext) break;
+            if (what === "victim") isWaiting ||= !take("v/1", "v/1", "v");
+          }
+          assert.ok(Math.max(0, ...before.values()) <= 1, JSON.stringify([...before]));
+        },
+      ),
+      { numRuns: 300 },
+    );
   });
 
   it("are never more than limits, never empty while somebody waits, and nobody waits for ever, whatever happens", async () => {
@@ -198,6 +294,12 @@ describe("the concurrency slots of rollouts", () => {
       { numRuns: 300 },
     );
   });
+});
+
+const move = fc.record({
+  what: fc.constantFrom("ask", "ask", "ask", "ask", "end", "end", "forget", "pass", "victim"),
+  namespace: fc.constantFrom("x", "y", "z"),
+  n: fc.nat(8),
 });
 
 const BINDINGS = ["a", "b", "c", "d"];
@@ -244,7 +346,7 @@ class World {
     if (event.what === "mindless") this.#of(this.#wants, event.binding).delete(event.workload);
     if (event.what === "done") this.#done(event.workload);
     if (event.what === "restore") {
-      this.#holds.set(event.binding, new Set(event.workloads));
+      for (const id of event.workloads) this.#of(this.#holds, event.binding).add(id);
       this.#slots.restore(
         event.binding,
         event.workloads.map((id) => ({ id, namespace: namespaceOf(id) })),
@@ -320,7 +422,7 @@ class World {
       const holds = this.#of(this.#holds, each);
       if (!holds.delete(id)) continue;
       this.#of(this.#wants, each).delete(id);
-      this.#slots.restore(
+      this.#slots.update(
         each,
         [...holds].map((other) => ({ id: other, namespace: namespaceOf(other) })),
       );
@@ -333,7 +435,8 @@ class World {
 
   #fits(id: string, rolling: ReadonlySet<string>): boolean {
     const there = [...rolling].filter((each) => namespaceOf(each) === namespaceOf(id)).length;
-    const { maxConcurrent = Infinity, maxConcurrentPerNamespace = Infinity } = this.#limits;
+    const { maxConcurrent = Infinity, ...limits } = this.#limits;
+    const { maxConcurrentPerNamespace = Math.max(1, maxConcurrent - 1) } = limits;
     return rolling.size < maxConcurrent && there < maxConcurrentPerNamespace;
   }
 

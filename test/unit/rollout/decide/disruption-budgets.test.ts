@@ -39,6 +39,14 @@ describe("a workload of more than one replica", () => {
     assert.deepEqual(await names(undefined), ["web", "db"]);
   });
 
+  it("counts as without one, where the selectors of a namespace take too long to compare", async () => {
+    const values = Array.from({ length: 100_000 }, (_, n) => `v${n}`);
+    const long = { matchExpressions: [{ key: "app", operator: "In", values: [...values, "last"] }] };
+    const many = Array.from({ length: 300 }, (_, n) => workload(`w-${n}`, { app: "last" }));
+    const { length } = (await without({ shop: [long] }, ...many)).names;
+    assert.ok(length > 50 && length < 250, `${length}`);
+  });
+
   it("is asked about once for each namespace, and one of a single replica not at all", async () => {
     const other = workload("other", { app: "web" }, { namespace: "other" });
     const many = await without({ other: [{ matchLabels: { app: "web" } }] }, web, db, other);

@@ -2,33 +2,48 @@
 import assert from "node:assert/strict";
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
+import type { OpenApiSchema } from "../../../../src/apimachinery/openapi.ts";
 import { wrongRestartField } from "../../../../src/rollout/decide/restart-field-schema.ts";
 import { lookupOf, rolloutSpecOf } from "../../objects.ts";
-import { HARBORS } from "../../resources.ts";
+import { DEPLOYMENTS, HARBORS } from "../../resources.ts";
 
 const text = { type: "string" as const };
-const root = {
-  type: "object" as const,
-  properties: {
-    metadata: { type: "object" as const },
-    spec: {
-      type: "object" as const,
-      properties: {
-        restartAt: { ...text, pattern: "^[-0-9]+T[:0-9]+Z$" },
-        trigger: { ...text, maxLength: 10 },
-        nodes: { type: "integer" as const },
-      },
-    },
-  },
-};
+const object = (properties: Record<string, OpenApiSchema>): OpenApiSchema => ({ type: "object", properties });
+const texts: OpenApiSchema = { type: "object", additionalProperties: text };
+const anything: OpenApiSchema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+const root = object({
+  metadata: { type: "object" },
+  spec: object({
+    restartAt: { ...text, pattern: "^[-0-9]+T[:0-9]+Z$" },
+    trigger: { ...text, maxLength: 10 },
+    nodes: { type: "integer" },
+    image: text,
+    initImage: text,
+    serviceAccount: text,
+    serviceAccountName: text,
+    after: { ...text, format: "date-time" },
+    podAnnotations: texts,
+    serviceLabels: texts,
+    selector: object({ matchLabels: texts }),
+    parameters: texts,
+    mode: { ...text, enum: ["1-3fa9c1-09ab34de12"] },
+    className: { ...text, pattern: "^[-a-z0-9]+$" },
+    since: { ...text, pattern: "^[-0-9]+T" },
+    port: { "x-kubernetes-int-or-string": true },
+    open: anything,
+    any: {},
+    pods: object({ containers: { type: "array" }, restartAt: text, serviceAccountName: text, podLabels: texts }),
+    template: object({ metadata: object({ annotations: texts }), spec: object({ serviceAccountName: text }) }),
+  }),
+});
 
 async function wrong(
   path: string,
   value: RolloutSpec["stamp"]["value"] = "Revision",
-  isPublished = true,
+  { isPublished = true, resource = HARBORS } = {},
 ): Promise<string | undefined> {
   const schemas = { of: async () => (isPublished ? { root, resolve: () => undefined } : undefined) };
-  const lookup = lookupOf({ resource: HARBORS, paths: { restart: path }, stampAt: FieldPath.parse(path) });
+  const lookup = lookupOf({ resource, paths: { restart: path }, stampAt: FieldPath.parse(path) });
   const spec = rolloutSpecOf({ stamp: { annotation: "inlay.dev/rollout", value } });
   const problem = await wrongRestartField(schemas, [lookup], spec);
   return problem?.reason;
@@ -44,8 +59,38 @@ describe("a field to restart by", () => {
     assert.equal(await wrong("spec.trigger", "ResourceVersion"), undefined);
   });
 
-  it("is any where the kind publishes no schema", async () => {
-    assert.equal(await wrong("spec.restart", "Revision", false), undefined);
+  it("is an annotation or a label, wherever it is, and whatever the schema says of it", async () => {
+    for (const path of ["spec.podAnnotations", "spec.serviceLabels", "spec.pods.podLabels", "spec.open.annotations"])
+      assert.equal(await wrong(`${path}["example.com/restart"]`), undefined, path);
+    const [own, pods] = ['metadata.labels["a"]', 'spec.template.metadata.annotations["a"]'];
+    for (const path of [own, pods]) {
+      assert.equal(await wrong(path), undefined);
+      assert.equal(await wrong(path, "Revision", { isPublished: false, resource: DEPLOYMENTS }), undefined);
+    }
+  });
+
+  it("is a field that is declared to be any text or a time", async () => {
+    assert.equal(await wrong("spec.after", "Time"), undefined);
+    assert.equal(await wrong("spec.since", "Time"), undefined);
+    for (const path of ["spec.mode", "spec.className", "spec.open.restart", "spec.any"])
+      assert.equal(await wrong(path), "ForbiddenPath", path);
+    for (const path of ["spec.port", 'spec.parameters["a"]', 'spec.selector.matchLabels["a"]'])
+      assert.equal(await wrong(path), "ForbiddenPath", path);
+    assert.equal(await wrong("spec.restart", "Revision", { isPublished: false }), "ForbiddenPath");
+    assert.equal(await wrong("spec.restartAt", "Revision", { isPublished: false }), undefined);
+  });
+
+  it("is in no pod spec, and of no kind of Kubernetes itself", async () => {
+    for (const path of ["spec.pods.serviceAccountName", "spec.pods.restartAt", "spec.template.spec.serviceAccountName"])
+      assert.equal(await wrong(path), "ForbiddenPath", path);
+    assert.equal(await wrong("spec.podTemplate.spec.restartAt", "Time", { isPublished: false }), "ForbiddenPath");
+    assert.equal(await wrong("spec.trigger", "ResourceVersion", { resource: DEPLOYMENTS }), "ForbiddenPath");
+  });
+
+  it("names no account and no image of pods, outside pod specs too", async () => {
+    for (const path of ["spec.serviceAccount", "spec.serviceAccountName", "spec.image", "spec.initImage"])
+      assert.equal(await wrong(path), "ForbiddenPath", path);
+    assert.equal(await wrong('spec.podAnnotations["image"]'), undefined);
   });
 
   it("is asked about only where there is one", async () => {

@@ -5,7 +5,7 @@ import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
-import { copyName } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf } from "../../../../src/workloads/job-copy.ts";
 import { fakeClient } from "../../fakes.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
@@ -21,6 +21,8 @@ class Jobs {
   arrives = false;
   /** The old one is kept by a finalizer. */
   isHeld = false;
+  /** What is kept in the same way. */
+  isKept = "";
   requests = 0;
   mayDelete = true;
   /** Of what is made and is no copy. */
@@ -39,7 +41,7 @@ class Jobs {
       ...below,
       apiVersion: "batch/v1",
       kind: "Job",
-      metadata: { ...(metadata as object), name, uid, resourceVersion: "1" },
+      metadata: { ...(metadata as object), name, uid, resourceVersion: "1", generation: 1 },
     };
   }
 
@@ -83,7 +85,8 @@ class Jobs {
           assert.equal(metadata.uid, uid);
           if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion)
             throw new ApiError("it", 409, "Conflict");
-          if (this.isHeld && uid === "uid-1") metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+          if ((this.isHeld && uid === "uid-1") || name === this.isKept)
+            metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
           else this.all.delete(name);
         }),
     });
@@ -96,7 +99,20 @@ class Jobs {
     this.all.set(name, { ...job, metadata: { ...metadata, resourceVersion, labels } });
   }
 
-  recreate = () => recreateJob(this.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+  /** The uid of the copy that status has. */
+  recorded: string | undefined;
+
+  /** Recreates the Job as a controller does that reads status first. */
+  recreate = () =>
+    recreateJob(this.client, ACCOUNT, MIGRATE, "uid-1", MARK, {
+      uid: this.recorded,
+      write: async (uid) =>
+        this.#request(() => {
+          this.recorded = uid;
+        }),
+    });
+
+  finish = () => finishRecreation(this.client, ACCOUNT, MIGRATE, "uid-1", MARK, this.recorded);
 
   /** There is one Job, another than before, as it was. */
   assertDone(): void {
@@ -114,7 +130,7 @@ describe("a Job that is made anew", () => {
     const { metadata } = await jobs.recreate();
     jobs.assertDone();
     assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
-    assert.equal(await finishRecreation(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    assert.equal(await jobs.finish(), undefined);
     jobs.assertDone();
   });
 
@@ -138,7 +154,7 @@ describe("a Job that is made anew", () => {
     await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former one is not gone yet/ });
     await assert.rejects(jobs.recreate(), { reason: "Unavailable" });
     jobs.all.delete("migrate");
-    await finishRecreation(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK);
+    await jobs.finish();
     jobs.assertDone();
   });
 
@@ -158,8 +174,6 @@ describe("a Job that is made anew", () => {
     jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
     const changed = { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ };
     await assert.rejects(jobs.recreate(), changed);
-    await assert.rejects(jobs.recreate(), changed);
-    assert.deepEqual([...jobs.all.keys()], ["migrate"]);
     await jobs.recreate();
     jobs.assertDone();
     assert.deepEqual(jobs.all.get("migrate")?.metadata.labels, { team: "shop" });
@@ -173,11 +187,10 @@ describe("a Job that is made anew", () => {
   });
 
   it("stays where it was not deleted yet and nobody goes on: its copy goes, and it is not brought back", async () => {
-    const jobs = Object.assign(new Jobs(), { killAt: 5 });
+    const jobs = Object.assign(new Jobs(), { killAt: 6 });
     await assert.rejects(jobs.recreate(), Killed);
     assert.equal(jobs.all.size, 2);
-    for (let i = 0; i < 2; i++)
-      assert.equal(await finishRecreation(jobs.client, ACCOUNT, MIGRATE, "uid-1", MARK), undefined);
+    for (let i = 0; i < 2; i++) assert.equal(await jobs.finish(), undefined);
     assert.deepEqual([...jobs.all.keys()], ["migrate"]);
     assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
   });
@@ -230,10 +243,56 @@ describe("a Job that is made anew", () => {
     assert.equal(jobs.all.size, 1);
   });
 
-  it("is left alone where its copy is not ours", async () => {
-    const jobs = new Jobs();
-    await jobs.client.make(ACCOUNT, { ...MIGRATE, name: copyName("uid-1") }, { spec: {} }, "somebody");
-    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /its copy is not there/ });
-    assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+  describe("where an object has the name of its copy", () => {
+    const COPY = { ...MIGRATE, name: copyName("uid-1") };
+    const OWNED = { ownerReferences: [{ uid: "9" }] };
+    const forgedOf = (jobs: Jobs, change: (copy: JsonObject) => object) =>
+      change(copyOf(jobs.all.get("migrate") as KubeObject)) as JsonObject;
+    const forgeries: Record<string, (copy: JsonObject) => object> = {
+      "that is no copy": () => ({ spec: {} }),
+      "of another spec": ({ metadata }) => ({ metadata, spec: { template: { spec: { hostPID: true } } } }),
+      "that another object owns": ({ metadata, spec }) => ({ spec, metadata: { ...(metadata as object), ...OWNED } }),
+      "that says that the Job has a finalizer": (copy) =>
+        JSON.parse(JSON.stringify(copy).replace('\\"ownerReferences\\":', '\\"finalizers\\":[\\"a/b\\"],$&')),
+    };
+    for (const [what, change] of Object.entries(forgeries))
+      it(`${what}, that object goes, and nothing is made of it`, async () => {
+        const jobs = new Jobs();
+        await jobs.client.make(ACCOUNT, COPY, forgedOf(jobs, change), "somebody");
+        await jobs.recreate();
+        jobs.assertDone();
+        assert.equal(jobs.all.get("migrate")?.metadata.finalizers, undefined);
+      });
+
+    it("is not deleted while that object stays by a finalizer, and the message names it", async () => {
+      const jobs = new Jobs();
+      await jobs.client.make(ACCOUNT, COPY, { spec: {} }, "somebody");
+      jobs.isKept = COPY.name;
+      await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: new RegExp(`Job shop/${COPY.name} `) });
+      assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
+    });
+
+    it("is not made of that object once it is gone, whatever status says but for the uid of the copy", async () => {
+      const jobs = new Jobs();
+      const forged = forgedOf(jobs, (copy) => copy);
+      await jobs.client.make(ACCOUNT, COPY, forged, "somebody");
+      jobs.all.delete("migrate");
+      for (const recorded of [undefined, "of-the-copy"])
+        assert.equal(await Object.assign(jobs, { recorded }).finish(), undefined);
+      assert.deepEqual([...jobs.all.keys()], [COPY.name]);
+    });
+
+    it("it uses the copy that another binding has made", async () => {
+      const jobs = new Jobs();
+      const { metadata } = await jobs.client.make(
+        ACCOUNT,
+        COPY,
+        forgedOf(jobs, (copy) => copy),
+        "inlay",
+      );
+      await jobs.recreate();
+      jobs.assertDone();
+      assert.equal(jobs.recorded, metadata.uid);
+    });
   });
 });

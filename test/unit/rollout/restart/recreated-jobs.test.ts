@@ -98,7 +98,7 @@ describe("a Job that was made anew", () => {
 describe("a Job that a crash cut off", () => {
   type Entry = NonNullable<NonNullable<RolloutStatus["pending"]>["workloads"]>[number];
   const entry = { apiVersion: "batch/v1", kind: "Job", namespace: "shop", name: "migrate", uid: "old" };
-  const waiting: Entry = { ...entry, state: "Waiting", stamp: "1-abc" };
+  const waiting: Entry = { ...entry, state: "Waiting", stamp: "1-abc", copyUID: "copy" };
 
   /** The names that were asked for. */
   async function askedFor(workloads: Entry[], all: Dependent[] = [], isPending = false): Promise<string[]> {
@@ -126,6 +126,7 @@ describe("a Job that a crash cut off", () => {
     assert.deepEqual(await askedFor([waiting], [], true), []);
     assert.deepEqual(await askedFor([{ ...waiting, state: "Done" }]), []);
     assert.deepEqual(await askedFor([{ ...entry, state: "Waiting" }]), []);
+    assert.deepEqual(await askedFor([{ ...entry, state: "Waiting", stamp: "1-abc" }]), []);
     assert.deepEqual(await askedFor([{ ...waiting, apiVersion: "apps/v1", kind: "Deployment" }]), []);
   });
 });
