@@ -10,6 +10,7 @@ import { Rig } from "./rig.ts";
 import { measureRollouts, measureWorkloads } from "./rollouts.ts";
 import { measureRotations } from "./rotation.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
+import { measureStreams } from "./streams.ts";
 import { Table } from "./table.ts";
 
 const PARTS = {
@@ -21,6 +22,7 @@ const PARTS = {
   restart: measureRestart,
   leader: measureLeader,
   hostile: measureHostile,
+  streams: measureStreams,
   protect: measureProtection,
 };
 

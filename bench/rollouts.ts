@@ -68,7 +68,8 @@ async function measureLimit(rig: Rig, count: number): Promise<void> {
   await until(rig, deploymentPath(OURS), count, isRolledOut);
   const config = join(cluster.folder, "inlay.yaml");
   const text = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
-  await writeFile(config, JSON.stringify({ ...text, rollouts: { maxConcurrent: LIMIT } }));
+  const rollouts = { maxConcurrent: LIMIT, maxConcurrentPerNamespace: LIMIT };
+  await writeFile(config, JSON.stringify({ ...text, rollouts }));
   const controller = new BuiltController(cluster, "--log-level", "info", "--config", config);
   await controller.start();
   try {

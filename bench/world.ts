@@ -105,12 +105,14 @@ export async function makeRollouts(client: Client, namespace: string, count: num
   );
 }
 
-/** Deletes all bindings of the cluster. The controller should be stopped: they keep what they wrote, which is its work. */
+/** Deletes all bindings of the cluster, and their finalizers: what they wrote stays. The controller should be stopped. */
 export async function dropBindings(client: Client): Promise<void> {
   const { items } = await client.send("GET", bindingPath());
-  await atOnce(items.length, WIDTH, (i) => {
-    const { namespace, name } = items[i].metadata;
-    return client.send("DELETE", bindingPath(namespace, name));
+  await atOnce(items.length, WIDTH, async (i) => {
+    const { namespace, name, finalizers } = items[i].metadata;
+    const path = bindingPath(namespace, name);
+    if (finalizers !== undefined) await client.merge(path, { metadata: { finalizers: null } });
+    return client.send("DELETE", path);
   });
 }
 

@@ -22,6 +22,8 @@ export interface ReflectorEvents<T> {
   stateChanged(state: ReflectorState): void;
   /** The stream ended, for whatever reason, and is begun anew. */
   restarted?(reason: RestartReason): void;
+  /** Awaited before what the server refuses is asked for again, so that many refused streams are no load. Resolves when `signal` aborts, too. */
+  turn?(signal: AbortSignal): Promise<void>;
 }
 
 /** `ended` is the server's own way to share the load; `expired`, that it no longer knows the version to go on from. */
@@ -31,8 +33,8 @@ export type RestartReason = "ended" | "silent" | "expired" | "refused" | "unavai
 export interface StreamState {
   /** Group and plural of what it carries. */
   resource: string;
-  phase: ReflectorState["phase"];
-  /** The server says that the identity may not have it, or that there is no such kind: nothing that time heals. */
+  phase: ReflectorState["phase"] | "waiting";
+  /** The server says that the identity may not have it, or that there is no such kind; or there is no room for it: nothing that time heals. */
   refused: boolean;
   /** Since the server last sent anything on it, a bookmark included. */
   quietSeconds: number;
@@ -45,6 +47,8 @@ const SILENCE_MS = 100_000;
 /** A stream that lived this long did not fail at once. */
 const LASTED_MS = 5_000;
 const REFUSALS = [401, 403, 404, 405];
+/** What is about this stream alone. 401 is about the controller's own credentials, so about all streams, which come back together. */
+export const TAKES_TURNS: readonly number[] = [403, 404, 405];
 /** A server in trouble is spared; one that refuses, or is not there at all, is asked often enough to notice that it changed. */
 const BACKOFF_MS = { first: 250, most: 30_000, mostWithoutLoad: 4_000 };
 
@@ -144,6 +148,7 @@ export class Reflector<T extends { resourceVersion: string }> {
       failures = lasted || isExpected ? 0 : failures + 1;
       last = reason;
       await sleep(this.#pauseAfter(failure, failures), undefined, { signal: this.#end.signal }).catch(() => {});
+      if (TAKES_TURNS.includes(failure?.status ?? 0)) await this.#events.turn?.(this.#end.signal);
     }
   }
 

@@ -1,10 +1,13 @@
 /** A dependency comes in; how wide a stream may carry it, by the rights of its identity, goes out. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Resource } from "../apimachinery/objects.ts";
-import { isStatus } from "../kube/api-error.ts";
-import type { Client } from "../kube/client.ts";
-import { CONTROLLER, type Identity } from "../kube/identity.ts";
+import { isImpersonation } from "../kube/access-error.ts";
+import { allowedNames } from "../kube/access-rules.ts";
+import { ApiError, isStatus } from "../kube/api-error.ts";
+import { type Client, pathOf } from "../kube/client.ts";
+import { CONTROLLER, homeOf, type Identity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
+import type { AccessPlace, AccessReviews } from "./access-reviews.ts";
 import { isCollection, isTelling, namespaceOf, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
 
 /**
@@ -18,45 +21,79 @@ const OWN = ["inlay.dev/v1alpha1/secretbindings", "inlay.dev/v1alpha1/secretgran
 const EVERYTHING = { group: "*", version: "*", plural: "*" };
 /** How long it is believed what somebody may watch everywhere. */
 const EVERYWHERE_LIVES_MS = 60_000;
+const EVERYWHERE_KEPT = 1_000;
 const REVIEW_AGAIN_MS = 1_000;
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
+type NarrowScope = Extract<WatchScope, "namespace" | "name">;
+
+/** For all names of a kind in a namespace and one identity. */
+interface Decision {
+  scope: WatchScope;
+  /** Only these are allowed, if that is known; of others, `denied` is said. */
+  names?: ReadonlySet<string>;
+  denied?: ApiError;
+  /** Why there is no stream at all. */
+  refused?: ApiError;
+}
+
+interface Known {
+  decision: Promise<Decision>;
+  /** No wider, since the server refused a stream that was. */
+  most: WatchScope | undefined;
+  since: number;
+}
 
 export class WatchScopes {
   readonly #client: Pick<Client, "may">;
+  readonly #reviews: Pick<AccessReviews, "of" | "expire">;
   readonly #isNamespaced: boolean;
-  /** How wide a stream may be, for all names of a kind in a namespace and one identity. */
-  readonly #scopes = new Map<string, { scope: Promise<WatchScope>; since: number }>();
+  readonly #decisions = new Map<string, Known>();
   /** Whether somebody may watch a kind, or one name of it, everywhere. */
   readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
   #stopped = false;
 
   /** An installation for one namespace has no stream of more, whoever could have one. */
-  constructor(client: Pick<Client, "may">, isNamespaced: boolean) {
+  constructor(client: Pick<Client, "may">, reviews: Pick<AccessReviews, "of" | "expire">, isNamespaced: boolean) {
     this.#client = client;
+    this.#reviews = reviews;
     this.#isNamespaced = isNamespaced;
   }
 
-  of(dependency: Subscription): Promise<WatchScope> {
-    return this.#scopes.get(groupKey(dependency))?.scope ?? this.#note(dependency, this.#ask(dependency));
+  /** How wide a stream may be, or why there may be none. */
+  async of(dependency: Subscription): Promise<WatchScope | ApiError> {
+    const known = this.#decisions.get(groupKey(dependency))?.decision;
+    const decision = await (known ?? this.#note(dependency));
+    const { scope, names, refused } = decision;
+    if (refused !== undefined) return refused;
+    const isAllowed = names === undefined || (!isCollection(dependency) && names.has(dependency.ref.name));
+    if (isAllowed) return scope;
+    decision.denied ??= forbiddenStream(dependency);
+    return decision.denied;
   }
 
-  /** Takes note that a stream was refused: the next narrower one is right. */
-  refused(dependency: Subscription, scope: WatchScope): void {
-    const next = narrowerScope(scope, dependency);
-    if (next !== undefined) void this.#note(dependency, Promise.resolve(next));
+  /** Takes note that the server refused a stream: one of `most`, or a narrower one, is right, if the identity may have that. */
+  refused(dependency: Subscription, most: WatchScope): void {
+    const known = this.#decisions.get(groupKey(dependency));
+    // Of all who were on that stream, the first asks.
+    if (known !== undefined && known.most === most && known.since > Date.now() - REVIEW_AGAIN_MS) return;
+    const place = placeOf(dependency);
+    if (place !== undefined) this.#reviews.expire(place, REVIEW_AGAIN_MS);
+    void this.#note(dependency, most);
   }
 
   /** Asks again for it the next time. */
   forget(dependency: Subscription): void {
-    this.#scopes.delete(groupKey(dependency));
+    this.#decisions.delete(groupKey(dependency));
   }
 
   /** The same, unless it was found out less than so long ago, as for another stream of the group. Returns whether it will be. */
   reconsider(dependency: Subscription, sinceMs: number): boolean {
-    const known = this.#scopes.get(groupKey(dependency));
+    const known = this.#decisions.get(groupKey(dependency));
     const isOld = known !== undefined && known.since <= Date.now() - sinceMs;
+    const place = placeOf(dependency);
     if (isOld) this.forget(dependency);
+    if (isOld && place !== undefined) this.#reviews.expire(place, sinceMs);
     return isOld;
   }
 
@@ -64,43 +101,78 @@ export class WatchScopes {
     this.#stopped = true;
   }
 
-  #note(dependency: Subscription, scope: Promise<WatchScope>): Promise<WatchScope> {
-    this.#scopes.set(groupKey(dependency), { scope, since: Date.now() });
-    return scope;
+  #note(dependency: Subscription, most?: WatchScope): Promise<Decision> {
+    const decision = this.#ask(dependency, most);
+    this.#decisions.set(groupKey(dependency), { decision, most, since: Date.now() });
+    return decision;
   }
 
   /** Asks until there is an answer: a failed review is no reason to open a stream for every name. */
-  async #ask(dependency: Subscription): Promise<WatchScope> {
+  async #ask(dependency: Subscription, most: WatchScope | undefined): Promise<Decision> {
+    const narrowest = isCollection(dependency) ? "namespace" : "name";
     for (;;) {
       try {
-        return await this.#review(dependency);
+        return await this.#review(dependency, most);
       } catch (error) {
-        // One that may not be impersonated gets the narrowest stream, whose own refusal is reported.
-        if (isStatus(error, 403) || this.#stopped) return isCollection(dependency) ? "namespace" : "name";
+        if (this.#stopped) return { scope: narrowest };
+        // One that may not be impersonated has no stream. Who may not even ask gets the narrowest, whose own refusal is reported.
+        if (isStatus(error, 403)) {
+          const { identity } = dependency;
+          const isReported = isImpersonation(error, { identity, ref: { resource: resourceOf(dependency) } });
+          return { scope: narrowest, ...(isReported && { refused: error }) };
+        }
         await sleep(REVIEW_AGAIN_MS);
       }
     }
   }
 
-  async #review(dependency: Subscription): Promise<WatchScope> {
+  async #review(dependency: Subscription, most: WatchScope | undefined): Promise<Decision> {
     const { identity } = dependency;
     const [resource, namespace] = [resourceOf(dependency), namespaceOf(dependency)];
     const name = isCollection(dependency) ? undefined : dependency.ref.name;
-    const wider = this.#isNamespaced ? undefined : await this.#beyondNamespace(dependency, resource, name);
-    if (wider !== undefined) return wider;
-    if (name === undefined || (await this.#client.may(identity, "watch", resource, namespace))) return "namespace";
-    return "name";
+    const isNarrow = this.#isNamespaced || most === "namespace" || most === "name";
+    const wider = isNarrow ? undefined : await this.#beyondNamespace(dependency, resource, name, most);
+    if (wider !== undefined) return { scope: wider };
+    const names = await this.#namesOf(dependency, ["list", "watch"]);
+    if (name === undefined) return names instanceof Set ? refusedAs(dependency) : { scope: "namespace" };
+    if (names instanceof Set) return { scope: "name", names };
+    if (most === "namespace" || most === "name") return { scope: most };
+    // A right in the namespace is told like one in all of them, so it says nothing for certain of what belongs to the cluster.
+    const isKnown = names === "all" && namespace !== undefined;
+    const scope: NarrowScope =
+      isKnown || (await this.#client.may(identity, "watch", resource, namespace)) ? "namespace" : "name";
+    return { scope };
   }
 
-  async #beyondNamespace(dependency: Subscription, resource: Resource, name?: string): Promise<WatchScope | undefined> {
+  /** On which names of a kind an identity may do all of some verbs; undefined if that can't be listed. */
+  async #namesOf(dependency: Subscription, verbs: readonly string[]): Promise<ReadonlySet<string> | "all" | undefined> {
+    const place = placeOf(dependency);
+    if (place === undefined) return undefined;
+    const rules = await this.#reviews.of(place);
+    const names = allowedNames(rules, verbs, resourceOf(dependency));
+    return rules.incomplete && names !== "all" ? undefined : names;
+  }
+
+  async #beyondNamespace(
+    dependency: Subscription,
+    resource: Resource,
+    name: string | undefined,
+    most: WatchScope | undefined,
+  ): Promise<WatchScope | undefined> {
     const { identity, wide } = dependency;
     if (identity === CONTROLLER)
       return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
-    // A name he knows already.
-    const mayKnow = () =>
-      !isTelling(dependency) || this.#client.may(identity, "list", resource, namespaceOf(dependency));
-    if ((await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
+    // A name is known to its account already.
+    const mayKnow = async () => !isTelling(dependency) || (await this.#mayList(dependency));
+    if (most === undefined && (await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
     return wide && (await this.#mayEverywhere(identity, resource)) ? "cluster" : undefined;
+  }
+
+  async #mayList(dependency: Subscription): Promise<boolean> {
+    const namespace = namespaceOf(dependency);
+    const names = await this.#namesOf(dependency, ["list"]);
+    if (names instanceof Set || (names === "all" && namespace !== undefined)) return names === "all";
+    return this.#client.may(dependency.identity, "list", resourceOf(dependency), namespace);
   }
 
   /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */
@@ -113,6 +185,8 @@ export class WatchScopes {
     const key = `${identity}|${resourceKey(resource)}|${name ?? ""}`;
     let known = this.#everywhere.get(key);
     if (known === undefined || known.until < Date.now()) {
+      if (this.#everywhere.size > EVERYWHERE_KEPT)
+        for (const [each, { until }] of this.#everywhere) if (until < Date.now()) this.#everywhere.delete(each);
       const allowed = this.#client.may(identity, "watch", resource, undefined, name);
       known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
       this.#everywhere.set(key, known);
@@ -144,6 +218,23 @@ export function narrowerScope(scope: WatchScope, dependency: Subscription): Watc
   if (scope === "cluster") return "namespace";
   return scope === "name" || isCollection(dependency) ? undefined : "name";
 }
+
+/** Where the rights to a dependency are listed: that of a kind of the cluster, where its account is. */
+export function placeOf(dependency: Subscription): AccessPlace | undefined {
+  const namespace = namespaceOf(dependency) ?? homeOf(dependency.identity);
+  return namespace === undefined ? undefined : { identity: dependency.identity, namespace };
+}
+
+/** As the API server would answer to a list. */
+function forbiddenStream(dependency: Subscription): ApiError {
+  const { resource, namespace } = listWatchScope("name", dependency);
+  return new ApiError(`LIST ${pathOf(resource, namespace)}`, 403, "Forbidden");
+}
+
+const refusedAs = (dependency: Subscription): Decision => ({
+  scope: "namespace",
+  refused: forbiddenStream(dependency),
+});
 
 /** What shares one answer: all names of a kind in a namespace, for one identity. Who looks into objects may be told less. */
 export const groupKey = (dependency: Subscription) =>

@@ -1,5 +1,6 @@
 /** A failed request comes in, with what it was for; a Problem that says what to do goes out. */
-import { apiVersionOf, describeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { MAX_LEVELS } from "../apimachinery/json.ts";
+import { apiVersionOf, describeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
@@ -33,9 +34,14 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   if (error instanceof Problem) return error;
   if (!(error instanceof ApiError)) throw error;
   const { ref } = use;
+  if (error.reason === "TooManyNames" || error.reason === "TooManyStreams") return tooManyWatches(error.reason, use);
   if (error.status === 403 && !error.isDenied)
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
+  if (error.reason === "TooDeep") {
+    const message = `${describe(ref)} nests more than ${MAX_LEVELS} levels deep, with its managedFields, and is not read; make it flatter`;
+    return new Problem("TooDeep", message);
+  }
   if (error.isMisread) {
     const message = `the API server can't read a value that the binding gives for ${describe(ref)} as its field has it; correct the value, or say by as what it is`;
     return new Problem("TypeMismatch", message);
@@ -84,13 +90,27 @@ export function kindNotFound(apiVersion: string, kind: string): Problem {
   return new Problem("KindNotFound", message);
 }
 
+/** Nothing was asked of the API server, as the binding, or its namespace, has as much watched as it may. */
+function tooManyWatches(reason: "TooManyNames" | "TooManyStreams", { identity, ref }: RequiredAccess): Problem {
+  const { resource, namespace } = ref;
+  const all = `list and watch all ${describe({ resource, namespace })}`;
+  const why =
+    reason === "TooManyNames"
+      ? `the binding names more objects than Inlay watches one by one; let ${describeIdentity(identity)} ${all}, which takes one watch, select them by labels, or split the binding`
+      : `its namespace has as many watches open as Inlay has room for, and this one opens when others end; let ${describeIdentity(identity)} ${all}, so that they share one, or name fewer objects`;
+  return new Problem("TooManyWatches", `${describe(ref)} is not watched: ${why}`);
+}
+
 function describe({ resource, namespace, name }: RequiredAccess["ref"]): string {
   if (name !== undefined) return describeObject(resource.kind, namespace, name);
   return namespace === undefined ? resource.plural : `${resource.plural} in namespace ${namespace}`;
 }
 
 /** A refused impersonation names the account itself as what was refused. */
-export function isImpersonation({ subject }: ApiError, { identity, ref }: Omit<RequiredAccess, "verbs">): boolean {
+export function isImpersonation(
+  { subject }: ApiError,
+  { identity, ref }: { identity: Identity; ref: { resource: Pick<Resource, "plural"> } },
+): boolean {
   const { resource, name } = subject;
   const isAnAccount = resource === "serviceaccounts" && ref.resource.plural !== resource;
   return identity !== CONTROLLER && isAnAccount && identity.endsWith(`:${name}`);
@@ -123,6 +143,8 @@ export function forbidden({ identity, ref, verbs }: RequiredAccess, verb: string
   if (identity === CONTROLLER)
     return new Problem("Forbidden", `${refused}; see deploy/manifests for the rights it needs`);
   const [, , accountNamespace, account] = identity.split(":");
+  // The same whether there is that namespace or not: only an account with permissions there may know.
+  const orElse = namespace === undefined || namespace === accountNamespace ? "" : ", or there is no such namespace";
   const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
   const allow = (uses: string, what: string) => {
     const roleName = shellWord(`${accountNamespace}-${account}-${uses}`.replaceAll("/", "-"));
@@ -137,7 +159,7 @@ export function forbidden({ identity, ref, verbs }: RequiredAccess, verb: string
     ...(verb === "create" ? [] : [allow(uses, `--verb=${onName.join(",")} --resource=${plural}${only}`)]),
     ...(verbs.includes("create") ? [allow(`makes-${plural}`, `--verb=create --resource=${plural}`)] : []),
   ];
-  return new Problem("Forbidden", `${refused}; allow it with: ${commands.join(" && ")}`);
+  return new Problem("Forbidden", `${refused}${orElse}; allow it with: ${commands.join(" && ")}`);
 }
 
 const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -7,6 +7,7 @@ import {
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
+import type { AccessRules } from "./access-rules.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
@@ -70,13 +71,13 @@ export class Client {
 
   /**
    * The object as it is; or as it was at `seen`, a version of it that a watch brought, or later. The API server answers
-   * that from its memory, without asking etcd, at half the cost.
+   * that from its memory, without asking etcd, at half the cost. One that nests too deep is refused as `TooDeep`.
    */
   async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
-    if (seen === undefined) return this.#transport.request<T>(requestFor("GET", identity, ref));
+    if (seen === undefined) return this.#transport.request<T>(requestFor("GET", identity, ref, { isWhole: true }));
     try {
       const query = { resourceVersion: seen };
-      return await this.#transport.request<T>(requestFor("GET", identity, ref, { query }));
+      return await this.#transport.request<T>(requestFor("GET", identity, ref, { isWhole: true, query }));
     } catch (error) {
       if (!(error instanceof ApiError) || !NOT_SEEN.includes(error.status)) throw error;
       return this.get<T>(identity, ref);
@@ -116,19 +117,21 @@ export class Client {
     return this.#write("apply", request);
   }
 
+  /** By a dry run nothing changes; the answer is as if it had. */
   jsonPatch(
     identity: Identity,
     ref: ObjectRef,
     operations: JsonPatchOperation[],
     fieldManager: string,
+    dryRun = false,
   ): Promise<KubeObject> {
     const request = requestFor("PATCH", identity, ref, {
-      query: { fieldManager },
+      query: { fieldManager, ...(dryRun && { dryRun: "All" }) },
       contentType: "application/json-patch+json",
       accept: METADATA_ONLY,
       body: stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf),
     });
-    return this.#write("patch", request);
+    return dryRun ? this.#transport.request(request) : this.#write("patch", request);
   }
 
   /** JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it hits what was read. */
@@ -226,6 +229,22 @@ export class Client {
       }),
     });
     return review.status.allowed;
+  }
+
+  /** What `identity` may do in a namespace, by a SelfSubjectRulesReview. */
+  async rules(identity: Identity, namespace: string): Promise<AccessRules> {
+    const review = await this.#transport.request<{ status: AccessRules }>({
+      method: "POST",
+      path: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+      identity,
+      body: stringifyJson({
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SelfSubjectRulesReview",
+        spec: { namespace },
+      }),
+    });
+    const { incomplete, resourceRules } = review.status;
+    return { incomplete, resourceRules: resourceRules ?? [] };
   }
 
   async #write<T>(verb: Parameters<WriteGate["wrote"]>[0], request: Request): Promise<T> {

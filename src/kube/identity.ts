@@ -15,6 +15,9 @@ export function describeIdentity(identity: Identity): string {
   return account ? `ServiceAccount ${account[1]}/${account[2]}` : "Inlay's own account";
 }
 
+/** The namespace of an account; undefined for the controller itself. */
+export const homeOf = (identity: Identity): string | undefined => identity.split(":")[2];
+
 /** As whom something is watched. */
 export interface WatchIdentity {
   identity: Identity;

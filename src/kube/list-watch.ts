@@ -1,4 +1,5 @@
 /** The two verbs that a reflector lives on, as streams of typed parts: pages of a list, and the events of a watch. */
+import { parseJson } from "../apimachinery/json.ts";
 import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import { ApiError } from "./api-error.ts";
 import { pathOf } from "./client.ts";
@@ -112,7 +113,7 @@ const bare = (path: string) => path.split("?")[0];
 
 function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object: { code?: number } } {
   try {
-    const event = JSON.parse(line);
+    const event = parseJson(line) as unknown as ReturnType<typeof parse>;
     if (event.type === "ERROR" || event.object.metadata.resourceVersion !== undefined) return event;
   } catch {
     // Told below: a parser's own words quote the line.

@@ -106,3 +106,22 @@ export function hostileBinding(n: number): { spec: AnyObject; reason: string } {
   const { reason, targets } = (ways[n % WAYS] as Way)(n);
   return { reason, spec: { sources: [{ secret: { name: "hostile" } }], targets } };
 }
+
+/**
+ * The spec of one that names as many objects as there is room for, of which each would take a stream of its own: sources,
+ * targets, and Deployments. Of two of these, no Deployment is the same.
+ */
+export function namingBinding(n: number): AnyObject {
+  const sources = Array.from({ length: 16 }, (_, s) => ({ name: `s-${s}`, secret: { name: `naming-${n}-${s}` } }));
+  const targets = Array.from({ length: 64 }, (_, t) =>
+    harbor([{ path: own(n), from: { source: `s-${t % 16}`, key: "value" } }], { name: `naming-${n}-${t}` }),
+  );
+  const steps = Array.from({ length: 16 }, (_, s) => ({
+    name: `step-${s}`,
+    targets: Array.from({ length: 64 }, (_, t) => ({ kind: "Deployment", name: namedDeployment(n, s * 64 + t) })),
+  }));
+  return { sources, targets, rollout: { steps } };
+}
+
+/** What the `n`th of them calls one of its 1,024 Deployments. */
+export const namedDeployment = (n: number, d: number) => `naming-${n}-${d}`;

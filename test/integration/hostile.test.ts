@@ -4,14 +4,16 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { ConfinedController } from "../controller/confined.ts";
 import { eventually } from "../controller/eventually.ts";
-import { hostileBinding, hostileData, WAYS } from "../controller/hostile.ts";
+import { hostileBinding, hostileData, namedDeployment, namingBinding, WAYS } from "../controller/hostile.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
-import { requestsFor } from "../controller/requests.ts";
+import { requestsFor, watchesFor } from "../controller/requests.ts";
 import { scaled } from "../controller/scale.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
-import { createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
+import { createNamespace, harborTarget, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const BAD = scaled(5, 2) * WAYS;
+/** Those that name a thousand objects each. */
+const NAMING = scaled(30, 3);
 const ROTATIONS = scaled(15, 3);
 /** What a try asks at most: the source, the target, the write that is refused, and the status. */
 const REQUESTS_A_TRY = 4;
@@ -27,7 +29,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
 
   before(async () => {
     await stopSharedController();
-    controller = new ConfinedController(controlPlane());
+    controller = new ConfinedController(controlPlane(), "--leader-elect");
     await controller.start();
     good = await createNamespace({ controller: false });
     await good.boundHarbor();
@@ -48,7 +50,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
 
   const tries = async (): Promise<number> => {
     assert.deepEqual(foundIn(await controller.page("/metrics")), []);
-    return controller.metric("workqueue_retries_total");
+    return controller.metric("workqueue_retries_total", 'controller="secretbinding"');
   };
   const untilTried = (times: number) => eventually(async () => assert.ok((await tries()) >= times), 60_000);
 
@@ -97,6 +99,65 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     const { length } = await requestsFor(bad, mark);
     const seconds = (performance.now() - since) / 1_000;
     assert.ok(length <= seconds * TRIES_A_SECOND * REQUESTS_A_TRY, `${length} requests in ${seconds} s`);
+  });
+
+  describe("and others that name a thousand objects each", () => {
+    const READ = ["list", "watch"];
+    const workloads = (resourceNames?: string[]): Rule[] => [
+      { apiGroups: ["apps"], resources: ["deployments"], verbs: READ, ...(resourceNames && { resourceNames }) },
+    ];
+    const names = Array.from({ length: NAMING }, (_, n) => `naming-${n}`);
+    let team: TestNamespace;
+    let mark: number;
+
+    /** Waits until each says that of a condition. */
+    const untilSaid = (type: string, reason: string | RegExp, which = names) =>
+      eventually(async () => {
+        const { items } = await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"));
+        const said = (items as AnyObject[]).filter(({ metadata }) => which.includes(metadata.name));
+        for (const { metadata, status } of said) {
+          const condition = status?.conditions?.find((each: AnyObject) => each.type === type);
+          assert.match(condition?.reason ?? "", new RegExp(reason), `${metadata.name}: ${condition?.message}`);
+        }
+        assert.equal(said.length, which.length);
+      }, 60_000);
+    const asked = async (...verbs: string[]) =>
+      (await requestsFor(team, mark)).filter(({ verb, as }) => as !== undefined && verbs.includes(verb));
+
+    before(async () => {
+      team = await createNamespace({ controller: false, rules: [] });
+      mark = await auditLog().mark();
+      await Promise.all(names.map((name, n) => team.bind(name, namingBinding(n))));
+    });
+    after(() => team?.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings")));
+
+    it("which their account may not watch, has none of them asked for by name", async () => {
+      await untilSaid("Ready", "Forbidden");
+      await untilSaid("RolledOut", "Forbidden");
+      for (let n = 0; n < ROTATIONS; n++) await rotate();
+      assert.deepEqual(await asked("list", "watch"), []);
+      const reviews = await asked("create");
+      assert.ok(reviews.length > 0);
+    });
+
+    it("which their account may watch by name, has some of each watched and says so of the others", async () => {
+      const all = names.flatMap((_, n) => Array.from({ length: 1_024 }, (_, d) => namedDeployment(n, d)));
+      await team.grant(workloads(all), { role: "by-name" });
+      await untilSaid("RolledOut", "TooManyWatches");
+      await rotate();
+      await eventually(async () => {
+        const watched = await watchesFor(team, mark);
+        assert.equal(watched.filter(({ open }) => open).length, names.length * 128);
+      });
+    });
+
+    it("which their account may all watch, has them watched by one stream", async () => {
+      await team.grant(workloads(), { role: "all" });
+      await untilSaid("RolledOut", "^(?!TooManyWatches)");
+      await rotate();
+    });
+
+    it("leaves the leader what it is", () => assert.doesNotMatch(controller.output, /lost the lease/));
   });
 
   it("the controller is the one that was started, is ready, and holds no more than it may", () => controller.isWell());

@@ -63,8 +63,40 @@ describe("deploy/manifests", () => {
       const { items } = await get("discovery.k8s.io", "endpointslices");
       const slices = items.filter(({ metadata }: AnyObject) => metadata.labels[SERVICE_NAME] === "inlay-metrics");
       assert.equal(slices.flatMap(({ endpoints }: AnyObject) => endpoints ?? []).length, 2);
-      assert.deepEqual(slices[0].ports, [{ name: "metrics", port: 8081, protocol: "TCP" }]);
+      assert.deepEqual(slices[0].ports, [{ name: "metrics", port: 8443, protocol: "TCP" }]);
     });
+  });
+
+  it("has the API server deal with the controller's Lease by the priority of leader election", async () => {
+    const schema = await api().get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/inlay-leader-election");
+    assert.equal(schema.spec.priorityLevelConfiguration.name, "leader-election");
+    const answerTo = async (what: string) => {
+      const args = ["get", what, "--namespace=inlay-system", `--as=${CONTROLLER}`, "--ignore-not-found", "-v=8"];
+      return (await controlPlane().kubectl(...args)).stderr;
+    };
+    await eventually(async () =>
+      assert.match(
+        await answerTo("leases/inlay-controller"),
+        new RegExp(`Flowschema-Uid: ${schema.metadata.uid}`, "i"),
+      ),
+    );
+    assert.doesNotMatch(await answerTo("secrets/inlay-digest-key"), new RegExp(schema.metadata.uid));
+  });
+
+  it("closes its pods but for the port of their metrics, to namespaces that are labelled for that", async () => {
+    const get = (group: string, plural: string) =>
+      api().get(`/apis/${group}/v1/namespaces/inlay-system/${plural}/inlay-controller`);
+    const { spec } = await get("networking.k8s.io", "networkpolicies");
+    const { template } = (await get("apps", "deployments")).spec;
+    assert.deepEqual(spec.policyTypes, ["Ingress"]);
+    const { matchLabels } = spec.podSelector;
+    assert.ok(Object.keys(matchLabels).length > 0);
+    for (const [key, value] of Object.entries(matchLabels)) assert.equal(template.metadata.labels[key], value);
+    const [{ args, ports }] = template.spec.containers;
+    const { containerPort } = ports.find(({ name }: AnyObject) => name === "metrics");
+    assert.ok(args.includes(`--metrics-port=${containerPort}`) && !args.includes("--insecure-metrics"));
+    const from = [{ namespaceSelector: { matchLabels: { metrics: "enabled" } } }];
+    assert.deepEqual(spec.ingress, [{ from, ports: [{ protocol: "TCP", port: containerPort }] }]);
   });
 
   it("keeps to that standard without a warning", async () => {
@@ -85,6 +117,8 @@ describe("deploy/manifests", () => {
       { verb: "get", resource: "namespaces", name: "registry" },
       ...["list", "watch"].map((verb) => ({ verb, resource: "namespaces" })),
       { verb: "create", group: "events.k8s.io", resource: "events", namespace: "registry" },
+      { verb: "create", group: "authentication.k8s.io", resource: "tokenreviews" },
+      { verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews" },
       { verb: "create", ...leases, namespace: "inlay-system" },
       { verb: "get", ...ownLease },
       { verb: "update", ...ownLease },

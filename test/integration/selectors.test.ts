@@ -202,7 +202,7 @@ describe("a target by selector", () => {
     assert.match(messageOf(binding), /2 objects that spec\.targets\[1\] matches are left to others/);
   });
 
-  it("is another binding's where that was first, whoever selects", async () => {
+  it("is the binding's that holds it, else the older one's, whoever selects", async () => {
     const team = await widgetTeam();
     await widgets(team, ["a", "b"], { tier: "prod" });
     const token = await rotate(team);
@@ -215,7 +215,8 @@ describe("a target by selector", () => {
     await widgets(team, ["c"]);
     await eventually(async () => assert.deepEqual(await tokens(team), { a: token, b: token, c: "second" }));
     await relabel(team, "c", { tier: "prod" });
-    await untilHeld(team, token, ["a", "b", "c"]);
+    assert.match(messageOf(await team.until("first", "Conflict")), /token is for the SecretBinding \S+\/second, which/);
+    assert.deepEqual(await tokens(team), { a: token, b: token, c: "second" });
     await relabel(team, "b", { tier: "test" });
     await eventually(async () => assert.equal((await tokens(team))["b"], "second"));
     await team.unbind("first");

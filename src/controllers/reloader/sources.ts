@@ -2,9 +2,9 @@
  * What there is in a namespace comes in, and then workload by workload its rules and what its pods refer to; the sources that
  * it restarts for go out. No I/O.
  */
-import { RE2JS } from "re2js";
 import type { ReloaderMark } from "../../api/reloader.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
+import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import {
   type ChosenKind,
@@ -38,9 +38,8 @@ const isRead = ({ kind, by }: PodReference) =>
 /** More are no choice: it would be all that there is, whatever comes. */
 const MAX_SOURCES = 256;
 const MAX_PATTERNS = 64;
-const MAX_PATTERN_LENGTH = 512;
-/** Of patterns times names, in characters of both, for one workload: some 50 ms. */
-const MAX_EFFORT = 20_000_000;
+/** Of patterns times names, in instructions times characters, for one workload: some 50 ms, and 0.2 s at worst. */
+const MAX_EFFORT = 5_000_000;
 /** For all of a namespace, each time that it is looked at. */
 const MAX_IN_ALL = 10 * MAX_EFFORT;
 
@@ -126,6 +125,11 @@ export class There {
   }
 }
 
+const WRONG = {
+  Invalid: "is no regular expression; mend it",
+  TooLarge: "is too large a regular expression; write a shorter one, or list plain names",
+};
+
 function chosenOf(
   kind: ChosenKind,
   { auto, search, listed, excluded }: Rule,
@@ -145,8 +149,10 @@ function chosenOf(
     // Whether it is there or not: what is named is waited for, and when it is back it is compared with what it was.
     if (NAME.test(entry) && entry.length <= MAX_NAME_LENGTH) chosen.add(entry);
     if (PLAIN.test(entry)) continue;
-    const pattern = patternOf(entry);
-    if (pattern === undefined) mistakes.push(`${listedBy(kind)}: ${shown(entry)} is no regular expression; mend it`);
+    // Anchored as Reloader does it.
+    const pattern = compilePattern(`^${entry}$`, effort);
+    if (pattern === undefined) break;
+    if (typeof pattern === "string") mistakes.push(`${listedBy(kind)}: ${shown(entry)} ${WRONG[pattern]}`);
     else for (const name of foundBy(pattern, entry, there, effort)) chosen.add(name);
   }
   for (const name of chosen) if (there.ignored.has(name) || excluded.has(name)) chosen.delete(name);
@@ -156,36 +162,16 @@ function chosenOf(
 const namesIn = (references: readonly PodReference[], kind: ChosenKind) =>
   references.flatMap((each) => (each.kind === kind && isRead(each) ? each.name : []));
 
-function foundBy(pattern: RE2JS, entry: string, { all, found }: Names, effort: Effort): readonly string[] {
+function foundBy(pattern: Pattern, entry: string, { all, found }: Names, effort: Effort): readonly string[] {
   const known = found.get(entry);
   effort.left -= known?.length ?? 0;
   if (known !== undefined) return known;
   const names: string[] = [];
   for (const name of all) {
-    effort.left -= entry.length * name.length;
-    if (effort.left < 0) return [];
-    if (pattern.matcher(name).find()) names.push(name);
+    const isFound = pattern.isFoundIn(name, effort);
+    if (isFound === undefined) return [];
+    if (isFound) names.push(name);
   }
   found.set(entry, names);
   return names;
-}
-
-const MAX_KNOWN = 1024;
-const patterns = new Map<string, RE2JS | undefined>();
-
-/** Go's own expressions, anchored as Reloader does it, compiled once. Undefined for one that is none. */
-function patternOf(entry: string): RE2JS | undefined {
-  if (patterns.has(entry)) return patterns.get(entry);
-  let made: RE2JS | undefined;
-  try {
-    if (entry.length <= MAX_PATTERN_LENGTH) made = RE2JS.compile(`^${entry}$`);
-  } catch {
-    // It is none.
-  }
-  patterns.set(entry, made);
-  for (const oldest of patterns.keys()) {
-    if (patterns.size <= MAX_KNOWN) break;
-    patterns.delete(oldest);
-  }
-  return made;
 }

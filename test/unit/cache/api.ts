@@ -1,5 +1,6 @@
 /** An API server of lists and watches alone: who may watch what comes in, the streams that are open go out. */
 import type { KubeObject, Resource } from "../../../src/apimachinery/objects.ts";
+import type { AccessRules } from "../../../src/kube/access-rules.ts";
 import type { ApiError } from "../../../src/kube/api-error.ts";
 import type { Request } from "../../../src/kube/transport.ts";
 import { fakeClient, fakeTransport } from "../fakes.ts";
@@ -34,7 +35,17 @@ export class FakeApi {
     lines: (request: Request, signal: AbortSignal, onOpen: () => void) => this.#lines(request, signal, onOpen),
   });
 
+  /** What accounts are told that they may do, by `identity namespace`. Of others it is not known. */
+  readonly rules = new Map<string, AccessRules>();
+  /** Of whom that was asked. */
+  readonly ruleReviews: string[] = [];
+
   readonly client = fakeClient({
+    rules: async (identity: string, namespace: string) => {
+      const place = `${identity || "-"} ${namespace}`;
+      this.ruleReviews.push(place);
+      return this.rules.get(place) ?? { incomplete: true, resourceRules: [] };
+    },
     may: async (identity: string, _verb: string, resource: Resource, namespace?: string, name?: string) => {
       const path = `${namespace ? `${namespace}/` : ""}${resource.plural}`;
       const review = `${identity || "-"} ${path} ${name ?? "*"}`;

@@ -182,6 +182,58 @@ describe("informers", () => {
     assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
   });
 
+  describe("by the rules of an account", () => {
+    const PLACE = `${ACCOUNT} registry`;
+    const rulesFor = (...resourceNames: string[]) => ({
+      incomplete: false,
+      resourceRules: [{ verbs: ["list", "watch"], apiGroups: [""], resources: ["secrets"], resourceNames }],
+    });
+    const named = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ ...bucket, ref: ref(SECRETS, `s-${n}`, "registry") }));
+
+    it("are opened for no name that it may not watch, by one review for all names and kinds", async () => {
+      api.rules.set(PLACE, rulesFor("bucket"));
+      api.rights.add(`${ACCOUNT} registry/secrets bucket`);
+      await observe("a", bucket, other, ...named(50));
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
+      assert.equal(api.lists, 1);
+      assert.deepEqual(api.ruleReviews, [PLACE]);
+      const refused = watcher.get("a", other);
+      assert.deepEqual(refused.phase === "failed" && refused.error.status, 403);
+    });
+
+    it("are opened within seconds after they changed, which is asked once for all names", async () => {
+      api.rules.set(PLACE, rulesFor("bucket"));
+      await observe("a", ...named(50));
+      await clock.pass(20_000);
+      assert.ok(api.ruleReviews.length < 10, `${api.ruleReviews.length}`);
+      assert.equal(api.lists, 0);
+      api.rules.set(PLACE, rulesFor());
+      api.rights.add(`${ACCOUNT} registry/secrets *`);
+      for (let n = 0; n < 6; n++) await clock.pass(1_000);
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
+      assert.equal(watcher.get("a", named(1)[0] as ObjectSubscription).phase, "synced");
+    });
+
+    it("are so many for the names of one dependent, and one for all where it may watch all", async () => {
+      const all = named(200);
+      api.rules.set(PLACE, rulesFor(...all.map((each) => each.ref.name)));
+      for (const each of all) api.rights.add(`${ACCOUNT} registry/secrets ${each.ref.name}`);
+      await observe("a", ...all);
+      assert.equal(api.open.length, 128);
+      const beyond = watcher.get("a", all[150] as ObjectSubscription);
+      assert.equal(beyond.phase === "failed" && beyond.error.reason, "TooManyNames");
+      await observe("a", ...all.slice(100));
+      assert.equal(api.open.length, 100);
+      await observe("a", ...all);
+      api.rules.set(PLACE, rulesFor());
+      api.rights.add(`${ACCOUNT} registry/secrets *`);
+      for (let n = 0; n < 6; n++) await clock.pass(1_000);
+      assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
+      assert.equal(watcher.get("a", all[150] as ObjectSubscription).phase, "synced");
+    });
+  });
+
   describe("that are refused", () => {
     it("go one rung down after another, and stay at the last", async () => {
       api.promised.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
@@ -194,6 +246,8 @@ describe("informers", () => {
       api.rights.add(`${ACCOUNT} registry/secrets bucket`);
       called.length = 0;
       await clock.pass(4_000);
+      // Each in its turn.
+      await clock.pass(500);
       assert.equal(watcher.get("a", bucket).phase, "synced");
       assert.equal(watcher.get("a", other).phase, "failed");
       assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
@@ -275,6 +329,16 @@ describe("informers", () => {
           ["synced", "web-2"],
         ],
       );
+    });
+
+    it("call for what may be of them, where names take too long to compare with the patterns of all", async () => {
+      api.rights.add(NAMESPACE);
+      const slow = inTeam({ names: Array.from({ length: 16 }, (_, n) => `*${"a*".repeat(100)}b${n}*`) });
+      for (let n = 0; n < 80; n++) await observe(`slow-${n}`, slow);
+      called.length = 0;
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("a".repeat(253), "11"));
+      await settled();
+      assert.ok(called.length > 0 && called.length < 40, `${called.length}`);
     });
 
     it("show what the spec of their objects says, where that is asked for", async () => {

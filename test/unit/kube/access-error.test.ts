@@ -121,7 +121,7 @@ describe("a missing right", () => {
   it("to all objects of a kind is granted without a name", () => {
     const { name: _, ...all } = harbor.ref;
     const problem = refusal(answer(403, "Forbidden"), { ...harbor, ref: all }, "list");
-    const refused = "may not list harborclusters.goharbor.io in namespace web; ";
+    const refused = "may not list harborclusters.goharbor.io in namespace web, or there is no such namespace; ";
     assert.ok(problem.message.includes(refused), problem.message);
     granted(
       problem,
@@ -133,7 +133,7 @@ describe("a missing right", () => {
 
   it("in another namespace is granted there, to the account of the binding's", () => {
     const problem = refusal(answer(403, "Forbidden"), harbor, "patch");
-    const refused = "may not patch harborclusters.goharbor.io/harbor in namespace web; ";
+    const refused = "may not patch harborclusters.goharbor.io/harbor in namespace web, or there is no such namespace; ";
     assert.ok(problem.message.includes(refused), problem.message);
     granted(
       problem,

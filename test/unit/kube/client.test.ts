@@ -66,7 +66,7 @@ describe("the client", () => {
   it("reads an object as it is, or as new as it was seen at least", async () => {
     const { client, last } = recording();
     await client.get("me", HARBOR);
-    assert.deepEqual(last(), { method: "GET", path, query: {}, identity: "me", body: null });
+    assert.deepEqual(last(), { method: "GET", path, query: {}, identity: "me", body: null, isWhole: true });
     await client.get("me", HARBOR, "42");
     assert.deepEqual(last().query, { resourceVersion: "42" });
   });

@@ -229,7 +229,12 @@ describe("of annotations of Reloader it is told", () => {
       { own: { [SECRETS]: "db,a[" } },
       /secret\..*\/reload: "a\[" is no regular expression; mend/,
     ],
-    "that a pattern is too long": [{ own: { [SECRETS]: "a?".repeat(300) } }, /is no regular expression/],
+    "that a pattern is too long": [{ own: { [SECRETS]: "a?".repeat(600) } }, /is too large a regular expression/],
+
+    "that a short pattern is a large program": [
+      { own: { [SECRETS]: ".{1000}.{1000}.{1000}" } },
+      /is too large a regular expression/,
+    ],
     "that a list is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, of which the first 64 count/],
     "that a pause is none": [{ own: { [PAUSE]: "soon" } }, /pause-period: "soon" is no duration; write one like/],
     "that a pause is for a Deployment": [
@@ -289,7 +294,7 @@ describe("of annotations of Reloader it is told", () => {
     const choiceFor = (entry: string) =>
       choiceOf("Deployment", reloaderAnnotations({ [SECRETS]: entry }, {}), false) as ReloadRules;
     const names = ["aa", "ab", "ba"].map((each) => there("Secret", each));
-    const all = new There(names, 100, 50);
+    const all = new There(names, 4_000, 3_000);
     const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
     assert.deepEqual(found("a.*"), ["aa", "ab"]);
     assert.deepEqual(found("b.*"), ["ba"]);

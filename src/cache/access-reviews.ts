@@ -1,0 +1,86 @@
+/** What identities may do in namespaces, as the API server last listed it for each: one review for all kinds and names. */
+import { createHash } from "node:crypto";
+import { isImpersonation } from "../kube/access-error.ts";
+import { type AccessRules, rulesText } from "../kube/access-rules.ts";
+import { isStatus } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+
+/** Where an identity's rights are listed. */
+export interface AccessPlace {
+  identity: Identity;
+  namespace: string;
+}
+
+const LIVES_MS = 60_000;
+/** Beyond so many, those that are too old to be used are dropped. */
+const KEPT = 2_000;
+const REVIEWS = { plural: "selfsubjectrulesreviews" };
+/** A server that does not let the identity ask. */
+const NOTHING_KNOWN: AccessRules = { incomplete: true, resourceRules: [] };
+
+interface Answer {
+  rules: Promise<AccessRules>;
+  since: number;
+}
+
+export class AccessReviews {
+  readonly #client: Pick<Client, "rules">;
+  readonly #answers = new Map<string, Answer>();
+
+  constructor(client: Pick<Client, "rules">) {
+    this.#client = client;
+  }
+
+  /** Throws ApiError, with status 403 only where the identity may not be impersonated. */
+  of(place: AccessPlace): Promise<AccessRules> {
+    const known = this.#answers.get(keyOf(place));
+    return known !== undefined && isNewerThan(known, LIVES_MS) ? known.rules : this.#ask(place);
+  }
+
+  /** Asks again the next time, unless that was done less than so long ago. */
+  expire(place: AccessPlace, sinceMs: number): void {
+    const known = this.#answers.get(keyOf(place));
+    if (known !== undefined && !isNewerThan(known, sinceMs)) this.#answers.delete(keyOf(place));
+  }
+
+  /** Asks again now. Returns a digest of the answer. Throws ApiError for none. */
+  async refresh(place: AccessPlace): Promise<string> {
+    return createHash("sha256")
+      .update(await textOf(this.#ask(place)))
+      .digest("base64");
+  }
+
+  #ask(place: AccessPlace): Promise<AccessRules> {
+    if (this.#answers.size > KEPT)
+      for (const [key, answer] of this.#answers) if (!isNewerThan(answer, LIVES_MS)) this.#answers.delete(key);
+    const rules = this.#review(place);
+    const answer = { rules, since: Date.now() };
+    this.#answers.set(keyOf(place), answer);
+    rules.catch((error) => {
+      if (!isStatus(error, 403) && this.#answers.get(keyOf(place)) === answer) this.#answers.delete(keyOf(place));
+    });
+    return rules;
+  }
+
+  async #review({ identity, namespace }: AccessPlace): Promise<AccessRules> {
+    try {
+      return await this.#client.rules(identity, namespace);
+    } catch (error) {
+      if (!isStatus(error, 403) || isImpersonation(error, { identity, ref: { resource: REVIEWS } })) throw error;
+      return NOTHING_KNOWN;
+    }
+  }
+}
+
+const keyOf = ({ identity, namespace }: AccessPlace) => `${identity}|${namespace}`;
+const isNewerThan = ({ since }: Answer, ms: number) => since > Date.now() - ms;
+
+async function textOf(rules: Promise<AccessRules>): Promise<string> {
+  try {
+    return rulesText(await rules);
+  } catch (error) {
+    if (isStatus(error, 403)) return "may not be impersonated";
+    throw error;
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Subscriptions that no stream is opened for, as an account may not have it. What it may do is asked for again, once for all of them
+ * in a namespace, and slowly: so many such questions a second, whoever has how many.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApiError } from "../kube/api-error.ts";
+import { SlowBucket } from "../workqueue/slow-bucket.ts";
+import type { AccessPlace, AccessReviews } from "./access-reviews.ts";
+
+/** Of everybody's accounts together. A review takes a millisecond of the API server. */
+const REVIEWS_A_SECOND = 10;
+const PAUSE_MS = { first: 500, most: 4_000 };
+
+interface Group<S> {
+  members: Set<S>;
+  /** What its account may do, as all members were looked at by it. Undefined when there is a new one: what that was refused by may be older. */
+  rules: string | undefined;
+  end: AbortController;
+}
+
+export class RefusedSubscriptions<S extends object> {
+  readonly #reviews: Pick<AccessReviews, "refresh">;
+  readonly #rulesChanged: (place: AccessPlace) => void;
+  readonly #groups = new Map<string, Group<S>>();
+  readonly #groupOf = new Map<S, string>();
+  readonly #bucket = new SlowBucket(REVIEWS_A_SECOND);
+
+  /** `rulesChanged` is called when an account may do something else than when its subscriptions were looked at last. */
+  constructor(reviews: Pick<AccessReviews, "refresh">, rulesChanged: (place: AccessPlace) => void) {
+    this.#reviews = reviews;
+    this.#rulesChanged = rulesChanged;
+  }
+
+  /** Those who wait take turns by `tenant`. */
+  add(subscription: S, place: AccessPlace, tenant: string): void {
+    const key = `${place.identity}|${place.namespace}`;
+    const group = this.#groups.get(key) ?? { members: new Set(), rules: undefined, end: new AbortController() };
+    group.members.add(subscription);
+    group.rules = undefined;
+    this.#groupOf.set(subscription, key);
+    if (this.#groups.has(key)) return;
+    this.#groups.set(key, group);
+    void this.#ask(group, place, tenant);
+  }
+
+  delete(subscription: S): void {
+    const key = this.#groupOf.get(subscription);
+    if (key === undefined) return;
+    this.#groupOf.delete(subscription);
+    const group = this.#groups.get(key);
+    group?.members.delete(subscription);
+    if (group?.members.size !== 0) return;
+    this.#groups.delete(key);
+    group.end.abort();
+  }
+
+  stop(): void {
+    for (const { end } of this.#groups.values()) end.abort();
+    this.#groups.clear();
+    this.#groupOf.clear();
+  }
+
+  async #ask(group: Group<S>, place: AccessPlace, tenant: string): Promise<void> {
+    const { signal } = group.end;
+    for (let tries = 0; !signal.aborted; tries++) {
+      const pause = Math.min(PAUSE_MS.first * 2 ** Math.min(tries, 10), PAUSE_MS.most) * (0.5 + Math.random() / 2);
+      await sleep(pause, undefined, { signal }).catch(() => {});
+      await this.#bucket.take(tenant, signal);
+      if (signal.aborted) return;
+      const before = group.rules;
+      const rules = await this.#refresh(place);
+      if (signal.aborted || rules === undefined || rules === before) continue;
+      group.rules = rules;
+      if (before !== undefined) this.#bucket.refund();
+      this.#rulesChanged(place);
+    }
+  }
+
+  /** Undefined while the API server does not answer. */
+  async #refresh(place: AccessPlace): Promise<string | undefined> {
+    try {
+      return await this.#reviews.refresh(place);
+    } catch (error) {
+      if (error instanceof ApiError) return undefined;
+      throw error;
+    }
+  }
+}

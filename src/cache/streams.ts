@@ -1,0 +1,142 @@
+/** Opens streams, as far as there is room, and closes them; tells their subscribers what they bring, and its owner when one is refused. */
+import type { Resource } from "../apimachinery/objects.ts";
+import { ApiError } from "../kube/api-error.ts";
+import type { Identity } from "../kube/identity.ts";
+import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
+import { SlowBucket } from "../workqueue/slow-bucket.ts";
+import { type CachedObject, classifyChange, type Projection } from "./cached-object.ts";
+import { CollectionIndex } from "./collection-index.ts";
+import { Reflector, type RestartReason, type StreamState, TAKES_TURNS } from "./reflector.ts";
+import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
+import { OPENING_LIMITS, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
+
+/** Called whenever a watch ended and is started again. */
+export type RestartHandler = (resource: Resource, reason: RestartReason) => void;
+
+/** What becomes of a stream, for who decides how wide it is. */
+export interface StreamEvents {
+  /** The API server says that its identity may not have it. Called before its subscribers are. */
+  refused(stream: Stream, error: ApiError): void;
+  /** It had to wait, and has brought something. */
+  opened(stream: Stream): void;
+  /** It is in sync, and was refused before. */
+  recovered(stream: Stream): void;
+  /** The API server ended it as it should, and it is begun anew. */
+  ended(stream: Stream): void;
+}
+
+/** Streams that the API server refuses are asked for again so often, whoever has how many. A refused list takes 0.2 ms. */
+const RETRIES_A_SECOND = 10;
+const NO_ROOM = new ApiError("WATCH", 0, "TooManyStreams");
+
+export class Streams {
+  readonly #transport: WatchTransport;
+  readonly #restarted: RestartHandler;
+  readonly #events: StreamEvents;
+  readonly #streams = new Map<string, Stream>();
+  readonly #slots = new StreamSlots(STREAM_LIMITS);
+  /** Of those that there is room for, the ones that have brought nothing yet. */
+  readonly #opening = new StreamSlots(OPENING_LIMITS);
+  readonly #retries = new SlowBucket(RETRIES_A_SECOND);
+
+  constructor(transport: WatchTransport, restarted: RestartHandler, events: StreamEvents) {
+    this.#transport = transport;
+    this.#restarted = restarted;
+    this.#events = events;
+  }
+
+  /** How each is. */
+  get states(): StreamState[] {
+    return [...this.#streams.values()].map(stateOf);
+  }
+
+  get(key: string): Stream | undefined {
+    return this.#streams.get(key);
+  }
+
+  /** Opens a stream as soon as there is room for it, and it is its turn. */
+  open(of: Pick<Stream, "key" | "watchScope" | "tenant">, identity: Identity, scope: Scope, keep: Projection): Stream {
+    const stream: Stream = {
+      ...of,
+      resource: scope.resource,
+      held: undefined,
+      hasRoom: of.tenant === undefined,
+      isOpening: false,
+      wasRefused: false,
+      wasSynced: false,
+      subscribers: new Map(),
+      index: new CollectionIndex(),
+      reflector: undefined,
+    };
+    this.#streams.set(of.key, stream);
+    const { tenant, key } = stream;
+    const start = () => {
+      stream.isOpening = true;
+      stream.reflector = this.#reflectorOf(stream, new ListWatch(this.#transport, identity, scope), keep);
+      stream.reflector.start();
+    };
+    if (tenant === undefined) start();
+    else
+      this.#slots.take(tenant, key, () => {
+        stream.hasRoom = true;
+        this.#opening.take(tenant, key, start);
+      });
+    if (!stream.hasRoom) stream.held = NO_ROOM;
+    return stream;
+  }
+
+  close(stream: Stream): void {
+    const { key, tenant, reflector, hasRoom } = stream;
+    this.#streams.delete(key);
+    void reflector?.stop();
+    this.#opened(stream);
+    if (tenant !== undefined) this.#slots.release(tenant, key, hasRoom);
+  }
+
+  async stop(): Promise<void> {
+    this.#slots.stop();
+    this.#opening.stop();
+    await Promise.all([...this.#streams.values()].map(({ reflector }) => reflector?.stop()));
+    this.#streams.clear();
+  }
+
+  /** It has brought something, or is closed: the next one may be opened. */
+  #opened(stream: Stream): void {
+    const { key, tenant, isOpening } = stream;
+    stream.isOpening = false;
+    if (tenant !== undefined) this.#opening.release(tenant, key, isOpening);
+  }
+
+  #reflectorOf(stream: Stream, source: ListWatch, keep: Projection): Reflector<CachedObject> {
+    const { resource, tenant = "" } = stream;
+    const reflector: Reflector<CachedObject> = new Reflector<CachedObject>(source, {
+      keep,
+      changed: (key, after, before) => {
+        stream.index.changed(reflector, key, after, before);
+        const news = classifyChange(after, before);
+        if (news !== "none") notifyOf(stream, key, after, before, news);
+      },
+      stateChanged: (state) => {
+        if (stream.held !== undefined) this.#events.opened(stream);
+        stream.held = undefined;
+        if (stream.isOpening) this.#opened(stream);
+        stream.wasSynced ||= state.phase === "synced";
+        if (state.phase === "failed") {
+          stream.wasRefused ||= TAKES_TURNS.includes(state.error.status);
+          if (state.error.status === 403) this.#events.refused(stream, state.error);
+        } else if (state.phase === "synced" && stream.wasRefused) {
+          stream.wasRefused = false;
+          this.#retries.refund();
+          this.#events.recovered(stream);
+        }
+        notifyAll(subscribersOf(stream), "resync");
+      },
+      restarted: (reason) => {
+        this.#restarted(resource, reason);
+        if (reason === "ended") this.#events.ended(stream);
+      },
+      turn: (signal) => this.#retries.take(tenant, signal),
+    });
+    return reflector;
+  }
+}
