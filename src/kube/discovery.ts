@@ -21,15 +21,19 @@ const MAX_KNOWN = 1_000;
 
 export class Discovery {
   readonly #transport: Pick<Transport, "request">;
+  readonly #inVersion: (resource: Resource) => Promise<Resource>;
   #groups: { versions: Promise<Set<string>>; until: number } | undefined;
   readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
 
-  constructor(transport: Pick<Transport, "request">) {
+  /** `inVersion` says in which version a kind is used that is named in some version. */
+  constructor(transport: Pick<Transport, "request">, inVersion = async (resource: Resource) => resource) {
     this.#transport = transport;
+    this.#inVersion = inVersion;
   }
 
   async byKind(apiVersion: string, kind: string): Promise<Resource | undefined> {
-    return this.#find(apiVersion, (resource) => resource.kind === kind);
+    const found = await this.#find(apiVersion, (resource) => resource.kind === kind);
+    return found && this.#inVersion(found);
   }
 
   async byPlural(apiVersion: string, plural: string): Promise<Resource | undefined> {
@@ -55,7 +59,8 @@ export class Discovery {
 
   async #servedKind(apiVersion: string, kind: string): Promise<Resource | undefined> {
     const { resources } = this.#load(apiVersion, () => this.#resourcesOf(apiVersion));
-    return (await resources).find((resource) => resource.kind === kind);
+    const found = (await resources).find((resource) => resource.kind === kind);
+    return found && this.#inVersion(found);
   }
 
   async #find(apiVersion: string, matches: (resource: Resource) => boolean): Promise<Resource | undefined> {

@@ -1,0 +1,28 @@
+/**
+ * The controller of published schemas: it looks every ten seconds whether the API server publishes another schema of a kind that
+ * bindings write. No watch tells of that: a field that a CRD drops is missing in the next read, in the same version of the object.
+ */
+import type { Schemas } from "../../kube/schemas.ts";
+import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+
+const EVERY_MS = 10_000;
+
+export class SchemaController {
+  readonly name = "schemas";
+  readonly queue = new WorkQueue({ concurrency: 1, backoffMs: { first: 1_000, most: EVERY_MS } });
+  readonly #schemas: Pick<Schemas, "refresh">;
+
+  constructor({ schemas }: { schemas: Pick<Schemas, "refresh"> }) {
+    this.#schemas = schemas;
+  }
+
+  start(): void {
+    this.queue.add("published");
+  }
+
+  /** There is one key: all schemas. Whoever depends on one listens to `Schemas.onChange`. */
+  async reconcile(): Promise<WorkResult> {
+    await this.#schemas.refresh();
+    return { retry: "after", ms: EVERY_MS };
+  }
+}

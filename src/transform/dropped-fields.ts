@@ -1,0 +1,166 @@
+/**
+ * Two versions of a kind come in; what the API server would drop from an object that goes through the one and has fields of the
+ * other goes out, by the rules that it prunes by. Pure.
+ */
+import { isObject, sameJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+
+export interface VersionSchema {
+  root: OpenApiSchema;
+  resolve: ResolveRef;
+}
+
+/** Every version has them, and keeps them. */
+const META = ["apiVersion", "kind", "metadata"];
+/** No schema is as deep that means anything by it. What is deeper counts as lacking, which costs reads and loses nothing. */
+const MAX_DEPTH = 100;
+
+/** Both keep null, as what is not declared does. */
+const KEEPS_ALL: OpenApiSchema = { "x-kubernetes-preserve-unknown-fields": true, nullable: true };
+/** Where nothing is declared: texts and numbers stay, and objects are emptied. */
+const KEEPS_NO_KEY: OpenApiSchema = { type: "object", nullable: true };
+/** The metadata of a resource within another has these fields, whatever the schema says of it. */
+const OBJECT_META: OpenApiSchema = {
+  type: "object",
+  nullable: true,
+  properties: Object.fromEntries(
+    (
+      "name generateName namespace selfLink uid resourceVersion generation creationTimestamp deletionTimestamp " +
+      "deletionGracePeriodSeconds labels annotations ownerReferences finalizers managedFields"
+    )
+      .split(" ")
+      .map((key) => [key, KEEPS_ALL]),
+  ),
+};
+
+/** Whether objects can have a field in version `other` that `own` would drop. Fields of another type count too, and a null. */
+export function lacksFields(own: VersionSchema, other: VersionSchema): boolean {
+  const compared = new Map<OpenApiSchema, Set<OpenApiSchema>>();
+  const lacks = (ours: OpenApiSchema, theirs: OpenApiSchema, depth: number): boolean => {
+    const [a, b] = [opened(ours, own), opened(theirs, other)];
+    if (b.nullable && !a.nullable) return true;
+    if (keepsUnknown(a) && !hasParts(a)) return false;
+    if (depth > MAX_DEPTH) return true;
+    // A schema that refers to itself is compared once.
+    const partners = compared.get(a) ?? new Set();
+    if (partners.has(b)) return false;
+    compared.set(a, partners.add(b));
+    const isLacking = (found: OpenApiSchema | undefined, child: OpenApiSchema | undefined) =>
+      child !== undefined && (found === undefined || lacks(found, child, depth + 1));
+    if (a === KEEPS_NO_KEY ? keepsUnknown(b) : isOther(a, b)) return true;
+    // What only `own` declares counts too: it prunes within that, and the other may keep all there.
+    return (
+      [...new Set([...namesIn(a), ...namesIn(b)])].some(
+        (key) => !(depth === 0 && META.includes(key)) && isLacking(fieldOf(a, key), fieldOf(b, key)),
+      ) ||
+      isLacking(restOf(a), restOf(b)) ||
+      ((a.items ?? b.items) !== undefined && isLacking(itemOf(a), itemOf(b)))
+    );
+  };
+  return lacks(own.root, other.root, 0);
+}
+
+/**
+ * The paths of an object, as version `other` shows it, that `own` would drop. Not those that have the default which `other` has
+ * for them: it shows it again.
+ */
+export function* droppedPaths(object: object, own: VersionSchema, other: VersionSchema): Generator<string> {
+  yield* dropped(object as JsonObject, own.root, other.root, "");
+
+  function* dropped(
+    value: JsonValue,
+    ours: OpenApiSchema,
+    theirs: OpenApiSchema | undefined,
+    path: string,
+  ): Generator<string> {
+    const [a, b] = [opened(ours, own), theirs && opened(theirs, other)];
+    if (Array.isArray(value)) {
+      for (const [index, element] of value.entries())
+        yield* droppedAt(`${path}[${index}]`, element, itemOf(a), b && itemOf(b));
+      return;
+    }
+    if (!isObject(value)) return;
+    for (const [key, child] of Object.entries(value)) {
+      if (path === "" && META.includes(key)) continue;
+      const declared = b && fieldOf(b, key);
+      if (declared && isDefault(child, opened(declared, other))) continue;
+      yield* droppedAt(below(path, key), child, fieldOf(a, key), declared);
+    }
+  }
+
+  /** A null becomes the default, or goes, where it is not declared to be allowed. */
+  function* droppedAt(
+    path: string,
+    value: JsonValue,
+    ours: OpenApiSchema | undefined,
+    theirs: OpenApiSchema | undefined,
+  ): Generator<string> {
+    if (ours === undefined || (value === null && !opened(ours, own).nullable)) yield path;
+    else yield* dropped(value, ours, theirs, path);
+  }
+
+  function isDefault(value: JsonValue, { default: given, properties = {} }: OpenApiSchema): boolean {
+    if (given === undefined) return false;
+    if (sameJson(value, given)) return true;
+    if (!isObject(value) || !isObject(given)) return false;
+    if (!Object.keys(given).every((key) => Object.hasOwn(value, key))) return false;
+    return Object.entries(value).every(([key, child]) => {
+      if (Object.hasOwn(given, key)) return sameJson(child, given[key]);
+      const declared = Object.hasOwn(properties, key) ? properties[key] : undefined;
+      return declared !== undefined && isDefault(child, opened(declared, other));
+    });
+  }
+}
+
+/** The path of a field; an object may have keys that no path of a binding can name. */
+function below(path: string, key: string): string {
+  if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  return path === "" ? key : `${path}.${key}`;
+}
+
+function opened(schema: OpenApiSchema, { resolve }: VersionSchema): OpenApiSchema {
+  const { $ref, allOf } = schema;
+  const ref = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
+  return ref === undefined ? schema : (resolve(ref) ?? KEEPS_ALL);
+}
+
+/** One without a type takes anything, if it is not for a number or a text. */
+function keepsUnknown(schema: OpenApiSchema): boolean {
+  if (schema["x-kubernetes-preserve-unknown-fields"]) return true;
+  return schema.type === undefined && !schema["x-kubernetes-int-or-string"] && !hasParts(schema);
+}
+
+const hasParts = (schema: OpenApiSchema) =>
+  namesIn(schema).length > 0 ||
+  [schema.properties, schema.additionalProperties, schema.items].some((part) => part !== undefined);
+
+/** Whether the one takes values of another type, or keys that the other does not. */
+function isOther(a: OpenApiSchema, b: OpenApiSchema): boolean {
+  if (keepsUnknown(a)) return false;
+  const isText = "x-kubernetes-int-or-string";
+  return keepsUnknown(b) || a.type !== b.type || Boolean(a[isText]) !== Boolean(b[isText]);
+}
+
+/** The names of fields that a schema says something of. */
+function namesIn({ properties = {}, "x-kubernetes-embedded-resource": isResource }: OpenApiSchema): string[] {
+  return [...Object.keys(properties), ...(isResource ? META : [])];
+}
+
+/** The schema of a field, or undefined if it is dropped. */
+function fieldOf(schema: OpenApiSchema, key: string): OpenApiSchema | undefined {
+  const { properties = {} } = schema;
+  if (schema["x-kubernetes-embedded-resource"] && META.includes(key))
+    return key === "metadata" ? OBJECT_META : KEEPS_ALL;
+  return Object.hasOwn(properties, key) ? properties[key] : restOf(schema);
+}
+
+/** The schema of fields that have no name of their own there, or undefined if they are dropped. */
+function restOf(schema: OpenApiSchema): OpenApiSchema | undefined {
+  const { additionalProperties: rest } = schema;
+  if (rest !== undefined && rest !== false) return rest === true ? KEEPS_NO_KEY : rest;
+  return keepsUnknown(schema) ? KEEPS_ALL : undefined;
+}
+
+const itemOf = (schema: OpenApiSchema): OpenApiSchema =>
+  schema.items ?? (keepsUnknown(schema) ? KEEPS_ALL : KEEPS_NO_KEY);

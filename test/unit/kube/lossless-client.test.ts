@@ -1,0 +1,62 @@
+/** Each write to an object goes out for the state of it that was found to lose nothing. */
+import assert from "node:assert/strict";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { LosslessClient } from "../../../src/kube/lossless-client.ts";
+import type { Request } from "../../../src/kube/transport.ts";
+import { HARBOR } from "../resources.ts";
+
+const gate = { mayWrite: () => true, wrote: () => {} };
+
+function clientWith(assertKeepsAll: () => Promise<string | undefined>) {
+  const bodies: unknown[] = [];
+  const paths: string[] = [];
+  const request = async <T>({ body = "null", path }: Request) => {
+    bodies.push(JSON.parse(body));
+    paths.push(path);
+    return {} as T;
+  };
+  return { client: new LosslessClient({ request }, gate, { assertKeepsAll }), bodies, paths };
+}
+
+const writes = (client: LosslessClient) => [
+  () => client.apply("me", HARBOR, "uid", {}, { fieldManager: "m", force: false }),
+  () => client.jsonPatch("me", HARBOR, [{ op: "remove", path: "/a" }], "m"),
+  () => client.delete("me", HARBOR, { metadata: { uid: "uid" } }),
+  () => client.make("me", HARBOR, {}, "m"),
+];
+
+describe("a write to an object", () => {
+  it("is for the version that was looked at, or for the one that its caller names", async () => {
+    const { client, bodies } = clientWith(async () => "7");
+    for (const write of writes(client)) await write();
+    const [applied, patch, deletion] = bodies.splice(0) as [{ metadata: object }, object[], { preconditions: object }];
+    assert.deepEqual(applied.metadata, { resourceVersion: "7", name: "harbor", uid: "uid", namespace: "registry" });
+    assert.deepEqual(patch[0], { op: "replace", path: "/metadata/resourceVersion", value: "7" });
+    assert.deepEqual(deletion.preconditions, { uid: "uid", resourceVersion: "7" });
+    const leaves = { metadata: { resourceVersion: "6" } };
+    await client.apply("me", HARBOR, "uid", leaves, { fieldManager: "m", force: false });
+    await client.delete("me", HARBOR, { metadata: { uid: "uid", resourceVersion: "6" } });
+    assert.deepEqual(JSON.stringify(bodies).match(/"resourceVersion":"\d"/g), Array(2).fill('"resourceVersion":"6"'));
+  });
+
+  it("is as its caller says where every state loses nothing", async () => {
+    const { client, bodies } = clientWith(async () => undefined);
+    for (const write of writes(client)) await write();
+    assert.doesNotMatch(JSON.stringify(bodies), /resourceVersion/);
+  });
+
+  it("stays a dry run", async () => {
+    const { client, paths } = clientWith(async () => "7");
+    await client.jsonPatch("me", HARBOR, [], "m", true);
+    await client.make("me", HARBOR, {}, "m", true);
+    for (const path of paths) assert.match(path, /dryRun=All/);
+  });
+
+  it("is not sent where it would lose something", async () => {
+    const { client, bodies } = clientWith(async () => {
+      throw new Problem("VersionDropsFields", "it would");
+    });
+    for (const write of writes(client)) await assert.rejects(write(), { reason: "VersionDropsFields" });
+    assert.deepEqual(bodies, []);
+  });
+});

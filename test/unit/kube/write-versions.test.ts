@@ -1,0 +1,130 @@
+/** What it costs to know that a write drops nothing, and what is known without a right. What the API server drops, versions.test.ts shows. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { METADATA_ONLY } from "../../../src/kube/client.ts";
+import type { Request, Transport } from "../../../src/kube/transport.ts";
+import { WriteVersions } from "../../../src/kube/write-versions.ts";
+import { fakeClock } from "../clock.ts";
+import { HARBOR, HARBORS } from "../resources.ts";
+
+const ROOT = "/apis/goharbor.io/v1beta1";
+const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/harborclusters.goharbor.io";
+const rootOf = (...fields: string[]): OpenApiSchema => {
+  const properties = Object.fromEntries(fields.map((field) => [field, { type: "string" } as const]));
+  return { type: "object", properties: { spec: { type: "object", properties } } };
+};
+
+/** An API server with one kind: its versions, by name, with the fields of their spec. */
+class Kind {
+  readonly requests: string[] = [];
+  strategy = "None";
+  generation = 1;
+  mayBeRead = true;
+  stored = "v1";
+  /** What the object has; otherwise all fields of a version. */
+  shown: string[] | undefined;
+  versions: Record<string, string[]>;
+
+  constructor(versions: Record<string, string[]>) {
+    this.versions = versions;
+  }
+
+  get versionsOf(): WriteVersions {
+    const schemas = {
+      addressesIn: async () => new Map(Object.keys(this.versions).map((each) => [each, `${each}?${this.generation}`])),
+      of: async ({ version }: { version: string }) => {
+        const fields = this.versions[version];
+        return fields && { root: rootOf(...fields), resolve: () => undefined };
+      },
+    };
+    const request = async (asked: Request) => this.#answer(asked);
+    return new WriteVersions({ request } as Pick<Transport, "request">, schemas, this.mayBeRead);
+  }
+
+  #answer({ path: asked, accept }: Request): unknown {
+    const path = asked.replace("?resourceVersion=0", "");
+    this.requests.push(accept === METADATA_ONLY ? `${path} metadata` : path);
+    const metadata = { uid: "u", generation: this.generation, resourceVersion: "7" };
+    const shown = this.shown ?? this.versions[path.split("/")[3] ?? ""] ?? [];
+    const storageVersionHash = createHash("sha256").update(`goharbor.io/${this.stored}/HarborCluster`).digest();
+    if (path === ROOT)
+      return {
+        resources: [{ name: "harborclusters", storageVersionHash: storageVersionHash.toString("base64", 0, 8) }],
+      };
+    if (path !== CRD) return { metadata, spec: Object.fromEntries(shown.map((field) => [field, "x"])) };
+    if (!this.mayBeRead) throw new ApiError("GET", 403, "Forbidden");
+    const versions = Object.entries(this.versions).map(([name, fields]) => {
+      return { name, served: true, storage: name === this.stored, schema: { openAPIV3Schema: rootOf(...fields) } };
+    });
+    return { metadata, spec: { conversion: { strategy: this.strategy }, versions } };
+  }
+}
+
+const IN_V1BETA1 = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
+const IN_V1 = "/apis/goharbor.io/v1/namespaces/registry/harborclusters/harbor";
+
+describe("the version of a write", () => {
+  const clock = fakeClock();
+
+  it("costs nothing for kinds of Kubernetes, whose versions convert", async () => {
+    const kind = new Kind({ v1: ["a"], v2: ["a", "b"] });
+    const hpas = { ...HARBORS, group: "autoscaling", version: "v1" };
+    assert.equal(await kind.versionsOf.wholeOf(hpas), hpas);
+    assert.equal(await kind.versionsOf.assertKeepsAll("me", { ...HARBOR, resource: hpas }), undefined);
+    assert.deepEqual(kind.requests, []);
+  });
+
+  it("costs one small answer for each write, and the schemas only when they have changed", async () => {
+    const kind = new Kind({ v1beta1: ["a"] });
+    const versions = kind.versionsOf;
+    const writes = () => Promise.all([1, 2].map(() => versions.assertKeepsAll("me", HARBOR)));
+    await versions.wholeOf(HARBORS);
+    await writes();
+    assert.deepEqual(kind.requests.splice(0), [CRD]);
+    await clock.pass(100);
+    await writes();
+    assert.deepEqual(kind.requests.splice(0), [`${CRD} metadata`]);
+    await clock.pass(100);
+    kind.versions = { v1beta1: ["a"], v1: ["a", "b"] };
+    kind.generation++;
+    await assert.rejects(writes(), { reason: "Unavailable" });
+    assert.deepEqual(kind.requests.splice(0), [`${CRD} metadata`, CRD]);
+    assert.equal((await versions.wholeOf(HARBORS)).version, "v1");
+    assert.deepEqual(kind.requests, []);
+  });
+
+  it("is that of the binding where versions convert by a webhook, whatever they lack", async () => {
+    const kind = new Kind({ v1beta1: ["a"], v1: ["a", "b"] });
+    kind.strategy = "Webhook";
+    const versions = kind.versionsOf;
+    assert.equal(await versions.wholeOf(HARBORS), HARBORS);
+    assert.equal(await versions.assertKeepsAll("me", HARBOR), undefined);
+    assert.deepEqual(kind.requests, [CRD]);
+  });
+
+  it("is good for the object that was read where no version has all fields, and refused if it has some that would go", async () => {
+    const kind = new Kind({ v1beta1: ["a", "c"], v1: ["a", "b"] });
+    const versions = kind.versionsOf;
+    kind.shown = ["a"];
+    assert.equal(await versions.assertKeepsAll("me", HARBOR), "7");
+    kind.shown = ["a", "b"];
+    await assert.rejects(versions.assertKeepsAll("me", HARBOR), { reason: "VersionDropsFields", retryPolicy: "Slow" });
+    assert.deepEqual(new Set(kind.requests), new Set([CRD, IN_V1BETA1, IN_V1]));
+  });
+
+  it("is found without the right to see how versions convert, and asked for where an object has what one lacks", async () => {
+    const kind = new Kind({ v1beta1: ["a", "c"], v1: ["a", "b"] });
+    kind.mayBeRead = false;
+    const versions = kind.versionsOf;
+    await assert.rejects(versions.assertKeepsAll("me", HARBOR), /get on customresourcedefinitions\/harborclusters/);
+    assert.deepEqual(kind.requests.splice(0), [ROOT, IN_V1BETA1, IN_V1, CRD]);
+    kind.versions["v1"] = ["a", "b", "c"];
+    kind.generation++;
+    assert.equal((await versions.wholeOf(HARBORS)).version, "v1");
+    kind.stored = "v1beta1";
+    assert.equal((await versions.wholeOf(HARBORS)).version, "v1beta1");
+    assert.deepEqual(kind.requests, [ROOT, ROOT]);
+  });
+});
