@@ -27,7 +27,14 @@ export function controllerCommand(): Command {
         .choices(["debug", "info", "warn", "error", "silent"])
         .default("info"),
     )
-    .option("--health-port <port>", "serve /livez, /readyz and /metrics there", wholeNumber(0, 65535))
+    .option("--health-port <port>", "serve /livez and /readyz there", wholeNumber(0, 65535))
+    .option(
+      "--metrics-port <port>",
+      "serve /metrics there over HTTPS, to those whom the API server lets get it",
+      wholeNumber(0, 65535),
+    )
+    .option("--metrics-cert-dir <folder>", "tls.crt and tls.key of that port; a self-signed certificate without it")
+    .option("--insecure-metrics", "serve /metrics on the health port, to everyone and in plain text")
     .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 32)
     .option(
       "--watch-namespace <namespace>",
@@ -44,6 +51,12 @@ export function controllerCommand(): Command {
 }
 
 async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
+  if (flags.insecureMetrics && flags.healthPort === undefined)
+    throw new Error(
+      "--insecure-metrics serves /metrics on the health port: give --health-port too, or --metrics-port instead",
+    );
+  if (flags.metricsCertDir !== undefined && flags.metricsPort === undefined)
+    throw new Error("--metrics-cert-dir is for --metrics-port, which is not given");
   // Not before: the other subcommands need none of it, and loading it takes longer than they do.
   const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
     [

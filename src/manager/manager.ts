@@ -5,7 +5,8 @@
 import type { Informers } from "../cache/informers.ts";
 import type { StreamState } from "../cache/reflector.ts";
 import type { EventRecorder } from "../observability/events.ts";
-import { type HealthServer, serveHealth } from "../observability/health.ts";
+import { serveHealth } from "../observability/health.ts";
+import type { HttpServer } from "../observability/http-server.ts";
 import { describeError, type Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.ts";
@@ -41,8 +42,12 @@ interface ManagerOptions {
   election: LeaderElection | undefined;
   /** Called when this replica led and may not lead any more. */
   onLost: () => void;
-  /** Where /livez, /readyz and /metrics are served. Without it they are not. */
+  /** Where /livez and /readyz are served. Without it they are not. */
   healthPort: number | undefined;
+  /** Serves /metrics on the health port too, to everyone and in plain text. */
+  insecureMetrics: boolean;
+  /** Serves /metrics to those who may get it. */
+  serveMetrics: (() => Promise<HttpServer>) | undefined;
 }
 
 /** How long a replica that others wait for stays to write events. */
@@ -51,7 +56,7 @@ const MAX_EVENTS_MS = 500;
 export class Manager {
   readonly #options: ManagerOptions;
   readonly #controllers: Controller[] = [];
-  #health: HealthServer | undefined;
+  readonly #servers: HttpServer[] = [];
 
   constructor(options: ManagerOptions) {
     this.#options = options;
@@ -62,7 +67,7 @@ export class Manager {
   }
 
   async start(): Promise<void> {
-    const { election, healthPort, informers, metrics, onLost } = this.#options;
+    const { election, healthPort, informers, insecureMetrics, metrics, onLost, serveMetrics } = this.#options;
     metrics.observe({
       controllers: () => this.#controllers,
       // A standby watches nothing.
@@ -70,13 +75,15 @@ export class Manager {
       leading: () => election?.mayWrite,
     });
     if (healthPort !== undefined) {
-      this.#health = await serveHealth(healthPort, {
+      const health = {
         livez: () => this.#controllers.flatMap(({ name, queue }) => notAlive(name, queue.running)),
         readyz: () => notReady(election, this.#states(), informers.states),
-        metrics,
-      });
-      metrics.collectProcess();
+        metrics: insecureMetrics ? metrics : undefined,
+      };
+      this.#servers.push(await serveHealth(healthPort, health));
     }
+    if (serveMetrics !== undefined) this.#servers.push(await serveMetrics());
+    if (insecureMetrics || serveMetrics !== undefined) metrics.collectProcess();
     // A standby shows every controller too.
     const controllers = this.#controllers.map((each) => ({ each, hooks: metrics.queueHooks(each.name) }));
     const begin = () => {
@@ -93,7 +100,7 @@ export class Manager {
     await events.stop(election && MAX_EVENTS_MS);
     await election?.stop();
     await Promise.all([...this.#controllers.map(({ store }) => store?.stop()), informers.stop()]);
-    await this.#health?.stop();
+    await Promise.all(this.#servers.map((server) => server.stop()));
   }
 
   #begin(controller: Controller, hooks: QueueHooks): void {

@@ -10,15 +10,21 @@ import type { RestartReason } from "../cache/reflector.ts";
 import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
 import { BindingController } from "../controllers/binding/controller.ts";
 import { ReloaderController } from "../controllers/reloader/controller.ts";
+import { SchemaController } from "../controllers/schemas/controller.ts";
+import { AccessReviews } from "../kube/access-reviews.ts";
 import type { ApiError } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { loadCredentials } from "../kube/credentials.ts";
 import { Discovery } from "../kube/discovery.ts";
+import { LosslessClient } from "../kube/lossless-client.ts";
 import { Schemas } from "../kube/schemas.ts";
 import { Transport } from "../kube/transport.ts";
+import { WriteVersions } from "../kube/write-versions.ts";
 import { EventRecorder } from "../observability/events.ts";
 import { createLog, describeError, type Log, type LogLevel } from "../observability/log.ts";
 import { Metrics } from "../observability/metrics.ts";
+import { MetricsAccess } from "../observability/metrics-access.ts";
+import { serveMetrics } from "../observability/metrics-server.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
@@ -29,8 +35,14 @@ export interface ControllerOptions {
   logLevel: LogLevel;
   /** What bindings may do here, whatever their accounts may do. */
   installation: Installation;
-  /** Where /livez, /readyz and /metrics are served. Without it they are not. */
+  /** Where /livez and /readyz are served. Without it they are not. */
   healthPort?: number;
+  /** Serves /metrics on the health port, to everyone and in plain text. */
+  insecureMetrics?: true;
+  /** Where /metrics is served over HTTPS, to those whom the API server lets get it. Without it, it is not. */
+  metricsPort?: number;
+  /** A folder with tls.crt and tls.key for that port. Without it, the certificate is self-signed. */
+  metricsCertDir?: string;
   /** How many bindings are reconciled at once. */
   concurrency: number;
   /** Where the Lease is by which one of several replicas leads. Without it, this replica is the only one. */
@@ -50,14 +62,18 @@ export type Services = ReturnType<typeof servicesOf>;
 /** The controllers of Inlay. A new one adds its line here. */
 export function controllersOf(services: Services, concurrency: number): Controller[] {
   const reloader = new ReloaderController(services);
-  return [new BindingController({ ...services, actors: reloader }, concurrency), reloader];
+  return [
+    new BindingController({ ...services, actors: reloader }, concurrency),
+    reloader,
+    new SchemaController(services),
+  ];
 }
 
 export async function startController(
   options: ControllerOptions,
   makeControllers = controllersOf,
 ): Promise<RunningController> {
-  const { installation, leaseNamespace, concurrency, healthPort, onLost } = options;
+  const { installation, leaseNamespace, concurrency, healthPort, insecureMetrics = false, onLost } = options;
   const { scope } = installation;
   const log = createLog(options.logLevel);
   const credentials = await loadCredentials(options.kubeconfig);
@@ -67,7 +83,14 @@ export async function startController(
   const lease = leaseNamespace && { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
   const election = lease ? new LeaderElection(new Client(leaseTransport), lease, log) : undefined;
   const services = servicesOf(installation, transport, () => election?.mayWrite ?? true, log);
-  const manager = new Manager({ ...services, election, onLost, healthPort });
+  const manager = new Manager({
+    ...services,
+    election,
+    onLost,
+    healthPort,
+    insecureMetrics,
+    serveMetrics: metricsServerOf(options, services, transport),
+  });
   for (const each of makeControllers(services, concurrency)) manager.add(each);
   await manager.start();
   log.info({ server: credentials.server.href, ...(scope !== undefined && { namespace: scope }) }, "controller started");
@@ -80,10 +103,23 @@ export async function startController(
   };
 }
 
+function metricsServerOf(
+  { metricsPort: port, metricsCertDir: certDir }: ControllerOptions,
+  { metrics, log }: Services,
+  transport: Transport,
+) {
+  if (port === undefined) return undefined;
+  const access = new MetricsAccess(new AccessReviews(transport), log);
+  return () => serveMetrics({ port, certDir, metrics, access, log });
+}
+
 function servicesOf(installation: Installation, transport: Transport, mayWrite: () => boolean, log: Log) {
   const { scope } = installation;
   const metrics = new Metrics();
-  const client = new Client(transport, { mayWrite, wrote: (verb, outcome) => metrics.wrote(verb, outcome) });
+  const schemas = new Schemas(transport);
+  const versions = new WriteVersions(transport, schemas, scope === undefined);
+  const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };
+  const client = new LosslessClient(transport, gate, versions);
   const restarted = (resource: Resource, reason: RestartReason) =>
     metrics.watchRestarted(resourceName(resource), reason);
   const failed = ({ kind }: Resource, error: ApiError) =>
@@ -94,8 +130,9 @@ function servicesOf(installation: Installation, transport: Transport, mayWrite: 
   return {
     installation,
     client,
-    discovery: new Discovery(transport),
-    schemas: new Schemas(transport),
+    serverTime: () => transport.serverTime(),
+    discovery: new Discovery(transport, (resource) => versions.wholeOf(resource)),
+    schemas,
     informers: new Informers(transport, client, restarted, scope !== undefined),
     storeOf,
     bindings: new BindingStore(storeOf(SECRET_BINDINGS)),

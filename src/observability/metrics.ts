@@ -170,7 +170,7 @@ export class Metrics {
       ({ concurrency }) => concurrency,
     );
     this.#gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (gauge) => {
-      for (const state of ["pending", "synced", "failed", "interrupted"]) gauge.set({ state }, 0);
+      for (const state of ["pending", "synced", "failed", "interrupted", "waiting"]) gauge.set({ state }, 0);
       for (const { phase, interruptedSeconds } of watches())
         gauge.inc({ state: phase === "synced" && interruptedSeconds > 0 ? "interrupted" : phase });
     });

@@ -73,7 +73,8 @@ export class ControllerProcess {
   async #start(): Promise<void> {
     const kubeconfig = await this.#controlPlane.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
     [this.#healthPort = 0] = await freePorts(1);
-    const flags = ["--kubeconfig", kubeconfig, "--log-level", "debug", "--health-port", `${this.#healthPort}`];
+    const served = ["--health-port", `${this.#healthPort}`, "--insecure-metrics"];
+    const flags = ["--kubeconfig", kubeconfig, "--log-level", "debug", ...served];
     const args = [...this.command, "controller", ...flags, ...this.#args];
     const child = spawn(process.execPath, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;

@@ -104,6 +104,7 @@ export class ExtendedManager {
         logLevel: "silent",
         installation: new Installation({ ownNamespace: SYSTEM }),
         healthPort: port,
+        insecureMetrics: true,
         concurrency: 8,
         leaseNamespace: SYSTEM,
         onLost: () => assert.fail("it lost the lease"),

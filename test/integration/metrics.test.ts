@@ -1,13 +1,19 @@
-/** What Prometheus and the kubelet see of a controller that works, and of one that stands by. */
+/** What Prometheus and the kubelet see of a controller that works, and of one that stands by, and who else sees it. */
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Agent, request } from "undici";
 import { freePorts } from "../control-plane/ports.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/leak-detector.ts";
-import { stopSharedController } from "../controller/shared.ts";
-import { createNamespace } from "../controller/test-namespace.ts";
+import { paste } from "../controller/paste.ts";
+import { CONTROLLER, loggedUntilNow } from "../controller/requests.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const OWN = 'controller="secretbinding"';
 
@@ -100,5 +106,99 @@ describe("the health port", function () {
     await more.launch();
     const after = [...(await samples()).keys()].filter((name) => !name.startsWith("nodejs_"));
     assert.deepEqual(after.sort(), before.sort());
+  });
+});
+
+describe("the metrics port", function () {
+  this.timeout("1m");
+  const REVIEWS = "authentication.k8s.io/tokenreviews";
+  /** The certificate is self-signed, so that there is nothing to verify it by. */
+  const agent = new Agent({ connections: 32, connect: { rejectUnauthorized: false } });
+  let team: TestNamespace;
+  let port = 0;
+  let replica: ControllerProcess;
+  const tokens: string[] = [];
+
+  before(async () => {
+    await stopSharedController();
+    [port = 0] = await freePorts(1);
+    replica = new ControllerProcess(controlPlane(), "--metrics-port", String(port));
+    await replica.start();
+    team = await createNamespace({ controller: false });
+  });
+  after(async () => {
+    await replica.stop();
+    await agent.close();
+    for (const token of tokens) assert.ok(!replica.output.includes(token));
+  });
+
+  /** An account of the namespace, with a token as its pods have one. */
+  const account = async (name: string): Promise<string> => {
+    const accounts = team.path("v1", "serviceaccounts");
+    await team.api.create(accounts, { metadata: { name } });
+    const { status } = await team.api.create(`${accounts}/${name}/token`, { spec: {} });
+    tokens.push(status.token);
+    return status.token;
+  };
+  /** By the command of docs/operations.md. */
+  const allow = async (name: string) => {
+    const { namespace } = team;
+    const page = await readFile(join(import.meta.dirname, "..", "..", "docs", "operations.md"), "utf8");
+    const command = /^kubectl create clusterrolebinding inlay-metrics .*$/m.exec(page)?.[0] ?? assert.fail();
+    await paste(
+      command.replace("inlay-metrics ", `${namespace} `).replace("monitoring:prometheus", `${namespace}:${name}`),
+    );
+    const user = `system:serviceaccount:${namespace}:${name}`;
+    const spec = { user, nonResourceAttributes: { path: "/metrics", verb: "get" } };
+    await eventually(async () => {
+      const { status } = await team.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", { spec });
+      assert.equal(status.allowed, true);
+    });
+    return () => team.api.delete(`/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/${namespace}`);
+  };
+  const scrape = async (token?: string, path = "/metrics") => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const answer = await request(`https://127.0.0.1:${port}${path}`, { dispatcher: agent, headers });
+    return { status: answer.statusCode, text: await answer.body.text() };
+  };
+  const reviews = async (mark: number) => {
+    await loggedUntilNow(team);
+    const isReview = ({ user, resource }: AnyObject) => user === CONTROLLER && resource === REVIEWS;
+    return (await auditLog().since(mark)).filter(isReview).length;
+  };
+
+  it("shows the metrics to an account that may get them, and to nobody else", async () => {
+    const [scraper, other] = [await account("scraper"), await account("other")];
+    const forbid = await allow("scraper");
+    try {
+      for (const token of [undefined, "made-up", `${scraper}x`]) assert.equal((await scrape(token)).status, 401);
+      assert.equal((await scrape(other)).status, 403);
+      const { status, text } = await scrape(scraper);
+      assert.equal(status, 200);
+      assert.match(text, /^controller_runtime_reconcile_total\{/m);
+      assert.deepEqual(foundIn(text), []);
+      for (const path of ["/", "/readyz", "/metrics/x"]) assert.equal((await scrape(scraper, path)).status, 404);
+      await assert.rejects(fetch(`http://127.0.0.1:${port}/metrics`), "it speaks plain HTTP");
+    } finally {
+      await forbid();
+    }
+  });
+
+  it("asks the API server once about a token, and seldom about a flood of unknown ones, which keeps no scraper out", async () => {
+    const scraper = await account("steady");
+    const forbid = await allow("steady");
+    try {
+      assert.equal((await scrape(scraper)).status, 200);
+      const mark = await auditLog().mark();
+      for (const token of [scraper, "unknown"]) await Promise.all(Array.from({ length: 20 }, () => scrape(token)));
+      assert.equal(await reviews(mark), 1);
+      const flood = Array.from({ length: 300 }, (_, n) => scrape(`made-up-${n}`));
+      assert.equal((await scrape(scraper)).status, 200);
+      const statuses = Map.groupBy(await Promise.all(flood), ({ status }) => status);
+      assert.deepEqual([...statuses.keys()].sort(), [401, 429]);
+      assert.equal(await reviews(mark), 1 + (statuses.get(401)?.length ?? 0));
+    } finally {
+      await forbid();
+    }
   });
 });

@@ -1,7 +1,8 @@
 /** What the kubelet and Prometheus are told. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
-import { type Health, type HealthServer, serveHealth } from "../../../src/observability/health.ts";
+import { type Health, serveHealth } from "../../../src/observability/health.ts";
+import type { HttpServer } from "../../../src/observability/http-server.ts";
 
 describe("the health server", () => {
   let stuck: string[] = [];
@@ -12,7 +13,7 @@ describe("the health server", () => {
     readyz: () => wrong,
     metrics: { contentType: "text/plain; version=0.0.4", text: () => text() },
   };
-  let server: HealthServer;
+  let server: HttpServer;
   before(async () => {
     server = await serveHealth(0, health);
   });
@@ -46,6 +47,13 @@ describe("the health server", () => {
 
   it("serves nothing else", async () => {
     for (const path of ["/", "/healthz", "/readyz/x", "/livezz"]) assert.equal((await ask(path))[0], 404, path);
+  });
+
+  it("serves no metrics unless it is given some", async () => {
+    const other = await serveHealth(0, { livez: () => [], readyz: () => [] });
+    const answer = await fetch(`http://127.0.0.1:${other.port}/metrics`);
+    assert.equal(answer.status, 404);
+    await other.stop();
   });
 
   it("says so when its port is taken", async () => {

@@ -1,0 +1,129 @@
+/**
+ * Decides who may scrape the metrics. A request's Authorization header comes in; an HTTP status goes out. The API server decides
+ * on the token and on the right to `get` /metrics, as with controller-runtime. Answers are remembered for a short time, and
+ * tokens that are not known cost the API server at most some requests a second, however many arrive.
+ */
+import { hash } from "node:crypto";
+import type { AccessReviews } from "../kube/access-reviews.ts";
+import { describeError, type Log } from "./log.ts";
+
+const PATH = "/metrics";
+/** For how long an answer counts, in milliseconds. A right that was withdrawn, or a token that has expired, still counts that long. */
+const REMEMBERED_MS = { 200: 60_000, 401: 60_000, 403: 30_000 } as const;
+/** Tokens that are remembered of each kind of answer; of more, the oldest are forgotten. */
+const MAX_REMEMBERED = 1_000;
+/**
+ * Tokens that were not allowed before share these, so that a flood of them reaches the API server as a trickle. Those from an address that was
+ * let in before share as many of their own: a scraper's token is another one about each hour.
+ */
+const REVIEWS_AT_ONCE = 4;
+const REVIEWS_PER_SECOND = 10;
+
+/** 200: may scrape. 401: no token, or an unknown one. 403: a known user without the right. 429: too many tokens to ask about. 503: no answer. */
+export type ScrapeStatus = keyof typeof REMEMBERED_MS | 429 | 503;
+
+type Verdict = keyof typeof REMEMBERED_MS;
+
+export class MetricsAccess {
+  readonly #reviews: Pick<AccessReviews, "userOf" | "mayGetPath">;
+  readonly #log: Pick<Log, "warn">;
+  /** By the SHA-256 of a token, until when it counts. Those that may scrape are apart, so that a flood displaces none of them. */
+  readonly #allowed = new Map<string, number>();
+  readonly #refused = new Map<string, { verdict: Verdict; until: number }>();
+  /** A token is asked about once at a time. */
+  readonly #underWay = new Map<string, Promise<ScrapeStatus>>();
+  /** Addresses from which a token was allowed. A Set is in the order in which its entries were made. */
+  readonly #addresses = new Set<string>();
+  readonly #strangers = new Budget();
+  readonly #known = new Budget();
+  /** The log says once that reviews fail, until one succeeds. */
+  #isFailing = false;
+
+  constructor(reviews: Pick<AccessReviews, "userOf" | "mayGetPath">, log: Pick<Log, "warn">) {
+    this.#reviews = reviews;
+    this.#log = log;
+  }
+
+  /** `address`: where the request comes from. */
+  async check(authorization: string | undefined, address = ""): Promise<ScrapeStatus> {
+    const token = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+    if (token === undefined) return 401;
+    const digest = hash("sha256", token, "base64");
+    const until = this.#allowed.get(digest);
+    const now = performance.now();
+    if (until !== undefined && now < until) return 200;
+    const refused = this.#refused.get(digest);
+    if (refused !== undefined && now < refused.until) return refused.verdict;
+    const underWay = this.#underWay.get(digest);
+    if (underWay !== undefined) return underWay;
+    // Whoever was allowed to scrape before does not wait behind strangers.
+    const budget = this.#addresses.has(address) ? this.#known : this.#strangers;
+    if (until === undefined && !budget.take(now)) return 429;
+    const review = this.#review(token, digest).finally(() => {
+      this.#underWay.delete(digest);
+      if (until === undefined) budget.giveBack();
+    });
+    this.#underWay.set(digest, review);
+    const status = await review;
+    if (status === 200) this.#learn(address);
+    return status;
+  }
+
+  #learn(address: string): void {
+    this.#addresses.delete(address);
+    this.#addresses.add(address);
+    const [oldest] = this.#addresses;
+    if (this.#addresses.size > MAX_REMEMBERED && oldest !== undefined) this.#addresses.delete(oldest);
+  }
+
+  async #review(token: string, digest: string): Promise<ScrapeStatus> {
+    try {
+      const user = await this.#reviews.userOf(token);
+      const verdict = user === undefined ? 401 : (await this.#reviews.mayGetPath(user, PATH)) ? 200 : 403;
+      this.#isFailing = false;
+      this.#remember(digest, verdict);
+      return verdict;
+    } catch (error) {
+      if (!this.#isFailing)
+        this.#log.warn(
+          { error: describeError(error) },
+          "can't check who asks for /metrics: the API server has to let the controller create tokenreviews and subjectaccessreviews",
+        );
+      this.#isFailing = true;
+      return 503;
+    }
+  }
+
+  #remember(digest: string, verdict: Verdict): void {
+    const until = performance.now() + REMEMBERED_MS[verdict];
+    this.#allowed.delete(digest);
+    this.#refused.delete(digest);
+    if (verdict === 200) keep(this.#allowed, digest, until);
+    else keep(this.#refused, digest, { verdict, until });
+  }
+}
+
+/** What reviews may cost. */
+class Budget {
+  #atOnce = 0;
+  #second = { start: Number.NEGATIVE_INFINITY, reviews: 0 };
+
+  take(now: number): boolean {
+    if (this.#atOnce >= REVIEWS_AT_ONCE) return false;
+    if (now - this.#second.start >= 1_000) this.#second = { start: now, reviews: 0 };
+    if (++this.#second.reviews > REVIEWS_PER_SECOND) return false;
+    this.#atOnce += 1;
+    return true;
+  }
+
+  giveBack(): void {
+    this.#atOnce -= 1;
+  }
+}
+
+/** A Map is in the order in which its entries were made. */
+function keep<V>(map: Map<string, V>, key: string, value: V): void {
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MAX_REMEMBERED && oldest !== undefined) map.delete(oldest);
+}

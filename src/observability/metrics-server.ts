@@ -1,0 +1,92 @@
+/**
+ * Serves `/metrics` over HTTPS to those whom the API server lets `get` it. As with controller-runtime: bearer tokens do not travel
+ * in plain text, and the certificate is self-signed unless one is given.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Server, Socket } from "node:net";
+import { answer, answerWith, type HttpServer, listen, type MetricsText } from "./http-server.ts";
+import type { Log } from "./log.ts";
+import type { MetricsAccess, ScrapeStatus } from "./metrics-access.ts";
+import { ServingCertificate } from "./serving-certificate.ts";
+
+export interface MetricsServerOptions {
+  port: number;
+  /** Has `tls.crt` and `tls.key`. Without it, the certificate is self-signed. */
+  certDir: string | undefined;
+  metrics: MetricsText;
+  access: Pick<MetricsAccess, "check">;
+  log: Pick<Log, "info" | "error">;
+}
+
+/** A scraper needs one connection. Of more, the oldest that was shown no metrics goes. Clients that say nothing, or too slowly, lose theirs. */
+const MAX_CONNECTIONS = 100;
+const SLOW_MS = 10_000;
+/** How often Node looks for slow ones. */
+const CHECKED_EVERY_MS = 1_000;
+/** How long a scraper's connection stays between scrapes, which are a minute apart by default. */
+const KEPT_MS = 90_000;
+
+const REFUSALS: Record<Exclude<ScrapeStatus, 200>, [text: string, headers?: Record<string, string>]> = {
+  401: ["send the token of a ServiceAccount: Authorization: Bearer TOKEN\n", { "www-authenticate": "Bearer" }],
+  403: ["you may not get /metrics; bind the ClusterRole inlay-metrics-reader to this account\n"],
+  429: ["too many unknown tokens at once\n", { "retry-after": "1" }],
+  503: ["the API server did not say whether you may get /metrics; the controller's log has why\n"],
+};
+
+/** Throws Error if the certificate can't be used, or what Node throws where the port can't be taken. */
+export async function serveMetrics({ port, certDir, metrics, access, log }: MetricsServerOptions): Promise<HttpServer> {
+  const certificate = await ServingCertificate.load(certDir, log);
+  const handle = async ({ url = "", method, headers, socket }: IncomingMessage, response: ServerResponse) => {
+    // A connection stays open for those alone who may scrape.
+    response.setHeader("connection", "close");
+    if (url.split("?")[0] !== "/metrics") return answer(response, 404, "not found\n");
+    if (method !== "GET") return answer(response, 405, "GET only\n", { allow: "GET" });
+    const status = await access.check(headers.authorization, socket.remoteAddress);
+    if (status !== 200) return answer(response, status, ...REFUSALS[status]);
+    response.removeHeader("connection");
+    connections.keep(socket);
+    return answerWith(response, metrics);
+  };
+  // Not imported, for the reason that health.ts gives; and only where it is used.
+  const { createServer } = process.getBuiltinModule("node:https");
+  const slow = { handshakeTimeout: SLOW_MS, headersTimeout: SLOW_MS, requestTimeout: SLOW_MS };
+  const limits = { ...slow, keepAliveTimeout: KEPT_MS, connectionsCheckingInterval: CHECKED_EVERY_MS };
+  const server = createServer({ ...certificate.current, ...limits }, (request, response) => {
+    void handle(request, response);
+  });
+  const connections = new Connections(server);
+  const { port: taken, stop } = await listen(server, port);
+  certificate.follow((pair) => server.setSecureContext(pair));
+  return {
+    port: taken,
+    stop: () => {
+      certificate.stop();
+      return stop();
+    },
+  };
+}
+
+/** Closes the oldest connections of those that were shown no metrics, so that others always get one. */
+class Connections {
+  /** In the order in which they came. */
+  readonly #strangers = new Map<string, Socket>();
+
+  constructor(server: Server) {
+    // So many are left to those who may scrape.
+    server.maxConnections = 2 * MAX_CONNECTIONS;
+    server.on("connection", (socket) => {
+      const name = nameOf(socket);
+      this.#strangers.set(name, socket);
+      socket.once("close", () => this.#strangers.delete(name));
+      const [oldest] = this.#strangers.values();
+      if (this.#strangers.size > MAX_CONNECTIONS) oldest?.destroy();
+    });
+  }
+
+  /** From now on it counts no longer. `socket` is the one of TLS, which is another than that of the connection. */
+  keep(socket: Socket): void {
+    this.#strangers.delete(nameOf(socket));
+  }
+}
+
+const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
