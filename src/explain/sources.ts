@@ -6,7 +6,7 @@ import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { attempt } from "../kube/access-error.ts";
-import { allows } from "../sources/grant-rules.ts";
+import { allows, type HomeNamespace, homeOf } from "../sources/grant-rules.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
@@ -102,12 +102,12 @@ async function grantsFor(
 ): Promise<NonNullable<SourceExplanation["grants"]>> {
   if (grants.state === "Unreadable") return { ...seenOf(grants), names: [] };
   const own = metadata.namespace as string;
-  const home = await reader.get({ resource: NAMESPACES, name: own }, (each) => each.metadata.labels ?? {});
-  const labels = { namespace: foundOr<Labels | undefined>(home, undefined), object };
+  const home = await reader.get({ resource: NAMESPACES, name: own }, homeOf);
+  const known = { namespace: foundOr<HomeNamespace | undefined>(home, undefined), object };
   const asker = { namespace: own, account: spec.serviceAccountName };
-  const by = foundOr(grants, []).filter((grant) => allows(grant.spec, asker, asked, labels));
+  const by = foundOr(grants, []).filter((grant) => allows(grant.spec, asker, asked, known));
   if (by.length > 0) return { state: "Found", names: by.map(({ name }) => name) };
-  const isSure = labels.namespace !== undefined && labels.object !== undefined;
+  const isSure = known.namespace !== undefined && known.object !== undefined;
   const message = "no SecretGrant there lets this binding read it, as far as you may see labels";
   return isSure ? { state: "NotFound", names: [] } : { state: "Unreadable", message, names: [] };
 }

@@ -113,9 +113,10 @@ export function writerTrace(
 
 /** Whom a grant lets read, in words. */
 export function granteesOf({ from }: SecretGrant["spec"]): string[] {
-  return from.map(({ namespace, namespaceSelector, serviceAccountName }) => {
+  return from.map(({ namespace, namespaceUID, namespaceSelector, serviceAccountName }) => {
     const account = serviceAccountName === undefined ? "any account" : `account ${serviceAccountName}`;
-    if (namespaceSelector === undefined) return `${account} of namespace ${namespace}`;
+    const uid = namespaceUID === undefined ? "" : ` with the uid ${namespaceUID}`;
+    if (namespaceSelector === undefined) return `${account} of namespace ${namespace}${uid}`;
     return `${account} of namespaces that match ${selectorInWords(namespaceSelector)}`;
   });
 }

@@ -2,7 +2,7 @@
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
-import { apiVersionOf, describeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
 import { SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
@@ -17,14 +17,25 @@ export interface Asker {
   account: string;
 }
 
-/** Labels that decide; none of a selector's hold while they are not known. */
-interface KnownLabels {
-  namespace: Labels | undefined;
+/** The namespace of a binding, as it is at a moment. */
+export interface HomeNamespace {
+  uid: string;
+  labels: Labels;
+}
+
+export const homeOf = ({ metadata: { uid, labels = {} } }: KubeObject): HomeNamespace => ({ uid, labels });
+
+/** What decides beside names. What is not known matches nothing. */
+interface Known {
+  namespace: HomeNamespace | undefined;
+  /** Labels. */
   object: Labels | undefined;
 }
 
-export function allows(spec: Spec, asker: Asker, asked: ObjectRef, labels: KnownLabels): boolean {
-  return isFrom(spec, asker, by(labels.namespace)) && coversObject(spec, asked, labels.object);
+export function allows(spec: Spec, asker: Asker, asked: ObjectRef, { namespace, object }: Known): boolean {
+  return (
+    isFrom(spec, asker, by(namespace?.labels), (uid) => uid === namespace?.uid) && coversObject(spec, asked, object)
+  );
 }
 
 /** Whether the grant lets anybody read the object. */
@@ -37,21 +48,31 @@ const by = (known: Labels | undefined) => (selector: LabelSelector) =>
 
 /** Whether it may, as far as names tell. */
 export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
-  return isFrom(spec, asker, () => true) && isTo(spec, asked, () => true);
+  const isTrue = () => true;
+  return isFrom(spec, asker, isTrue, isTrue) && isTo(spec, asked, isTrue);
 }
 
-/** Whether labels of the binding's namespace have a say in it. */
-export function usesNamespaceLabels({ from }: Spec): boolean {
-  return from.some(({ namespaceSelector }) => namespaceSelector !== undefined && looksAtLabels(namespaceSelector));
+/** Whether more than the name of the binding's namespace has a say in it: its labels or its uid. */
+export function looksAtNamespace({ from }: Spec): boolean {
+  return from.some(
+    ({ namespaceSelector, namespaceUID }) =>
+      namespaceUID !== undefined || (namespaceSelector !== undefined && looksAtLabels(namespaceSelector)),
+  );
 }
 
 const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
   (matchLabels ?? matchExpressions) !== undefined;
 
-function isFrom({ from }: Spec, { namespace, account }: Asker, holds: (selector: LabelSelector) => boolean): boolean {
+function isFrom(
+  { from }: Spec,
+  { namespace, account }: Asker,
+  holds: (selector: LabelSelector) => boolean,
+  hasUID: (uid: string) => boolean,
+): boolean {
   return from.some(
     (each) =>
       (each.serviceAccountName === undefined || each.serviceAccountName === account) &&
+      (each.namespaceUID === undefined || hasUID(each.namespaceUID)) &&
       (each.namespaceSelector ? selects(each.namespaceSelector, namespace, holds) : each.namespace === namespace),
   );
 }

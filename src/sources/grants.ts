@@ -3,7 +3,7 @@
  * be read at all. Each value that was read is checked by the grant as it is after that, so that none passes that came when the
  * grant was gone.
  */
-import { heldPaths, type SecretBinding, type TargetStatus } from "../api/binding.ts";
+import type { SecretBinding, Status } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -15,9 +15,8 @@ import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import type { Plan } from "../transform/plan-types.ts";
-import { type Asker, allows, goneWith, mayAllow, notGranted, usesNamespaceLabels } from "./grant-rules.ts";
-import type { WatchedSource } from "./source.ts";
+import { type Asker, allows, goneWith, homeOf, looksAtNamespace, mayAllow, notGranted } from "./grant-rules.ts";
+import type { ParsedSource, WatchedSource } from "./source.ts";
 
 type Spec = SecretGrant["spec"];
 
@@ -31,6 +30,8 @@ const grantOf = ({ name, version: { resourceVersion, spec } }: ListedObject) => 
 
 export interface GrantedSources {
   asker: Asker;
+  /** The sources of which values were copied before, by status. */
+  copied: readonly string[];
   /** What has to be watched to know. */
   dependencies: CollectionSubscription[];
   /** Changes with all that the streams show of it. */
@@ -42,7 +43,7 @@ export interface GrantedSources {
 export function observeGrants(
   watcher: Pick<Watcher, "list">,
   key: string,
-  { metadata, spec: { serviceAccountName } }: SecretBinding,
+  { metadata, spec: { serviceAccountName }, status }: SecretBinding,
   sources: readonly ObjectRef[],
 ): GrantedSources {
   const asker: Asker = { namespace: metadata.namespace as string, account: serviceAccountName };
@@ -60,17 +61,19 @@ export function observeGrants(
     const isRelevant = ({ spec }: Grant) => mayAllow(spec, asker, ref);
     standings.set(ref, members instanceof Problem ? members : members.map(grantOf).filter(isRelevant));
   }
-  const byLabels = [...standings].flatMap(([ref, grants]) =>
-    !(grants instanceof Problem) && grants.some(({ spec }) => usesNamespaceLabels(spec)) ? [ref] : [],
+  const byNamespace = [...standings].flatMap(([ref, grants]) =>
+    !(grants instanceof Problem) && grants.some(({ spec }) => looksAtNamespace(spec)) ? [ref] : [],
   );
-  const home = byLabels.length > 0 ? shown(collection({ resource: NAMESPACES, names: [asker.namespace] })) : [];
-  // Whom labels let in that nobody follows would stay in.
-  if (home instanceof Problem) for (const ref of byLabels) standings.set(ref, home);
+  const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [asker.namespace] })) : [];
+  // Without that watch, a namespace whose labels or uid let it in would stay in after they change.
+  if (home instanceof Problem) for (const ref of byNamespace) standings.set(ref, home);
   const state = [...standings.values()].map((each) =>
     each instanceof Problem ? each.message : each.map(({ name, version }) => `${name}/${version}`).join(" "),
   );
   const versions = home instanceof Problem ? [] : home.map(({ version }) => version.resourceVersion);
-  return { asker, dependencies, state: [...state, ...versions].join(), grantsFor: (ref) => standings.get(ref) };
+  const all = [...state, ...versions].join();
+  const copied = status?.copiedSources ?? [];
+  return { asker, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
 }
 
 /** Reads a source of another namespace, unless no grant there lets the binding. */
@@ -93,7 +96,7 @@ export async function readGranted(
   if (there === undefined || isGoing(there)) return refused(ref, goneWith(ref, policy));
   if (by === undefined) return refused(ref, notGranted(asker, ref, policy));
   // What is granted anew is news, though the source is the same.
-  return { ...source, version: `${source.version} ${by}` };
+  return { ...source, version: `${source.version} ${by}`, isGranted: true };
 }
 
 /** The versions of what lets the binding read an object with these labels at this moment; undefined if nothing does. */
@@ -104,33 +107,38 @@ async function letsNow(
   object: Readonly<Record<string, string>>,
   grants: readonly Grant[],
 ): Promise<string | undefined> {
-  const byLabels = grants.some(({ spec }) => usesNamespaceLabels(spec));
-  const home = byLabels ? await getAsController(client, { resource: NAMESPACES, name: asker.namespace }) : undefined;
-  const labels = { namespace: home && (home.metadata.labels ?? {}), object };
-  for (const { name } of grants.filter(({ spec }) => allows(spec, asker, asked, labels))) {
+  const isByNamespace = grants.some(({ spec }) => looksAtNamespace(spec));
+  const home = isByNamespace
+    ? await getAsController(client, { resource: NAMESPACES, name: asker.namespace })
+    : undefined;
+  const known = { namespace: home && homeOf(home), object };
+  for (const { name } of grants.filter(({ spec }) => allows(spec, asker, asked, known))) {
     const ref = { resource: SECRET_GRANTS, namespace: asked.namespace as string, name };
     const grant = await getAsController<SecretGrant & KubeObject>(client, ref);
-    if (grant !== undefined && !isGoing(grant) && allows(grant.spec, asker, asked, labels))
+    if (grant !== undefined && !isGoing(grant) && allows(grant.spec, asker, asked, known))
       return [grant, home].map((each) => `${each?.metadata.uid}/${each?.metadata.resourceVersion}`).join();
   }
   return undefined;
 }
 
-/**
- * Values that were copied by a grant that is gone are known: status says so for as long as nobody grants them again. What
- * stands in a field was read of what the spec names now only if that was so before.
- */
-export function withWithdrawnGrants(plan: Plan, { metadata, status }: SecretBinding, record: TargetStatus): Plan {
-  const { reason } = record;
-  const isNew = status?.observedGeneration !== metadata.generation || reason === "NotGranted";
-  const copied = isNew ? [] : heldPaths(record);
-  const leftOut = plan.leftOut.map(({ path, why }) => {
-    const isWithdrawn = why.reason === "NotGranted" && (reason === "GrantWithdrawn" || copied.includes(String(path)));
-    if (!isWithdrawn) return { path, why };
-    const message = `the grant for what was copied here was withdrawn, so rotate those values; ${why.message}`;
-    return { path, why: new MissingValue("GrantWithdrawn", message, why.policy) };
-  });
-  return { ...plan, leftOut };
+/** Says of a source that is not granted whether values of it were copied before. */
+export function asWithdrawn(source: LiveSource | Problem, { copied }: GrantedSources): LiveSource | Problem {
+  if (source instanceof Problem || source.kind !== "absent" || source.problem.reason !== "NotGranted") return source;
+  if (!copied.includes(source.description)) return source;
+  const { policy, message: why } = source.problem;
+  const message = `the grant for what was copied here was withdrawn, so rotate those values; ${why}`;
+  return { ...source, problem: new MissingValue("GrantWithdrawn", message, policy) };
+}
+
+/** The sources that status says were copied, with those that are now. What the spec names no more is left out. */
+export function copiedSources(
+  { status }: Pick<SecretBinding, "status">,
+  parsed: readonly ParsedSource[],
+  now: Iterable<string> = [],
+): Pick<Status, "copiedSources"> {
+  const named = parsed.flatMap(({ data }) => (data ? describeObject(data.kind, data.namespace, data.name) : []));
+  const copied = [...new Set([...(status?.copiedSources ?? []), ...now])].filter((each) => named.includes(each)).sort();
+  return copied.length === 0 ? {} : { copiedSources: copied };
 }
 
 const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;

@@ -3,7 +3,7 @@ import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { Client } from "../kube/client.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { type GrantedSources, readGranted } from "./grants.ts";
+import { asWithdrawn, type GrantedSources, readGranted } from "./grants.ts";
 import type { ResolvedSource } from "./source.ts";
 
 /** What is known of the binding before its sources are read. */
@@ -23,17 +23,18 @@ interface Readability {
 const NOT_READ = new Problem("Unavailable", "the source was not read");
 
 /**
- * By name: each source as it was read, or why it was not. Sources are not read for targets alone if no target can be written.
+ * By name: each source as it was read, or why it was not. Sources are not read for targets alone, that is unless
+ * `isForMore`, if no target can be written.
  * `client` reads grants.
  */
 export async function readSources(
   client: Pick<Client, "get">,
   sources: ReadonlyMap<string, ResolvedSource | Problem>,
   observed: Readability,
-  isForRollout: boolean,
+  isForMore: boolean,
 ): Promise<Map<string, LiveSource | Problem>> {
   const { account, objects, grants, problemOf } = observed;
-  const isBlocked = !isForRollout && objects.length > 0 && objects.every(({ ref }) => problemOf(ref) !== undefined);
+  const isBlocked = !isForMore && objects.length > 0 && objects.every(({ ref }) => problemOf(ref) !== undefined);
   const read = async (source: ResolvedSource | Problem): Promise<LiveSource | Problem> => {
     if (account !== undefined) return account;
     if (source instanceof Problem) return source;
@@ -41,7 +42,8 @@ export async function readSources(
     if (problem !== undefined) return problem;
     if (source.watched === undefined) return source.read(undefined);
     const [granted, seen] = [grants.grantsFor(source.watched), observed.seenVersion(source.watched)];
-    return granted === undefined ? source.read(seen) : readGranted(client, grants.asker, granted, source, seen);
+    if (granted === undefined) return source.read(seen);
+    return asWithdrawn(await readGranted(client, grants.asker, granted, source, seen), grants);
   };
   return new Map(await Promise.all([...sources].map(async ([name, source]) => [name, await read(source)] as const)));
 }

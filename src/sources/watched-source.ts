@@ -11,7 +11,7 @@ import type { ParseContext, ParsedSource, ResolveContext, WatchedSource } from "
 type StoredObject = KubeObject & JsonObject;
 type Entry = readonly [key: string, bytes: SecretValue<Uint8Array>];
 type Content =
-  | Pick<Extract<LiveSource, { kind: "data" }>, "kind" | "isSecret" | "data">
+  | Pick<Extract<LiveSource, { kind: "data" }>, "kind" | "isSecret" | "tokenOf" | "data">
   | Pick<Extract<LiveSource, { kind: "object" }>, "kind" | "object">;
 
 export function watchedSource(
@@ -72,10 +72,16 @@ export function dataSource(
       return watchedSource(ref, policy, context, (object) => ({
         kind: "data",
         isSecret,
+        ...tokenOf(object),
         data: new Map(entriesOf(object)),
       }));
     },
   };
+}
+
+function tokenOf({ type, metadata }: StoredObject): { tokenOf?: string } {
+  const account = metadata.annotations?.["kubernetes.io/service-account.name"];
+  return type === "kubernetes.io/service-account-token" && account !== undefined ? { tokenOf: account } : {};
 }
 
 /** The entries of a field whose values are text in that encoding. */

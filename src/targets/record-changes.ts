@@ -13,8 +13,11 @@ export function intentRecord(
 ): TargetStatus {
   const same = record.uid === live.metadata.uid ? record : withoutOwnership(record);
   if (!decision.write || decision.acquires.length === 0) return same;
+  const { message: _, ...begun } = same;
+  const isAnnounced = decision.acquires.every((path) => same.pendingPaths?.includes(path));
   return {
-    ...same,
+    // Other bindings go by the reason. A write that is tried again has failed by it so far, which keeps nobody from the path.
+    ...(isAnnounced ? same : { ...begun, reason: "Pending" }),
     uid: live.metadata.uid,
     ...listed("pendingPaths", [...decision.acquires, ...unconfirmed(same, desired)]),
     ...listed("parents", [...(same.parents ?? []), ...decision.parents]),
@@ -58,6 +61,13 @@ export function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): T
     ...(leftPaths.length > 0 && { paths: leftPaths }),
     ...(leftAcquiring.length > 0 && { pendingPaths: leftAcquiring }),
   };
+}
+
+/** The record of a target that waits for no other binding. Other bindings go by its reason, so the one for which it waited is gone. */
+export function withoutAwaited(record: TargetStatus): TargetStatus {
+  if (record.awaitedPaths === undefined) return record;
+  const { awaitedPaths: _a, message: _m, ...rest } = record;
+  return { ...rest, reason: "Pending" };
 }
 
 /** The record of a target in which nothing is ours. */

@@ -19,7 +19,6 @@ import { decideByLastApplied, digestOf, type LastApplied, lastAppliedObject } fr
 import { readTarget, writeTarget } from "../apply/write.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { KindSchema } from "../kube/schemas.ts";
-import { withWithdrawnGrants } from "../sources/grants.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
 import type { Plan } from "../transform/plan-types.ts";
@@ -35,11 +34,10 @@ import {
   type PreparedObject,
   prepareObject,
   syncObject,
-  withoutNamespace,
 } from "./create.ts";
 import type { SyncContext, WriteContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { appliedRecord, intentRecord } from "./record-changes.ts";
+import { appliedRecord, intentRecord, withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { pathsOf, releasePaths } from "./release.ts";
 
@@ -70,11 +68,10 @@ export async function prepareTarget(
 ): Promise<PreparedTarget> {
   const isMade = target.create !== undefined;
   const onRelease = onReleaseOf(context.binding, target, isMade && before.created === true);
-  const named = { ...before, apiVersion: target.apiVersion, onRelease };
+  const named = { ...withoutAwaited(before), apiVersion: target.apiVersion, onRelease };
   if (isMade && isMadeOnce(context.binding, target, before)) return { record: named, note: MADE_ONCE };
   const found = await attempt(examine(context, target, ref, before, sources, blocked));
-  if (isMade && found instanceof Problem)
-    return { record: named, problem: await withoutNamespace(context, ref, found) };
+  if (isMade && found instanceof Problem) return { record: named, problem: found };
   if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
   if (isMade && !(found instanceof Problem)) return prepareObject(context, target, found, named);
   const { record, released, problem } = await releaseDropped(context, named, target, found);
@@ -149,8 +146,7 @@ async function examine(
     throw notAcknowledged(binding, readable);
   const make = () => planTarget(due, sources, schemaAt);
   const made = kept ? await planning.alone(make) : await planning.plan(target, make);
-  const planned = withWithdrawnGrants(made, binding, record);
-  const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };
+  const plan: Plan = { ...made, ...(kept && { kept }), ...(readable && { readable }) };
   // Sources of different states remove nothing either.
   if (isDue(plan) && sourceMismatch?.reason === "SourceAnnotationMismatch") throw sourceMismatch;
   const lastApplied = target.create || once ? undefined : context.lastApplied(target, ref);

@@ -17,13 +17,20 @@ export type LiveSource = {
   | (Metadata & {
       readonly kind: "data";
       readonly isSecret: boolean;
+      /** The ServiceAccount whose token a Secret holds. */
+      readonly tokenOf?: string;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
     })
   | (Metadata & { readonly kind: "object"; readonly object: SecretValue<JsonObject> })
   | { readonly kind: "absent"; readonly problem: MissingValue }
 );
 
-type Metadata = { readonly annotations: Texts; readonly labels: Texts };
+type Metadata = {
+  readonly annotations: Texts;
+  readonly labels: Texts;
+  /** It is of another namespace, where a SecretGrant lets the binding read it. */
+  readonly isGranted?: true;
+};
 
 /** Sealed, since kubectl keeps whole objects in an annotation. */
 type Texts = SecretValue<Readonly<Record<string, string>>>;

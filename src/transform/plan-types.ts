@@ -32,6 +32,8 @@ export interface ReadableCopies {
 export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly leftOut: readonly LeftOut[];
+  /** The sources that a SecretGrant let the binding read, and of which there are values in `fields`. */
+  readonly granted?: readonly string[];
   /** Of a target that is written once: the fields that were. Nobody asks what stands there now. */
   readonly kept?: readonly FieldPath[];
   /** Unless the binding acknowledges them. */

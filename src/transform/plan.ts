@@ -38,6 +38,7 @@ export function planTarget(
 ): Plan {
   const planned: PlannedField[] = [];
   const leftOut: LeftOut[] = [];
+  const granted = new Set<string>();
   const budget = new Budget();
   for (const { path, append, references, make } of checkFields(fields, sources.keys())) {
     try {
@@ -46,12 +47,14 @@ export function planTarget(
       const made = about(path, () => make(live, schemaAt, budget));
       about(path, () => budget.value(made.value.reveal()));
       planned.push({ path, append, fromSecret, ...made });
+      for (const source of live.values())
+        if (source.kind !== "absent" && source.isGranted) granted.add(source.description);
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
       leftOut.push({ path, why: error });
     }
   }
-  return { fields: planned, leftOut };
+  return { fields: planned, leftOut, ...(granted.size > 0 && { granted: [...granted] }) };
 }
 
 /** What keeps the whole target from being written, if anything does: a value that is missing and is not optional. */

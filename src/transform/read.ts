@@ -1,5 +1,6 @@
 /** Reads a value of a source, still sealed. Pure. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
@@ -32,9 +33,16 @@ export function readText(source: DataSource, key: string): SecretValue<string> {
   return text;
 }
 
-/** The value at a path, of any JSON type. Throws MissingValue("KeyNotFound") if absent or null. */
+/** The value at a path, of any JSON type. Throws MissingValue("KeyNotFound") if absent or null, and Problem("InvalidValue"). */
 export function readField(source: ObjectSource, path: FieldPath): SecretValue<JsonValue> {
-  return source.object.map((object) => there(path.get(object), source, `field ${path}`));
+  return source.object.map((object) => {
+    const value = there(path.get(object), source, `field ${path}`);
+    if (!nestsDeeper(value, MAX_VALUE_LEVELS)) return value;
+    throw new Problem(
+      "InvalidValue",
+      `field ${path} of ${source.description} nests more than ${MAX_VALUE_LEVELS} deep`,
+    );
+  });
 }
 
 /** The value itself, if there is one. Throws MissingValue("KeyNotFound") for undefined and null. */

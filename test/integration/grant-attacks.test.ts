@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api, RequestFailed } from "../controller/api.ts";
+import type { AuditedRequest } from "../controller/audit.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { type Neighbours, newGranted, newNeighbours } from "../controller/neighbours.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
+import { usualRules } from "../controller/test-namespace.ts";
 
 describe("somebody who would read what nobody granted him", () => {
   const MALLORY = "bob";
@@ -46,12 +48,14 @@ describe("somebody who would read what nobody granted him", () => {
     await both.reader.until("harbor-s3", reason);
     assert.equal((await both.reader.s3()).accesskey, undefined);
   };
-  /** Waits until the account was refused once more. */
+  /** Waits until the account was refused once more, or it was asked once more what it may do. */
   const refusedAgain = async ({ reader }: Neighbours) => {
     const mark = await auditLog().mark();
     await eventually(async () => {
       const requests = await requestsFor(reader, mark);
-      assert.ok(requests.some(({ as, code }) => as !== undefined && code === 403));
+      const isRefusal = ({ code, resource }: AuditedRequest) =>
+        code === 403 || resource.endsWith("/selfsubjectrulesreviews");
+      assert.ok(requests.some((request) => request.as !== undefined && isRefusal(request)));
     });
     await reader.barrier();
   };
@@ -111,6 +115,29 @@ describe("somebody who would read what nobody granted him", () => {
     await both.grant("namespace", { from: [{ namespace: both.owner.namespace }] });
     await mallory.create(bindings(both), binding(both));
     await staysOut(both);
+  });
+
+  it("makes a namespace of the name of one that was deleted, for which a grant by uid was", async () => {
+    const { both, value } = await newNeighbours();
+    const { reader } = both;
+    const home = `/api/v1/namespaces/${reader.namespace}`;
+    const { metadata } = await reader.api.get(home);
+    await both.grant("by-uid", { from: [{ namespace: reader.namespace, namespaceUID: metadata.uid }] });
+    await reader.bind("harbor-s3", both.spec());
+    await both.untilHeld(value);
+    await reader.until("harbor-s3", "Synced");
+
+    await reader.api.delete(home);
+    await eventually(async () => assert.equal(await reader.api.find(home), undefined), 30_000);
+    await reader.api.create("/api/v1/namespaces", { metadata: { name: reader.namespace } });
+    await reader.createAccount();
+    await reader.grant(usualRules);
+    await reader.harbor();
+    await reader.bind("harbor-s3", both.spec());
+    await staysOut(both);
+
+    await both.grant("by-name");
+    await both.untilHeld(value);
   });
 
   it("finds a grant in kube-system, which is closed to bindings", async () => {

@@ -186,6 +186,11 @@ describe("the schema of SecretGrant", () => {
       grant([bucket], [{ namespace: "a", namespaceSelector: { names: ["b"] } }]),
       /exactly one of namespace and namespaceSelector/,
     ],
+    "the uid of a namespace that it does not name": [
+      grant([bucket], [{ namespaceUID: "a1", namespaceSelector: { names: ["a"] } }]),
+      /namespaceUID is the uid of the namespace that the field namespace names/,
+    ],
+    "a uid that is none": [grant([bucket], [{ ...registry, namespaceUID: "Registry" }]), /should match/],
     "an entry of to without a name": [grant([{ kind: "Secret" }]), /spec.to\[0\]" must validate one and only one/],
     "an entry of to with both": [
       grant([{ ...bucket, selector: { names: ["a"] } }]),

@@ -47,6 +47,28 @@ describe("a SecretGrant that is withdrawn", () => {
     await untilWithdrawn(both);
   });
 
+  it("goes on being told when another reason came between, until the source is granted again or no longer named", async () => {
+    const { both, value } = await newGranted({ onMissing: "Remove" });
+    const { reader } = both;
+    await both.withdraw();
+    await both.untilHeld(undefined);
+    await untilWithdrawn(both);
+    await reader.api.delete(`${reader.path("v1", "serviceaccounts")}/inlay`);
+    await reader.until("harbor-s3", "ServiceAccountNotFound");
+    await reader.createAccount();
+    const { status } = await untilWithdrawn(both);
+    assert.deepEqual(status.copiedSources, [`Secret ${both.owner.namespace}/bucket`]);
+    await both.grant("again");
+    await both.untilHeld(value);
+    await reader.until("harbor-s3", "Synced");
+    await both.withdraw("again");
+    await untilWithdrawn(both);
+    const other = { secret: { name: "other", namespace: both.owner.namespace }, name: "bucket" };
+    await reader.rebind("harbor-s3", both.spec(other));
+    const renamed = await reader.until("harbor-s3", "NotGranted");
+    assert.equal(renamed.status.copiedSources, undefined);
+  });
+
   it("leaves Ready true where the source is optional, with a note", async () => {
     const { both, value } = await newGranted({ optional: true });
     await both.withdraw();

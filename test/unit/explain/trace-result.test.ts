@@ -78,9 +78,14 @@ describe("the trace of a Secret", () => {
 
   it("tells in words whom a grant lets read", () => {
     const selector = { names: ["team-*"], matchLabels: { env: "prod" } };
-    const from = [{ namespace: "a" }, { namespaceSelector: selector, serviceAccountName: "inlay" }];
+    const from = [
+      { namespace: "a" },
+      { namespace: "b", namespaceUID: "b2" },
+      { namespaceSelector: selector, serviceAccountName: "inlay" },
+    ];
     assert.deepEqual(granteesOf({ from, to: [] } as unknown as Parameters<typeof granteesOf>[0]), [
       "any account of namespace a",
+      "any account of namespace b with the uid b2",
       "account inlay of namespaces that match team-*, env=prod",
     ]);
   });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretGrant } from "../../../src/api/secret-grant.ts";
-import { allows, mayAllow, notGranted, usesNamespaceLabels } from "../../../src/sources/grant-rules.ts";
+import { allows, looksAtNamespace, mayAllow, notGranted } from "../../../src/sources/grant-rules.ts";
 import { SECRETS } from "../resources.ts";
 
 type Spec = SecretGrant["spec"];
@@ -11,7 +11,7 @@ type To = Spec["to"][number];
 
 const asker = { namespace: "registry", account: "inlay" };
 const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
-const unlabelled = { namespace: {}, object: {} };
+const unlabelled = { namespace: { uid: "a1", labels: {} }, object: {} };
 const unknown = { namespace: undefined, object: undefined };
 const here: From = { namespace: "registry" };
 const theBucket: To = { kind: "Secret", name: "bucket" };
@@ -36,13 +36,22 @@ describe("a SecretGrant", () => {
     }
   });
 
-  it("says whether the labels of a namespace have a say", () => {
+  it("says whether the labels or the uid of a namespace have a say", () => {
     const selector = (namespaceSelector: object) =>
-      usesNamespaceLabels({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
-    assert.equal(usesNamespaceLabels({ from: [here], to: [theBucket] }), false);
+      looksAtNamespace({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
+    assert.equal(looksAtNamespace({ from: [here], to: [theBucket] }), false);
+    assert.equal(looksAtNamespace({ from: [{ ...here, namespaceUID: "a1" }], to: [theBucket] }), true);
     assert.equal(selector({ names: ["*"] }), false);
     assert.equal(selector({ matchLabels: { env: "prod" } }), true);
     assert.equal(selector({ names: ["x"], matchExpressions: absent }), true);
+  });
+
+  it("by a uid lets that namespace through, and neither a namesake nor one whose uid is not known", () => {
+    const spec: Spec = { from: [{ ...here, namespaceUID: "a1" }], to: [theBucket] };
+    const is = (uid?: string) =>
+      allows(spec, asker, bucket, { namespace: uid === undefined ? undefined : { uid, labels: {} }, object: {} });
+    assert.deepEqual([is("a1"), is("b2"), is()], [true, false, false]);
+    assert.equal(allows({ ...spec, from: [...spec.from, here] }, asker, bucket, unknown), true);
   });
 
   it("never lets through what its names alone would not", () => {
@@ -54,14 +63,24 @@ describe("a SecretGrant", () => {
       },
       { requiredKeys: [] },
     );
+    const uid = fc.constantFrom("a1", "b2");
     const account = fc.record({ serviceAccountName: fc.constantFrom("inlay", "other") }, { requiredKeys: [] });
     const from = fc
-      .tuple(account, fc.oneof(fc.record({ namespace: name }), fc.record({ namespaceSelector: selector })))
+      .tuple(
+        account,
+        fc.oneof(
+          fc.record({ namespace: name, namespaceUID: uid }, { requiredKeys: ["namespace"] }),
+          fc.record({ namespaceSelector: selector }),
+        ),
+      )
       .map(([who, where]) => ({ ...who, ...where }) as From);
     const to = fc
       .tuple(fc.constantFrom("Secret", "ConfigMap"), fc.oneof(fc.record({ name }), fc.record({ selector })))
       .map(([kind, what]) => ({ kind, ...what }) as To);
-    const labels = fc.constantFrom(unlabelled, unknown, { namespace: { env: "prod" }, object: { env: "test" } });
+    const labels = fc.constantFrom(unlabelled, unknown, {
+      namespace: { uid: "b2", labels: { env: "prod" } },
+      object: { env: "test" },
+    });
     const spec = fc.record({ from: fc.array(from, { maxLength: 3 }), to: fc.array(to, { maxLength: 3 }) });
     fc.assert(
       fc.property(spec, labels, (said, known) => {

@@ -1,12 +1,13 @@
 /** What is let through of another namespace when grants can't be seen, come and go while it is read, or fail. */
 import assert from "node:assert/strict";
-import type { SecretBinding, TargetStatus } from "../../../src/api/binding.ts";
-import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { SecretBinding } from "../../../src/api/binding.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { MissingValue, Problem } from "../../../src/apimachinery/problem.ts";
 import type { Watcher } from "../../../src/cache/watcher.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { observeGrants, readGranted, withWithdrawnGrants } from "../../../src/sources/grants.ts";
+import { asWithdrawn, copiedSources, observeGrants, readGranted } from "../../../src/sources/grants.ts";
+import { parseSources } from "../../../src/sources/registry.ts";
+import type { LiveSource } from "../../../src/transform/live-source.ts";
 import { SECRETS } from "../resources.ts";
 import { secret } from "../transform/sources.ts";
 import { watched } from "./watched.ts";
@@ -140,42 +141,29 @@ describe("consent", () => {
   });
 });
 
-describe("a value whose grant was withdrawn", () => {
-  const why = new MissingValue("NotGranted", "no SecretGrant", policy);
-  const gone = new MissingValue("SourceNotFound", "there is none", policy);
-  const plan = {
-    fields: [],
-    leftOut: [
-      { path: FieldPath.parse("spec.a"), why },
-      { path: FieldPath.parse("spec.b"), why },
-      { path: FieldPath.parse("spec.c"), why: gone },
-    ],
-  };
-  const reasonsBeside = (record: Partial<TargetStatus>, observedGeneration = 2) => {
-    const seen = { ...binding, metadata: { ...binding.metadata, generation: 2 }, status: { observedGeneration } };
-    const before = { reason: "Synced", ...record } as TargetStatus;
-    return withWithdrawnGrants(plan, seen, before).leftOut.map((each) => each.why.reason);
+describe("a source that is not granted", () => {
+  const problem = new MissingValue("NotGranted", "no SecretGrant", policy);
+  const absent = { kind: "absent", description: "Secret storage/bucket", version: "none", policy, problem } as const;
+  const reasonOf = (copied: string[], source: LiveSource = absent) => {
+    const said = asWithdrawn(source, { ...consentWith({}), copied });
+    return !(said instanceof Problem) && said.kind === "absent" ? said.problem.reason : undefined;
   };
 
-  it("is told by the record of what was written, or about to be", () => {
-    assert.deepEqual(reasonsBeside({}), ["NotGranted", "NotGranted", "SourceNotFound"]);
-    assert.deepEqual(reasonsBeside({ paths: ["spec.a", "spec.c"] }), [
-      "GrantWithdrawn",
-      "NotGranted",
-      "SourceNotFound",
-    ]);
-    assert.deepEqual(reasonsBeside({ pendingPaths: ["spec.b"] }), ["NotGranted", "GrantWithdrawn", "SourceNotFound"]);
+  it("was withdrawn if status says that values of it were copied", () => {
+    assert.equal(reasonOf(["Secret storage/bucket"]), "GrantWithdrawn");
+    for (const copied of [[], ["Secret storage/other"], ["ConfigMap storage/bucket"]])
+      assert.equal(reasonOf(copied), "NotGranted");
+    const gone = new MissingValue("SourceNotFound", "there is none", policy);
+    assert.equal(reasonOf(["Secret storage/bucket"], { ...absent, problem: gone }), "SourceNotFound");
   });
 
-  it("goes on being told when it was taken out, or the binding was changed", () => {
-    const expected = ["GrantWithdrawn", "GrantWithdrawn", "SourceNotFound"];
-    assert.deepEqual(reasonsBeside({ reason: "GrantWithdrawn" }), expected);
-    assert.deepEqual(reasonsBeside({ reason: "GrantWithdrawn" }, 1), expected);
-  });
-
-  it("is none of a source that the binding names newly, and never had", () => {
-    const expected = ["NotGranted", "NotGranted", "SourceNotFound"];
-    assert.deepEqual(reasonsBeside({ paths: ["spec.a"] }, 1), expected);
-    assert.deepEqual(reasonsBeside({ paths: ["spec.a"], reason: "NotGranted" }), expected);
+  it("stays on record for as long as the binding names it", () => {
+    const named = { sources: [{ secret: bucket }], defaults: { onMissing: "Wait" } };
+    const sources = parseSources({ ...binding, spec: { ...binding.spec, ...named } } as unknown as SecretBinding);
+    const known = "Secret storage/bucket";
+    assert.deepEqual(copiedSources({}, sources), {});
+    assert.deepEqual(copiedSources({}, sources, [known]), { copiedSources: [known] });
+    assert.deepEqual(copiedSources({ status: { copiedSources: [known] } }, sources), { copiedSources: [known] });
+    assert.deepEqual(copiedSources({ status: { copiedSources: [known] } }, []), {});
   });
 });

@@ -17,6 +17,7 @@ const BUCKET: ObjectRef = { resource: CONFIGMAPS, namespace: "team", name: "buck
 const FORBIDDEN = new Problem("Forbidden", "the target may not be watched", "OnChange");
 const ownAlone: GrantedSources = {
   asker: { namespace: "team", account: "inlay" },
+  copied: [],
   dependencies: [],
   state: "",
   grantsFor: () => undefined,

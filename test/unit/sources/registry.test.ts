@@ -203,6 +203,7 @@ describe("a kind of source that is polled", () => {
   it("is read without a watch, a grant or a request to the API server", async () => {
     const granted: GrantedSources = {
       asker: { namespace: "registry", account: "inlay" },
+      copied: [],
       dependencies: [],
       state: "",
       grantsFor: () => assert.fail("it has no namespace"),

@@ -1,0 +1,30 @@
+/** What the record of a target says before its write. */
+import assert from "node:assert/strict";
+import type { Decision, Desired } from "../../../src/apply/decide.ts";
+import { intentRecord } from "../../../src/targets/record-changes.ts";
+import { liveObject } from "../apply/managed.ts";
+import { recordOf } from "../objects.ts";
+
+const desired = { plan: { fields: [], leftOut: [] } } as unknown as Desired;
+const writing = (...acquires: string[]) => ({ write: true, acquires, parents: [] }) as unknown as Decision;
+const failed = (reason: string, pendingPaths?: string[]) =>
+  recordOf({ uid: "uid-1", reason, message: "why", ...(pendingPaths && { pendingPaths }) });
+
+describe("the record of a target that is about to be written", () => {
+  it("begins anew where it announces a path, so that other bindings wait for what becomes of it", () => {
+    for (const before of [failed("SourceNotFound"), failed("Rejected", ["spec.a"])]) {
+      const { reason, message, pendingPaths } = intentRecord(
+        before,
+        liveObject({}),
+        desired,
+        writing("spec.a", "spec.b"),
+      );
+      assert.deepEqual([reason, message, pendingPaths], ["Pending", undefined, ["spec.a", "spec.b"]]);
+    }
+  });
+
+  it("stays as it is where the same write is tried again, so that a retry costs no status", () => {
+    const before = failed("Rejected", ["spec.a"]);
+    assert.deepEqual(intentRecord(before, liveObject({}), desired, writing("spec.a")), before);
+  });
+});
