@@ -141,16 +141,18 @@ export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Ma
   ];
 }
 
-/** Why nothing can be made where it should be, if that is its namespace. Nothing tells when one of that name comes. */
+/**
+ * Why nothing can be made where it should be, if that is its namespace. Only an account that may create there gets these
+ * answers. Nothing tells when a namespace of that name comes.
+ */
 function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  if (error.status === 404 && error.subject.resource === "namespaces") return noNamespace(ref);
+  const { resource, namespace, name } = ref;
+  if (error.status === 404 && error.subject.resource === "namespaces") {
+    const message = `there is no namespace ${namespace}; ${resource.kind} ${name} is made in it once there is`;
+    return new Problem("TargetNotFound", message, "Backoff");
+  }
   if (!error.namespaceEnds) return undefined;
-  const message = `namespace ${ref.namespace} is being deleted; nothing can be made in it`;
+  const message = `namespace ${namespace} is being deleted; nothing can be made in it`;
   return new UnintendedTarget("TargetNotFound", message, "Slow");
-}
-
-export function noNamespace({ resource, namespace, name }: ObjectRef): Problem {
-  const message = `there is no namespace ${namespace}; ${resource.kind} ${name} is made in it once there is`;
-  return new Problem("TargetNotFound", message, "Backoff");
 }

@@ -10,7 +10,7 @@ import type { TargetShape } from "../transform/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
-import { heldPart, holds, otherAppliers, otherHolders, strays } from "./ownership.ts";
+import { heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders, strays } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -97,7 +97,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       (other) =>
         `${held} is one value to the API server, and ${other} applies it: take it out of there, or it will conflict`,
     );
-  const isOwned = wanted.every(({ place }) => holds(live, manager, place.held));
+  const isOwned = wanted.every(({ place }) => holds(live, manager, place.held)) && !isOfOtherVersion(live, manager);
   return {
     write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
     way,

@@ -12,7 +12,7 @@ import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { stands } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
-import { isEntryOf, isLeaf, otherHolders } from "./ownership.ts";
+import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
 export interface Maker {
@@ -64,9 +64,13 @@ export function pathsIn(manifest: JsonObject): FieldPath[] {
   return walk(manifest, []);
 }
 
-/** Whether the binding made this very object. Whoever copies the label to another of that name says that it is ours. */
-export function isMadeBy(uid: string, live: KubeObject, record: TargetStatus): boolean {
-  return live.metadata.labels?.[CREATED_BY] === uid || (record.created === true && record.uid === live.metadata.uid);
+/**
+ * Whether the binding made this very object: by the uid in the record. Anyone who may create such an object can write the label, so that
+ * counts only while the record has no uid: from when the object is about to be made until it is known to be there.
+ */
+export function isMadeBy(uid: string, { metadata }: KubeObject, record: TargetStatus): boolean {
+  if (record.created !== true) return false;
+  return record.uid === undefined ? metadata.labels?.[CREATED_BY] === uid : record.uid === metadata.uid;
 }
 
 /**
@@ -87,7 +91,8 @@ export function decideWhole(
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
   const changed = whole.fields.filter((field) => !stands(field, live, fieldManager)).map(({ path }) => path);
-  const isOther = record.uid !== live.metadata.uid || record.manifestDigest !== whole.digest;
+  const isAsMade = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
+  const isOther = !isAsMade || isOfOtherVersion(live, fieldManager);
   const takers = others.filter((entry) =>
     lost.some((keys) => keys.length > 0 && at(fieldsOf(entry), ...keys) !== undefined),
   );

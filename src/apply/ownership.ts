@@ -13,6 +13,15 @@ export function isEntryOf({ manager, subresource }: ManagedFieldsEntry, name: st
   return manager === name && !subresource;
 }
 
+/**
+ * Whether `manager` last wrote in another version of the kind than this is. The API server then reads the object in that one too, and
+ * refuses what others apply to it of fields that one lacks.
+ */
+export function isOfOtherVersion(live: KubeObject, manager: string): boolean {
+  const own = (live.metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));
+  return own.some(({ apiVersion = live.apiVersion }) => apiVersion !== live.apiVersion);
+}
+
 export function holds(live: KubeObject, manager: string, path: FieldPath): boolean {
   return ownNodes(live, manager, path).length > 0;
 }

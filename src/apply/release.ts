@@ -12,6 +12,7 @@ import { isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
+import { blockedPaths } from "./blocked-paths.ts";
 import { ownParts } from "./leaves.ts";
 import { byPlace, conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { holds, isEntryOf, otherHolders, restrictedTo } from "./ownership.ts";
@@ -28,22 +29,24 @@ export interface Release {
   mode: "Retain" | "Remove";
   fieldManager: string;
   shape: TargetShape;
-  /** All values stay, for a rule that the schema does not show. */
-  isStuck?: boolean;
+  /** Paths whose values stay, because of a rule that the schema does not show. */
+  blocked?: readonly string[];
 }
 
 export interface Released {
   removed: string[];
   /** Values that stay because the binding says Retain, or because others hold them too. */
   retained: string[];
-  /** Values that should have gone and could not, because the field is required. */
+  /** Values that should have gone and could not, because the object is not valid without them. */
   blocked: string[];
+  /** Elements that should have gone, named by their place: they were there before, and the elements after them would shift. */
+  positional: string[];
   /** Values that should have gone, at places in lists that were changed by others since: what is there may be another's. */
   shifted: string[];
 }
 
 const TRIES = 5;
-const nothing = (): Released => ({ removed: [], retained: [], blocked: [], shifted: [] });
+const nothing = (): Released => ({ removed: [], retained: [], blocked: [], positional: [], shifted: [] });
 
 /** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
 export async function release(
@@ -55,7 +58,7 @@ export async function release(
   let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      // Whoever takes a value out of a list holds the list: the last thing is to take our name off it.
+      // A patch that takes a value out of a list owns the list, or the default that replaces the value: our name goes last.
       const outcome = await tryRelease(client, identity, ref, done ? { ...request, paths: [] } : request);
       if (outcome === "stale") continue;
       done ??= outcome.released;
@@ -68,37 +71,60 @@ export async function release(
   }
 }
 
-/** What to do about paths, and whether something of ours will be left to give up then. */
+/** What to do about paths. */
 interface ReleasePlan {
   operations: JsonPatchOperation[];
   released: Released;
-  again: boolean;
+  /** What stays ours, as managedFields have it. */
+  kept: FieldPath[];
 }
 
-/** Reads and patches once; `stale` when the object changed in between. */
+/** Reads and patches; `stale` when the object changed in between. `again`: something of ours is left to give up. */
 async function tryRelease(
   client: Pick<Client, "get" | "jsonPatch">,
   identity: Identity,
   ref: ObjectRef,
   request: Release,
-): Promise<ReleasePlan | "stale"> {
+): Promise<{ released: Released; again: boolean } | "stale"> {
   const live = await client.get(identity, ref);
-  if (live.metadata.uid !== request.uid) return { operations: [], released: nothing(), again: false };
-  const patch = async (how: Release): Promise<ReleasePlan> => {
-    const plan = planRelease(live, how);
-    const manager = plan.again ? request.fieldManager : CONTROLLER_MANAGER;
-    if (plan.operations.length > 0) await client.jsonPatch(identity, ref, plan.operations, manager);
-    return plan;
+  if (live.metadata.uid !== request.uid) return { released: nothing(), again: false };
+  const patch = async (how: Release, dryRun = false) => {
+    const { operations, released, kept } = planRelease(live, how);
+    if (operations.length === 0) return { released, again: false };
+    // What the API server puts in the place of a value is owned by the name that removes it, which is given up next.
+    const manager = released.removed.length > 0 ? request.fieldManager : CONTROLLER_MANAGER;
+    const after = await client.jsonPatch(identity, ref, operations, manager, dryRun);
+    return { released, again: giveUp(after, request.fieldManager, kept).length > 0 };
   };
+  const isRefused = async (error: unknown) =>
+    isStatus(error, 422) &&
+    (await client.get(identity, ref)).metadata.resourceVersion === live.metadata.resourceVersion;
   try {
-    return await patch(request);
+    try {
+      return await patch(request);
+    } catch (error) {
+      // Else what is to be removed is gone. Refused: the object is not valid without it, by a rule that the schema does not show.
+      if (request.mode !== "Remove" || !(await isRefused(error))) throw error;
+    }
+    const { removed } = planRelease(live, request).released;
+    const blocked = await blockedPaths(removed, (some) => {
+      const others = removed.filter((path) => !some.includes(path));
+      return isAccepted(patch({ ...request, blocked: others }, true));
+    });
+    return await patch({ ...request, blocked });
   } catch (error) {
-    if (isStatus(error, 409)) return "stale";
-    if (!isStatus(error, 422)) throw error;
-    // What is to be removed is gone, or the object is not valid without it by a rule that the schema does not show.
-    if ((await client.get(identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion) return "stale";
-    if (request.mode !== "Remove") throw error;
-    return await patch({ ...request, isStuck: true });
+    if (isStatus(error, 409) || (isStatus(error, 422) && !(await isRefused(error)))) return "stale";
+    throw error;
+  }
+}
+
+async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
+  try {
+    await dryRun;
+    return true;
+  } catch (error) {
+    if (isStatus(error, 422)) return false;
+    throw error;
   }
 }
 
@@ -107,11 +133,11 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
-    if (place === "untold") return request.mode === "Remove" ? [{ path, at: path, within: true, fate: "shifted" }] : [];
+    if (place === "untold") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
     if (place === undefined || path.get(live) === undefined) return [];
-    return fatesOf(live, request, path, place).map(([fate, at]) => ({ path, at, within: place.within, fate }));
+    return fatesOf(live, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
-  const { operations: removal, removed } = removeWhatMay(live, parts, request);
+  const removal = removeWhatMay(live, parts, request);
   const released = nothing();
   for (const { path, fate } of parts) {
     const paths = released[fate];
@@ -129,7 +155,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   return {
     operations: operations.length === 0 ? [] : [onlyTo(live), ...operations],
     released,
-    again: removed.some(({ within }) => within),
+    kept,
   };
 }
 
@@ -138,20 +164,23 @@ interface Part {
   path: FieldPath;
   /** Where it is now, by places only. */
   at: FieldPath;
-  /** Of a list that is one value. */
-  within: boolean;
   fate: keyof Released;
 }
 
-/** A required field stays and is blocked, unless the object around it goes too: that is known once all is planned. */
-function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Release) {
+/**
+ * A required field without a default stays and is blocked, unless the object around it goes too: that is known once all is
+ * planned.
+ */
+function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Release): JsonPatchOperation[] {
+  const { blocked = [], shape } = request;
+  const isRequired = (at: FieldPath) => shape.isRequired(at) && shape.defaultAt(at) === undefined;
   for (;;) {
     const removed = parts.filter(({ fate }) => fate === "removed");
     const { operations, dropped } = remove(live, removed, request);
-    const isStuck = ({ path, at }: Part) =>
-      request.isStuck || (request.shape.isRequired(at) && !dropped.some((parent) => path.startsWith(parent)));
-    const stuck = removed.filter(isStuck);
-    if (stuck.length === 0) return { operations, removed };
+    const isBlocked = ({ path, at }: Part) =>
+      blocked.includes(String(path)) || (isRequired(at) && !dropped.some((parent) => path.startsWith(parent)));
+    const stuck = removed.filter(isBlocked);
+    if (stuck.length === 0) return operations;
     for (const part of stuck) part.fate = "blocked";
   }
 }
@@ -170,6 +199,8 @@ function fatesOf(
   path: FieldPath,
   place: FieldLocation,
 ): (readonly [keyof Released, FieldPath])[] {
+  // No element is appended by its place, so this one was there before the binding wrote it.
+  if (mode === "Remove" && path.segments.at(-1)?.kind === "index") return [["positional", place.at]];
   const isHeld = holds(live, fieldManager, place.held);
   // Within a list that is one value, the record alone says what is ours.
   if (!isHeld && !place.within) return mode === "Remove" && isNumbered(path) ? [["shifted", place.at]] : [];

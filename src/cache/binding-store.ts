@@ -2,7 +2,7 @@
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
-import { type FieldClaim, FieldClaims, type ResolvedTarget } from "./field-claims.ts";
+import { type CompetingClaim, FieldClaims, type ResolvedTarget } from "./field-claims.ts";
 import type { StreamState } from "./reflector.ts";
 import type { ResourceStore } from "./resource-store.ts";
 
@@ -27,7 +27,6 @@ export class BindingStore {
       gone: (key, binding) => {
         const last = asRecorded(binding);
         for (const each of this.#listeners) each.gone(key, last);
-        this.#changed(this.#claims.remove(key));
       },
       changed: (key, binding) => {
         this.#changed([key]);
@@ -70,15 +69,20 @@ export class BindingStore {
     return asRecorded(binding);
   }
 
-  /** What older bindings claim of an object where a binding has something to write. */
-  olderClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): FieldClaim[] {
+  /** What other bindings claim of an object where a binding has something to write, and may keep it from that. */
+  competingClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): CompetingClaim[] {
     const createdAt = metadata.creationTimestamp ?? "";
-    return this.#claims.older({ key: bindingKey({ metadata }), createdAt }, ref, paths);
+    return this.#claims.competing({ key: bindingKey({ metadata }), createdAt }, ref, paths);
   }
 
   /** Takes the objects that the targets of a binding are, for those that share one. */
   resolved(key: string, targets: readonly ResolvedTarget[]): void {
     this.#changed(this.#claims.resolved(key, targets));
+  }
+
+  /** Nothing is left of bindings of this name that are gone: what they claimed is for others from now on. */
+  released(key: string): void {
+    if (this.#store.get(key) === undefined) this.#changed(this.#claims.remove(key));
   }
 
   get state(): StreamState {

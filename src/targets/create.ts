@@ -12,12 +12,11 @@ import {
   type ObjectRef,
 } from "../apimachinery/objects.ts";
 import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
-import { NAMESPACES } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { correctObject, makeObject, noNamespace } from "../apply/create.ts";
+import { correctObject, makeObject } from "../apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "../apply/manifest.ts";
-import { attempt, verbsFor } from "../kube/access-error.ts";
-import { getAsController, getIfExists, type ObjectAccess } from "../kube/get.ts";
+import { attempt, forbidden, refusal, verbsFor } from "../kube/access-error.ts";
+import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
@@ -47,6 +46,8 @@ export interface PreparedObject {
   live: KubeObject | undefined;
   whole: Whole;
   decision: { write: boolean; takenBy: string[] };
+  /** Milliseconds for which it is not made, because of contention; status does not say then that it will be. */
+  putOffMs?: number;
 }
 
 export const MADE_ONCE = "made once, and left alone from then on (mode: Once)";
@@ -70,17 +71,6 @@ export async function prepareObject(
 ): Promise<PreparedObject | Failed> {
   const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? context.sourceMismatch };
   return await decideObject(context, wanted, record, context.seenVersion(ref));
-}
-
-/** A namespace that does not exist has no permissions, and none can be granted in it. */
-export async function withoutNamespace(
-  { deps }: SyncContext,
-  ref: ObjectRef | Problem,
-  problem: Problem,
-): Promise<Problem> {
-  if (problem.reason !== "Forbidden" || ref instanceof Problem || ref.namespace === undefined) return problem;
-  const namespace = { resource: NAMESPACES, name: ref.namespace };
-  return (await attempt(getAsController(deps.client, namespace))) === undefined ? noNamespace(ref) : problem;
 }
 
 /** What to do with the object as it is now. Nothing of one that others made is recorded as ours. */
@@ -115,9 +105,17 @@ async function decideOn(
     composeWhole(manifestOf(target), fields, makerFor(context.binding, ref, onRelease), shape);
   if (live === undefined) {
     if (missing) throw missing;
-    const intent = { ...(isNew ? withoutOwnership(record) : record), created: true, onRelease };
-    const decision = { write: true, takenBy: ["somebody"] };
-    return { record: intent, isNew, wanted, live, whole: compose(plan.fields), decision };
+    // One that is gone: status has to say that there will be another before there is.
+    const prepared = { wanted, live, whole: compose(plan.fields), decision: { write: true, takenBy: ["somebody"] } };
+    // It may have been made, by a request of which the answer is not known.
+    if (!isNew && record.uid === undefined) return { ...prepared, record: { ...record, onRelease }, isNew };
+    // Until it is made, the label is enough to say whose it is. So that is announced only where it can be made at once.
+    await assertMayCreate(context, wanted);
+    const putOffMs = mayMakeIn(context, prepared.decision.takenBy, ref);
+    const { uid: _, ...former } = record;
+    const none = { ...withoutOwnership(record), onRelease };
+    if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
+    return { ...prepared, record: { ...(isNew ? none : former), created: true, onRelease }, isNew: true };
   }
   if (!isMadeBy(context.binding.metadata.uid, live, record)) {
     const message = `${described()} exists and was not made by this binding, so it is never touched. Delete it, or take create out of the target to write into it`;
@@ -132,6 +130,26 @@ async function decideOn(
   const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same);
   return { record: intent, isNew, wanted, live, whole, decision };
 }
+
+/** Throws Problem. No name: who may make objects may not be told by theirs. */
+async function assertMayCreate(context: SyncContext, { ref, target }: Wanted): Promise<void> {
+  const { client, identity, verbs } = accessOf(context, { ref, target });
+  const use = { identity, ref, verbs };
+  try {
+    if (await client.may(identity, "create", ref.resource, ref.namespace)) return;
+  } catch (error) {
+    throw refusal(error, use, "create");
+  }
+  throw forbidden(use, "create");
+}
+
+function mayMakeIn({ deps, binding, sourceRevisions, sourceUids }: SyncContext, takenBy: string[], ref: ObjectRef) {
+  return deps.contention.mayWrite(contenderFor(binding, ref), sourceRevisions, takenBy, sourceUids);
+}
+
+/** What contention over an object is counted by, also while there is none. */
+const contenderFor = ({ metadata }: SecretBinding, { resource, namespace, name }: ObjectRef) =>
+  `${metadata.uid}/${resource.group}/${describeObject(resource.kind, namespace, name)}`;
 
 /**
  * The values that the object is to have. What waits for its value stays as it is there; while others wait that are
@@ -157,14 +175,15 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const { wanted, live, whole, decision } = prepared;
   const { target, ref, plan, missing } = wanted;
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
-  const contender = `${binding.metadata.uid}/${ref.resource.group}/${where}`;
+  const contender = contenderFor(binding, ref);
   const access = accessOf(context, wanted);
   const { reason, note, send } =
     live === undefined
       ? { reason: "Created" as const, note: `made ${where}`, send: () => makeObject(access, whole) }
       : { reason: "Written" as const, note: `put ${where} right`, send: () => correctObject(access, whole, live) };
   const write = { contender, target: where, live, decision, send, event: { reason, note }, log: { message: note } };
-  const written = live === undefined || decision.write ? await writeWithinBudget(context, write) : live;
+  const isDue = live === undefined || decision.write;
+  const written = prepared.putOffMs ?? (isDue ? await writeWithinBudget(context, write) : live);
   if (written === "stale") return written;
   if (written instanceof Problem) return failed(prepared.record, written);
   const isOnce = modeOf(binding, target) === "Once";
@@ -190,7 +209,10 @@ export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: AGAIN_MS }) };
 }
 
-function accessOf({ deps, identity, binding }: SyncContext, { target, ref }: Wanted): ObjectAccess {
+function accessOf(
+  { deps, identity, binding }: SyncContext,
+  { target, ref }: Pick<Wanted, "target" | "ref">,
+): ObjectAccess {
   return { client: deps.client, identity, ref, verbs: verbsFor(true, onReleaseOf(binding, target)) };
 }
 

@@ -19,9 +19,11 @@ import type { PlanCache } from "./plan-cache.ts";
 export interface Dependencies {
   installation: Pick<Installation, "scope" | "ownNamespace" | "closedNamespace" | "refusal" | "requires">;
   client: Pick<Client, keyof Client>;
+  /** The time by the API server's clock, in ms of the epoch. */
+  serverTime: () => number;
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "forget">;
   schemas: Pick<Schemas, "of">;
-  bindings: Pick<BindingStore, "olderClaims">;
+  bindings: Pick<BindingStore, "competingClaims">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf">;
   events: Pick<EventRecorder, "record" | "recordOn">;
   propagation: Pick<Propagation, "wrote">;

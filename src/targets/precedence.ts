@@ -1,6 +1,6 @@
 /**
- * Defers to an older binding that names a path of a target: nothing is written to it, whatever `onConflict` says, and what
- * blocks the older one is given up.
+ * Defers to the binding that has precedence on a path of a target: the one that holds it, else the oldest that can write it.
+ * Nothing is written to the target then, whatever `onConflict` says. Of two that hold it, the younger gives it up.
  */
 import {
   heldPaths,
@@ -14,34 +14,36 @@ import {
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import type { FieldClaim } from "../cache/field-claims.ts";
+import { type CompetingClaim, claimedPaths, type FieldClaim } from "../cache/field-claims.ts";
 import { attempt, forbidden, refusal, verbsFor } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { Dependencies, SyncContext } from "./dependencies.ts";
+import { withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { pathsOf, releasePaths } from "./release.ts";
 import type { PreparedTarget } from "./sync.ts";
 
 /**
- * What older bindings claim of an object where this one writes or holds something, the oldest first. One that is not acted
- * upon, since it stands in a closed namespace, has what it holds and no more.
+ * What other bindings claim of an object where this one writes or holds something, and may keep it from that, the oldest
+ * first. One that is not acted upon, since it stands in a closed namespace, has what it holds and no more.
  */
-export function olderClaims(
+export function competingClaims(
   { bindings, installation }: Dependencies,
   binding: SecretBinding,
   ref: ObjectRef,
   paths: Iterable<string>,
-): FieldClaim[] {
+): CompetingClaim[] {
   const isClosed = (key: string) => installation.closedNamespace(namespaceIn(key)) !== undefined;
-  return bindings.olderClaims(binding, ref, paths).filter((claim) => claim.held || !isClosed(claim.key));
+  return bindings.competingClaims(binding, ref, paths).filter((claim) => claim.held || !isClosed(claim.key));
 }
 
-/** What becomes of a target that an older binding is at; undefined if there is none, or their paths don't touch. */
-export async function deferToOlderBinding(
+/** What becomes of a target of which another binding has a path; undefined if there is none, or their paths don't touch. */
+export async function deferToCompetingBinding(
   context: SyncContext,
-  { target, ref, record }: TargetWithRecord,
+  { target, ref, record: before }: TargetWithRecord,
 ): Promise<PreparedTarget | undefined> {
+  const record = withoutAwaited(before);
   if (ref instanceof Problem) return undefined;
   // It may have made the object, and not come to say so: its label tells.
   if (record.created && record.uid === undefined) return undefined;
@@ -56,17 +58,18 @@ export async function deferToOlderBinding(
   // Who has it is told to nobody who has no right to the object himself.
   const refused = released.released ? undefined : await attempt(mayPatch(context, target, ref));
   if (refused instanceof Problem) return { record, problem: refused };
-  const message = `${lost.path} is for the SecretBinding ${lost.to}, which was there first; nothing was written. Take the field out of one of the two`;
+  const message = `${lost.path} is for the SecretBinding ${lost.to}, which has precedence; nothing was written. Take the field out of one of the two`;
   // It is looked at again when the other one changes.
   const reason = onConflictOf(context.binding, target) === "Force" ? "Contended" : "Conflict";
-  return { record: released.record, problem: new Problem(reason, message, "OnChange") };
+  const awaitedPaths = [...lost.paths].filter((path) => pathsOf(target).has(path));
+  return { record: { ...released.record, awaitedPaths }, problem: new Problem(reason, message, "OnChange") };
 }
 
 interface Lost {
   /** The first path that the target names and may not have, and whose it is. */
   path: string;
   to: string;
-  /** All that touches what is older bindings', recorded or named. */
+  /** All that touches what is other bindings', recorded or named. */
   paths: ReadonlySet<string>;
 }
 
@@ -78,22 +81,32 @@ async function lostTo(
 ): Promise<Lost | undefined> {
   const named = pathsOf(target);
   const names = new Set([...named, ...heldPaths(record)]);
+  const held = new Set(claimedPaths(record));
   const ours = parsePaths(names);
   const paths = new Set<string>();
   let first: Pick<Lost, "path" | "to"> | undefined;
-  for (const claim of olderClaims(deps, binding, ref, names)) {
+  for (const claim of competingClaims(deps, binding, ref, names)) {
     if (paths.size === ours.length) break;
     const theirs = parsePaths(claim.paths);
-    const touched = ours.filter((path) => theirs.some((other) => mayOverlap(path, other))).map(String);
+    const touched = ours
+      .filter((path) => isTheirs(claim, held.has(String(path))) && theirs.some((other) => mayOverlap(path, other)))
+      .map(String);
     const contested = touched.find((path) => named.has(path));
-    if (contested === undefined || !(claim.held || (await mayWrite(deps, claim, ref)))) continue;
+    if (contested === undefined) continue;
+    if (!(claim.held && !claim.pending) && !(await mayWrite(deps, claim, ref))) continue;
     for (const path of touched) paths.add(path);
     first ??= { path: contested, to: claim.key };
   }
   return first && { ...first, paths };
 }
 
-/** One that only names an object, and has no rights there, keeps nobody from it. */
+/** Whether a path that the claim touches is the other binding's. `isHeld`: this binding holds it. */
+function isTheirs(claim: CompetingClaim, isHeld: boolean): boolean {
+  if (!claim.isOlder) return !isHeld;
+  return claim.held || claim.made || !(isHeld || claim.passed);
+}
+
+/** One that has not written to an object for sure, and has no rights there, keeps nobody from it. */
 async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, ref: ObjectRef): Promise<boolean> {
   const identity = serviceAccountIdentity(namespaceIn(key), account);
   try {

@@ -15,6 +15,12 @@ export function acquires(step: Step): boolean {
   return "decision" in step && step.decision.write && step.decision.acquires.length > 0;
 }
 
+/** The sources read by a SecretGrant of which its write copies values. */
+export function grantedIn(step: Step): readonly string[] {
+  const plan = "whole" in step ? step.wanted.plan : "desired" in step ? step.desired.plan : undefined;
+  return plan?.granted ?? [];
+}
+
 /** How much memory it holds until it is written, in characters. */
 export function sizeOfPrepared(prepared: Step): number {
   if ("whole" in prepared) return size(prepared.live) + size(prepared.whole.object);

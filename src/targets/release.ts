@@ -22,6 +22,7 @@ import { type Released, release } from "../apply/release.ts";
 import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
 import { getAsController } from "../kube/get.ts";
 import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { describeError } from "../observability/log.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { actorOf } from "./actor.ts";
@@ -30,8 +31,10 @@ import type { TargetOutcome } from "./outcome.ts";
 import { withoutOwnership, withoutPaths } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
 
-/** How long a deleted binding is held for targets that can't be released. */
+/** How long a deleted binding is held for targets that can't be released, whichever replicas led meanwhile. */
 const BEST_EFFORT_MS = 60_000;
+/** For how long a leader tries at least: the one before may have stopped long ago, and one failed request is no reason. */
+const LEAST_EFFORT_MS = 5_000;
 
 /** Releases what status records and no target of the spec is. The outcomes are of those that could not be yet. */
 export async function releaseRemovedTargets(
@@ -42,22 +45,47 @@ export async function releaseRemovedTargets(
   const outcomes = await mapConcurrent(unnamed, async (before) => {
     const { record, problem } = await releasePaths(context, before, before.onRelease ?? "Retain", new Set());
     // Rights may end with the namespace, and then there is nothing left to release.
-    const isOver =
-      problem !== undefined &&
-      before.namespace !== undefined &&
-      (await attempt(isTerminating(context.deps, before.namespace)));
-    return problem === undefined || isOver === true ? [] : [{ record, problem }];
+    const isOver = problem === undefined || (await wentWithNamespace(context, before));
+    return isOver ? [] : [{ record, problem }];
   });
   return outcomes.flat();
 }
 
-/** Releases the records of a deleted binding. Returns those to try again, until a minute after `since`, in ms of the epoch. */
+/**
+ * Releases the records of a deleted binding. Returns those to try again: whatever failed, until a minute after the deletion.
+ * `since` is when this process found out about it, in ms of the epoch.
+ */
 export async function releaseDeletedBinding(
   deps: Dependencies,
   binding: SecretBinding,
   records: readonly TargetStatus[],
   since: number,
 ): Promise<TargetStatus[]> {
+  const outcomes = await attemptAny(deps, binding, () => releaseRecords(deps, binding, records));
+  const left = outcomes instanceof Problem ? records.map((record) => ({ record, problem: outcomes })) : outcomes;
+  const problem = left.at(-1)?.problem;
+  if (problem === undefined) return [];
+  if (!isTimeUp(deps, binding, since)) return left.map(({ record }) => record);
+  const note = `gave up after ${BEST_EFFORT_MS / 1000} s, values may be left: ${problem.message}`;
+  deps.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
+  deps.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
+  return [];
+}
+
+/** Nothing tells when a binding was deleted that had no finalizer: its minute begins when it is found to be gone. */
+function isTimeUp({ serverTime }: Dependencies, { metadata }: SecretBinding, since: number): boolean {
+  const tried = Date.now() - since;
+  if (metadata.deletionTimestamp === undefined) return tried >= BEST_EFFORT_MS;
+  // By the clock that set it: ours may be minutes fast or slow.
+  return tried >= LEAST_EFFORT_MS && serverTime() - Date.parse(metadata.deletionTimestamp) >= BEST_EFFORT_MS;
+}
+
+/** The outcomes of what could not be released. */
+async function releaseRecords(
+  deps: Dependencies,
+  binding: SecretBinding,
+  records: readonly TargetStatus[],
+): Promise<TargetOutcome[]> {
   const namespace = binding.metadata.namespace as string;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
   // With a namespace its accounts go too, which nobody meant as a word to Inlay.
@@ -72,21 +100,27 @@ export async function releaseDeletedBinding(
   const context = { deps, binding, identity, account };
   const endings = new Map([[namespace, Promise.resolve(ending)]]);
   const outcomes = await mapConcurrent(records, async (before): Promise<TargetOutcome[]> => {
-    const there = before.namespace;
+    const there = before.namespace === namespace ? namespace : knownNamespace(before);
     const known = there === undefined ? undefined : (endings.get(there) ?? attempt(isTerminating(deps, there)));
     if (there !== undefined && known !== undefined) endings.set(there, known);
     if ((await known) === true) return [];
-    const { record, problem } = await releasePaths(context, before, releaseModeOf(binding, before), new Set());
-    return problem === undefined ? [] : [{ record, problem }];
+    const release = () => releasePaths(context, before, releaseModeOf(binding, before), new Set());
+    const outcome = await attemptAny(deps, binding, release);
+    if (outcome instanceof Problem) return [{ record: before, problem: outcome }];
+    return outcome.problem === undefined ? [] : [{ record: outcome.record, problem: outcome.problem }];
   });
-  const left = outcomes.flat();
-  const problem = left.at(-1)?.problem;
-  if (problem === undefined) return [];
-  if (Date.now() - since < BEST_EFFORT_MS) return left.map(({ record }) => record);
-  const note = `gave up after ${BEST_EFFORT_MS / 1000} s, values may be left: ${problem.message}`;
-  deps.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
-  deps.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
-  return [];
+  return outcomes.flat();
+}
+
+/** What the work returns, or why it failed: a bug of ours must not hold a binding, and its namespace, forever. */
+async function attemptAny<T>(deps: Dependencies, binding: SecretBinding, work: () => Promise<T>): Promise<T | Problem> {
+  try {
+    return await attempt(work());
+  } catch (error) {
+    const described = describeError(error);
+    deps.log.warn({ binding: bindingKey(binding), error: described }, "release failed unexpectedly");
+    return new Problem("Unavailable", `unexpected ${described.name} during the release; see the controller's log`);
+  }
 }
 
 /** The spec goes before the record: it may have been changed and not been acted upon since. */
@@ -133,7 +167,7 @@ export async function releasePaths(
     else await releaseFields(context, ref, record, mode, paths);
   };
   const problem = context.account ?? (await attempt(work()));
-  if (problem === undefined || (await wentWithNamespace(context, record, problem))) {
+  if (problem === undefined || (problem.reason === "Forbidden" && (await wentWithNamespace(context, record)))) {
     const left = record.created ? withoutOwnership(record) : withoutPaths(record, new Set(paths));
     return { record: left, released: true };
   }
@@ -187,7 +221,7 @@ export function makerOf(binding: SecretBinding): Maker {
 function recordReleaseEvents(
   { deps, binding }: ReleaseContext,
   ref: ObjectRef,
-  { removed, retained, blocked, shifted }: Released,
+  { removed, retained, blocked, positional, shifted }: Released,
 ): void {
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const record = (type: "Normal" | "Warning", reason: string, paths: string[], done: string, why: string) => {
@@ -196,10 +230,13 @@ function recordReleaseEvents(
     deps.events.record(binding, { type, reason, action: "Release", note });
     deps.log.info({ binding: bindingKey(binding), target: where, paths }, reason);
   };
+  const standing =
+    ": it stood there before, with a value that is not known, and the elements after it would shift; set it or remove it yourself";
   const changed = ": others changed the list since, so what is there now may not be this binding's";
   record("Normal", "Removed", removed, "removed", "");
   record("Normal", "Retained", retained, "left", " as they are, and gave them up");
   record("Warning", "ReleaseBlocked", blocked, "left", ": the object is not valid without");
+  record("Warning", "ReleaseBlocked", positional, "left", standing);
   record("Warning", "ReleaseBlocked", shifted, "left", changed);
 }
 
@@ -216,9 +253,16 @@ export function pathsOf(target: Target): Set<string> {
 }
 
 /** The rights in a namespace that is being deleted may have gone before the object, or with it. */
-async function wentWithNamespace({ deps }: ReleaseContext, { namespace }: TargetStatus, { reason }: Problem) {
-  return reason === "Forbidden" && namespace !== undefined && (await attempt(isTerminating(deps, namespace))) === true;
+async function wentWithNamespace({ deps }: ReleaseContext, record: TargetStatus): Promise<boolean> {
+  const namespace = knownNamespace(record);
+  return namespace !== undefined && (await attempt(isTerminating(deps, namespace))) === true;
 }
+
+/**
+ * The namespace of an object that the binding has seen there. The controller says of no other whether it exists: an account
+ * without permissions there would learn it.
+ */
+const knownNamespace = ({ uid, namespace }: TargetStatus) => (uid === undefined ? undefined : namespace);
 
 /**
  * With its namespace, an object goes anyway, and the account and its rights may have gone before it. Of a namespace that

@@ -123,10 +123,11 @@ export class AuditLog {
   /** The writes since a mark that the controller made, as itself or as an account. */
   async controllerWritesSince(mark: number): Promise<AuditedRequest[]> {
     const writes = ["create", "update", "patch", "delete"];
-    const reviews = "authorization.k8s.io/selfsubjectaccessreviews";
     return (await this.since(mark)).filter(
       ({ user, verb, resource }) =>
-        user === "system:serviceaccount:inlay-system:inlay-controller" && writes.includes(verb) && resource !== reviews,
+        user === "system:serviceaccount:inlay-system:inlay-controller" &&
+        writes.includes(verb) &&
+        !resource.startsWith("authorization.k8s.io/"),
     );
   }
 }

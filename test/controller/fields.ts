@@ -16,6 +16,15 @@ export const CLUSTER: Kind = {
     properties: {
       instances: { type: "integer" },
       podAnnotations: { type: "object", additionalProperties: { type: "string" } },
+      restartToken: { type: "string" },
+      settings: open,
+      pods: {
+        type: "object",
+        properties: {
+          serviceAccountName: { type: "string" },
+          containers: { type: "array", items: open },
+        },
+      },
       shards: { type: "array", items: { type: "object", properties: { restart: { type: "string" } } } },
     },
   },

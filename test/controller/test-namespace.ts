@@ -218,6 +218,13 @@ export class TestNamespace {
     await this.untilGone(this.bindingPath(name), withinMs);
   }
 
+  /** Deletes a binding that is held, as by a controller that does not run, and takes its finalizer off. */
+  async unbindByForce(name: string): Promise<void> {
+    await this.api.delete(this.bindingPath(name));
+    await this.api.merge(this.bindingPath(name), { metadata: { finalizers: null } }).catch(unlessGone);
+    await this.untilGone(this.bindingPath(name));
+  }
+
   async untilGone(path: string, withinMs?: number): Promise<void> {
     await eventually(async () => assert.equal(await this.api.find(path), undefined), withinMs);
   }

@@ -94,13 +94,11 @@ describe("a target with create", () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team, { onRelease: "Retain" });
     assert.equal(metadata.ownerReferences, undefined);
-    assert.deepEqual((await team.binding("harbor")).metadata.finalizers ?? [], []);
+    assert.deepEqual((await team.binding("harbor")).metadata.finalizers, [FINALIZER]);
     await team.unbind("harbor");
-    await eventually(async () => {
-      const harbor = await team.api.get(team.harborPath());
-      assert.deepEqual(harbor.metadata.labels, { tier: "prod" });
-      assert.deepEqual(harbor.metadata.managedFields ?? [], []);
-    });
+    const harbor = await team.api.get(team.harborPath());
+    assert.deepEqual(harbor.metadata.labels, { tier: "prod" });
+    assert.deepEqual(harbor.metadata.managedFields ?? [], []);
     await untilEvent(team, "harbor", "Retained", /HarborCluster/);
   });
 
@@ -134,6 +132,31 @@ describe("a target with create", () => {
 });
 
 describe("an object that a binding did not make", () => {
+  it("is never touched, whoever put the binding's label on it", async () => {
+    const team = await newMaker();
+    const { metadata } = await team.bind("harbor", specOf(made()));
+    await team.until("harbor", "SourceNotFound");
+    await team.harbor();
+    const forged = await team.api.merge(team.harborPath(), { metadata: { labels: { [LABEL]: metadata.uid } } });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.until("harbor", "Conflict");
+    await team.unbind("harbor");
+    assert.deepEqual(await team.api.get(team.harborPath()), forged);
+  });
+
+  it("is never touched, whoever put the label on it while the binding's account might not create it", async () => {
+    const team = await newMaker(ALL.filter((verb) => verb !== "create"));
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    const { metadata } = await team.bind("harbor", specOf(made()));
+    const { status } = await team.until("harbor", "Forbidden");
+    assert.equal(status.targets[0].created, undefined);
+    await team.harbor();
+    const forged = await team.api.merge(team.harborPath(), { metadata: { labels: { [LABEL]: metadata.uid } } });
+    await team.until("harbor", "Conflict");
+    await team.unbind("harbor");
+    assert.deepEqual(await team.api.get(team.harborPath()), forged);
+  });
+
   it("is never touched, not even with onConflict: Force, and is made once it is gone", async () => {
     const team = await newMaker();
     await team.harbor();

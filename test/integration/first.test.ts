@@ -1,4 +1,7 @@
-/** Several bindings at one path: the oldest has it, the others say so, and the next takes over when it goes. */
+/**
+ * Several bindings at one path: the one that holds it has it, else the oldest that can write it. The others say so, and the
+ * next takes over when it goes.
+ */
 import assert from "node:assert/strict";
 import { untilMay } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -96,20 +99,66 @@ describe("of two bindings at one path", () => {
     });
     await team.harbor();
     await team.until("a", "Synced");
-    for (const name of ["b", "c"]) assert.match(await says(team, name, "Conflict"), /\/a, which was there first/);
+    for (const name of ["b", "c"]) assert.match(await says(team, name, "Conflict"), /\/a, which has precedence/);
     await eventually(async () => assert.equal((await team.s3()).accesskey, values.get("a")));
   });
 
-  it("the younger keeps out, also while the older one waits for its source", async () => {
+  it("the younger has it while the older can't write it, and keeps it when that can, also over a restart", async () => {
     const team = await createNamespace();
     await team.harbor();
     await team.bind("older", specTo("older", "accesskey"));
-    await bindTo(team, "younger", "accesskey");
-    await says(team, "younger", "Conflict");
+    await team.until("older", "SourceNotFound");
+    const value = await bindTo(team, "younger", "accesskey");
+    await team.until("younger", "Synced");
+    await team.controller.stop();
     const late = secretText("late");
     await team.secret("older", { value: late });
-    await team.until("older", "Synced");
+    await team.controller.start();
+    assert.ok((await says(team, "older", "Conflict")).includes(`SecretBinding ${team.namespace}/younger`));
+    await team.barrier();
+    await team.until("younger", "Synced");
+    assert.equal((await team.s3()).accesskey, value);
+    await team.unbind("younger");
+    await team.until("older", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, late);
+  });
+
+  it("the older keeps what it has written while its source is gone", async () => {
+    const team = await createNamespace();
+    await team.harbor();
+    const value = await bindTo(team, "older", "accesskey");
+    await team.until("older", "Synced");
+    await bindTo(team, "younger", "accesskey", { onConflict: "Force" });
+    await says(team, "younger", "Contended");
+    await team.api.delete(`${team.path("v1", "secrets")}/older`);
+    await team.until("older", "SourceNotFound");
+    await team.barrier();
+    await says(team, "younger", "Contended");
+    assert.equal((await team.s3()).accesskey, value);
+    const again = secretText("again");
+    await team.secret("older", { value: again });
+    await team.until("older", "Synced");
+    assert.equal((await team.s3()).accesskey, again);
+  });
+
+  it("the older keeps nobody out by a field that it can't have, or leaves out", async () => {
+    const team = await createNamespace();
+    await team.harbor();
+    await team.applyS3({ regionendpoint: "theirs" }, "platform");
+    const from = { source: "older", key: "value" };
+    await team.secret("older", { value: secretText("older") });
+    const targets = [harborTarget({ accesskey: { from }, regionendpoint: { from } })];
+    await team.bind("older", { sources: [{ secret: { name: "older" } }], targets });
+    await team.until("older", "Conflict");
+    const value = await bindTo(team, "second", "accesskey");
+    await team.until("second", "Synced");
+    assert.equal((await team.s3()).accesskey, value);
+    const missing = { name: "missing", optional: true, secret: { name: "missing" } };
+    const left = harborTarget({ rootdirectory: { from: { source: "missing", key: "value" } } });
+    await team.bind("optional", { sources: [missing], targets: [left] });
+    await team.until("optional", "Synced");
+    await bindTo(team, "third", "rootdirectory");
+    await team.until("third", "Synced");
   });
 
   it("the younger takes over at once when the older is deleted, and so does the third", async () => {
@@ -123,7 +172,7 @@ describe("of two bindings at one path", () => {
     await team.unbind("first");
     await team.until("second", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, values[1]);
-    assert.match(await says(team, "third", "Conflict"), /\/second, which was there first/);
+    assert.match(await says(team, "third", "Conflict"), /\/second, which has precedence/);
     await team.api.delete(team.bindingPath("second"));
     await team.until("third", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, values[2]);
@@ -131,38 +180,31 @@ describe("of two bindings at one path", () => {
     assert.equal(fieldsOf(harbor, team.manager("second")), undefined);
   });
 
-  it("the younger gives up what it holds when the older is edited to name it, and keeps its other fields", async () => {
+  it("the younger keeps what it holds when the older is edited to name it, and that has it when it is free", async () => {
     const team = await createNamespace();
     await team.harbor();
     const older = await bindTo(team, "older", "regionendpoint");
     const value = secretText("younger");
     await team.secret("younger", { value });
     const from = { source: "younger", key: "value" };
-    await team.bind("younger", {
-      sources: [{ secret: { name: "younger" } }],
-      targets: [
-        {
-          ...harborTarget({}),
-          fields: [
-            { path: "spec.storage.spec.s3.accesskey", from },
-            { path: "metadata.annotations.younger", template: "here" },
-          ],
-        },
-      ],
-    });
+    const annotation = { path: "metadata.annotations.younger", template: "here" };
+    const fields = [{ path: "spec.storage.spec.s3.accesskey", from }, annotation];
+    const targets = [{ ...harborTarget({}), fields }];
+    await team.bind("younger", { sources: [{ secret: { name: "younger" } }], targets });
     await team.until("younger", "Synced");
     await team.rebind("older", specTo("older", "accesskey"));
+    assert.ok((await says(team, "older", "Conflict")).includes(`SecretBinding ${team.namespace}/younger`));
+    await team.until("younger", "Synced");
+    assert.equal((await team.s3()).accesskey, value);
+    await team.rebind("younger", { targets: [{ ...harborTarget({}), fields: [annotation] }] });
     await team.until("older", "Synced");
-    await says(team, "younger", "Conflict");
+    await team.until("younger", "Synced");
     assert.equal((await team.s3()).accesskey, older);
     const harbor = await team.api.get(team.harborPath());
     assert.deepEqual(fieldsOf(harbor, team.manager("older")), s3Fields("accesskey"));
     assert.deepEqual(fieldsOf(harbor, team.manager("younger")), {
       "f:metadata": { "f:annotations": { "f:younger": {} } },
     });
-    await team.rebind("older", specTo("older", "regionendpoint"));
-    await team.until("younger", "Synced");
-    assert.equal((await team.s3()).accesskey, value);
   });
 
   it("the younger is in nobody's way after a restart, whatever comes first", async () => {
@@ -191,14 +233,14 @@ describe("of two bindings at one path", () => {
     const first = await bindTo(team, "first", "accesskey", force);
     const mark = await auditLog().mark();
     await bindTo(team, "second", "accesskey", force);
-    assert.match(await says(team, "second", "Contended"), /accesskey is for .*\/first, which was there first/);
+    assert.match(await says(team, "second", "Contended"), /accesskey is for .*\/first, which has precedence/);
     await team.until("first", "Synced");
     await team.barrier();
     assert.ok((await patches(team, mark)) <= 1);
     assert.equal((await team.s3()).accesskey, first);
   });
 
-  it("one that may not write there keeps nobody from it", async () => {
+  it("one that may not write there keeps nobody from it, nor when it may later", async () => {
     const [stranger, owner] = await twoTeams();
     await owner.harbor();
     const there = { namespace: owner.namespace };
@@ -208,8 +250,25 @@ describe("of two bindings at one path", () => {
     await owner.until("late", "Synced");
     assert.equal((await owner.s3()).accesskey, value);
     await stranger.grant(usualRules, { namespace: owner.namespace, role: "stranger" });
-    assert.match(await says(owner, "late", "Conflict"), new RegExp(`SecretBinding ${stranger.namespace}/squatter`));
-    await stranger.until("squatter", "Synced");
+    assert.match(await says(stranger, "squatter", "Conflict"), new RegExp(`SecretBinding ${owner.namespace}/late`));
+    await owner.until("late", "Synced");
+    assert.equal((await owner.s3()).accesskey, value);
+  });
+
+  it("one that may only look there keeps nobody from it, also once its own source is gone", async () => {
+    const [stranger, owner] = await twoTeams();
+    await owner.harbor();
+    const verbs = ["get", "list", "watch"];
+    const look = [{ apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs }];
+    await stranger.grant(look, { namespace: owner.namespace, role: "stranger" });
+    await bindTo(stranger, "squatter", "accesskey", { namespace: owner.namespace });
+    const [announced] = (await stranger.until("squatter", "Forbidden")).status.targets;
+    assert.deepEqual(announced.pendingPaths, ["spec.storage.spec.s3.accesskey"]);
+    await stranger.api.delete(`${stranger.path("v1", "secrets")}/squatter`);
+    await stranger.until("squatter", "SourceNotFound");
+    const value = await bindTo(owner, "late", "accesskey");
+    await owner.until("late", "Synced");
+    assert.equal((await owner.s3()).accesskey, value);
   });
 
   it("the younger is told of nobody where it may not write, on a kind that the platform opened too", async () => {
@@ -284,7 +343,7 @@ describe("of two bindings at one path", () => {
     await team.until("two", "Synced");
     assert.match(
       await says(team, "whole", "Conflict"),
-      /^Holder holder: spec\.inner is for .*\/one, which was there first/,
+      /^Holder holder: spec\.inner is for .*\/one, which has precedence/,
     );
     await team.until("other", "Synced");
     const { spec } = await team.api.get(objectPath(kind, undefined, "holder"));

@@ -5,7 +5,13 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { accessKey, messageOf, newRegistry, SECONDS, spec } from "../controller/registry.ts";
-import { harborTarget, type Rule, usualRules } from "../controller/test-namespace.ts";
+import {
+  createNamespace,
+  harborTarget,
+  type Rule,
+  type TestNamespace,
+  usualRules,
+} from "../controller/test-namespace.ts";
 
 const rule = (resource: "secrets" | "harborclusters", ...verbs: string[]): Rule => ({
   apiGroups: [resource === "secrets" ? "" : "goharbor.io"],
@@ -172,5 +178,61 @@ describe("rights: a binding", () => {
       await paste(commandsIn(messageOf(await team.until("harbor-s3", "Forbidden"))));
       await team.until("harbor-s3", "Synced", SECONDS);
     }
+  });
+});
+
+describe("rights: an account without permissions in another namespace", () => {
+  const made = { create: { manifest: {} }, fields: [{ path: "spec.version", template: "1.2.3" }] };
+  /** What two bindings say, each without the name of the namespace that it names. */
+  const answers = (bindings: AnyObject[], namespaces: string[]) =>
+    bindings.map(({ status }, n) => {
+      const conditions = status.conditions.map(({ type, reason, message }: AnyObject) => ({ type, reason, message }));
+      return JSON.parse(JSON.stringify([conditions, status.targets]).replaceAll(namespaces[n] as string, "other"));
+    });
+
+  /** A team, and the names of a namespace that exists and of one that does not. */
+  async function beside(rules: Rule[]): Promise<{ team: TestNamespace; namespaces: string[] }> {
+    const { team } = await newRegistry({ rules });
+    const { namespace } = await createNamespace({ account: false, rules: [] });
+    return { team, namespaces: [namespace, `${namespace}-missing`] };
+  }
+
+  for (const [what, target] of Object.entries({ "makes its target": made, "writes into its target": {} })) {
+    it(`does not learn whether it exists, by a binding that ${what} there`, async () => {
+      const { team, namespaces } = await beside(usualRules);
+      const bindings = await Promise.all(
+        namespaces.map(async (namespace, n) => {
+          await team.bind(`to-${n}`, spec({}, { ...target, namespace }));
+          return team.until(`to-${n}`, "Forbidden");
+        }),
+      );
+      const [there, missing] = answers(bindings, namespaces);
+      assert.deepEqual(missing, there);
+      assert.match(
+        messageOf(bindings[1] as AnyObject),
+        /or there is no such namespace; allow it with: kubectl create /,
+      );
+    });
+  }
+
+  it("does not learn it by a release either, of what it could not make", async () => {
+    const { team, namespaces } = await beside(usualRules);
+    // It sees that there is no such object, and may not make one.
+    await team.grantInCluster([rule("harborclusters", "get", "list", "watch")]);
+    for (const [n, namespace] of namespaces.entries()) {
+      await team.bind(`to-${n}`, spec({}, { ...made, namespace }));
+      const { status } = await team.until(`to-${n}`, "Forbidden");
+      assert.equal(status.targets[0].created, undefined);
+    }
+    await team.api.delete(`${team.path("v1", "serviceaccounts")}/inlay`);
+    const bindings = await Promise.all(
+      namespaces.map(async (_, n) => {
+        await team.rebind(`to-${n}`, spec());
+        return team.until(`to-${n}`, "ServiceAccountNotFound", SECONDS);
+      }),
+    );
+    const [there, missing] = answers(bindings, namespaces);
+    assert.deepEqual(missing, there);
+    assert.equal(bindings[1]?.["status"].targets.length, bindings[0]?.["status"].targets.length);
   });
 });

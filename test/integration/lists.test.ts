@@ -433,6 +433,19 @@ describe("an element of a list that is released", () => {
     assert.deepEqual(await heldBy(team, "inlay-controller"), {});
   });
 
+  it("stays where a place names all of it: it was there before, and the others would shift", async () => {
+    const texts = ["run", "--token", "none", "--verbose"];
+    const { team, a } = await createNamespaceWith({ ...spec, texts });
+    await bind(team, { "spec.texts[2]": "a", "spec.map[0].token": "b" }, { target: { onRelease: "Remove" } });
+    await team.unbind("lists");
+    assert.deepEqual(await specOf(team), { ...spec, texts: texts.with(2, a) });
+    for (const manager of [team.manager("lists"), "inlay"]) assert.deepEqual(await heldBy(team, manager), {});
+    await eventually(async () => {
+      const notes = (await team.events("lists")).filter(({ reason }) => reason === "ReleaseBlocked");
+      assert.match(notes.map(({ note }) => note).join(), /^left spec\.texts\[2\] .* shift/);
+    });
+  });
+
   it("stays the binding's where another field of the list does", async () => {
     const { team, a } = await createNamespaceWith(spec);
     const target = { onRelease: "Remove" };

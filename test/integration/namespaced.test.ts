@@ -2,15 +2,18 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { may, untilMay } from "../controller/access.ts";
+import { type Access, may, untilMay } from "../controller/access.ts";
 import type { AnyObject } from "../controller/api.ts";
+import type { AuditedRequest } from "../controller/audit.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Keyring } from "../controller/keyring.ts";
 import { registerSecretBytes, secretText } from "../controller/leak-detector.ts";
 import { folder, Installation, leads } from "../controller/one-namespace.ts";
+import { paste } from "../controller/paste.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
+import { KAFKA, Versioned, v1, v1beta2, v1modern } from "../controller/versioned.ts";
 import { isRolling } from "../controller/workloads.ts";
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
@@ -177,6 +180,23 @@ describe("an Inlay of one namespace", function () {
     });
   });
 
+  it("loses no field that one of several versions lacks, though it may not see how they convert", async () => {
+    for (const [role, versions, reason] of [
+      ["whole", [v1, v1beta2], "Synced"],
+      ["none-whole", [v1modern, v1beta2], "VersionDropsFields"],
+    ] as const) {
+      const items = new Versioned(two.team);
+      await items.install([...versions], role);
+      await items.published();
+      await items.make("main", { kafka: KAFKA });
+      await items.bind(role, { name: "main" });
+      const message = messageOf(await two.team.until(role, reason));
+      await items.until("main", reason === "Synced" ? { token: items.value } : {});
+      if (reason !== "Synced") assert.match(message, /get on customresourcedefinitions\/items\.versioned-/);
+      await two.team.unbind(role);
+    }
+  });
+
   it("is led by one of its replicas, by a Lease of its namespace, and followed by the other", async () => {
     const { team } = one;
     const lease = `${team.path("coordination.k8s.io/v1", "leases")}/inlay-controller`;
@@ -210,6 +230,21 @@ describe("an Inlay of one namespace", function () {
     assert.notEqual(made[0], made[1]);
   });
 
+  it("may check who scrapes its metrics once an admin of the cluster has run the command of its README", async () => {
+    const { namespace, api } = one.team;
+    const reviews: Access = { verb: "create", group: "authentication.k8s.io", resource: "tokenreviews" };
+    assert.equal(await may(one.user, reviews), false);
+    const readme = await readFile(join(folder, "README.md"), "utf8");
+    const command = /^kubectl create clusterrolebinding .*$/m.exec(readme)?.[0] ?? assert.fail();
+    try {
+      await paste(command.replaceAll("team-a", namespace));
+      await untilMay(one.user, reviews);
+      await untilMay(one.user, { ...reviews, group: "authorization.k8s.io", resource: "subjectaccessreviews" });
+    } finally {
+      await api.remove(`/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/inlay-metrics-${namespace}`);
+    }
+  });
+
   it("has asked for nothing outside of its namespace, was refused nothing of its own, and has used every right", async () => {
     const rights = rightsIn(await readFile(join(folder, "10-controller-role.yaml"), "utf8"));
     for (const each of [one, two]) {
@@ -217,11 +252,17 @@ describe("an Inlay of one namespace", function () {
       // What describes the API, and reviews of its own rights, are of no namespace, and open to all who are authenticated.
       const elsewhere = requests.filter(
         ({ resource, namespace }) =>
-          !["", "authorization.k8s.io/selfsubjectaccessreviews"].includes(resource) &&
-          namespace !== each.team.namespace,
+          !/^(authorization\.k8s\.io\/selfsubject\w+reviews)?$/.test(resource) && namespace !== each.team.namespace,
       );
-      assert.deepEqual(elsewhere, []);
-      const refused = requests.filter(({ lacks, name }) => lacks === "a right" && name !== "rotator");
+      const crds = "apiextensions.k8s.io/customresourcedefinitions";
+      const isAboutVersions = ({ verb, resource }: AuditedRequest) => verb === "get" && resource === crds;
+      assert.deepEqual(
+        elsewhere.filter((request) => !isAboutVersions(request)),
+        [],
+      );
+      const refused = requests.filter(
+        (request) => request.lacks === "a right" && request.name !== "rotator" && !isAboutVersions(request),
+      );
       assert.deepEqual(refused, []);
       const admitted = requests.filter(isAdmitted);
       const unused = rights.filter((right) => !admitted.some((request) => isBy(right, request)));

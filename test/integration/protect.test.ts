@@ -228,8 +228,17 @@ describe("a protected Secret that the cluster deals with", function () {
     const letGo = edit({ metadata: { finalizers: null } });
     await guarded.refuses("edith", /protects it/, letGo);
     await team.api.delete(guarded.secretPath);
-    const change = edit({ metadata: { finalizers: null }, data: { accessKeyID: "Yg==" } });
-    await guarded.refuses("edith", /protects it/, change);
+    for (const beside of [
+      { data: { accessKeyID: "Yg==" } },
+      { immutable: true },
+      { metadata: { labels: { a: "b" } } },
+      { metadata: { annotations: { a: "b" } } },
+      { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "mine", uid: "a-uid" }] } },
+    ]) {
+      const metadata = { ...beside.metadata, finalizers: ["example.com/held"] };
+      await guarded.refuses("edith", /protects it/, edit({ ...beside, metadata }));
+      await guarded.refuses("edith", /protects it/, edit({ ...beside, metadata: { ...metadata, finalizers: null } }));
+    }
     await letGo(guarded.as("edith"), guarded.secretPath);
     assert.equal(await team.api.find(guarded.secretPath), undefined);
   });

@@ -219,6 +219,55 @@ describe("a binding that protects", function () {
     });
   });
 
+  it("is lifted by admin, whom edit has left out, and by no other role in the namespace", async () => {
+    const guarded = await newGuarded();
+    const { team } = guarded;
+    const edith: Subject = { kind: "User", name: "edith" };
+    const bindings = team.path("inlay.dev/v1alpha1", "secretbindings");
+    await eventually(() => guarded.as("edith").create(bindings, guard([bucket(edith)])));
+    await guarded.refuses("adam", /protects it/, edit({ data: { a: "Yg==" } }));
+    const [path, lifted] = [team.bindingPath("guard"), edit({ spec: { sources: [bucket()] } })];
+    await guarded.mayBy("victor", "edit");
+    for (const act of [lifted, remove]) await guarded.refuses("victor", /victor may not/, act, path);
+    const again = guard([bucket({ kind: "User", name: "adam" })], {}, "second");
+    await guarded.letsCreate("adam", again);
+    await guarded.refusesToCreate("victor", again, /"guard" protects it already/);
+    await lifted(guarded.as("adam").dryRun, path);
+    await guarded.as("adam").delete(path);
+    await guarded.changes("adam");
+  });
+
+  it("keeps the ServiceAccount whose token it protects, with which Kubernetes would delete that", async () => {
+    const read = [{ apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] }];
+    const guarded = await newGuarded({ rules: read });
+    const { team } = guarded;
+    const [secrets, accounts] = ["secrets", "serviceaccounts"].map((plural) => team.path("v1", plural));
+    const robot = `${accounts}/robot`;
+    await team.createAccount("robot");
+    await team.createAccount("other");
+    await team.api.create(secrets as string, {
+      metadata: { name: "token", annotations: { "kubernetes.io/service-account.name": "robot" } },
+      type: "kubernetes.io/service-account-token",
+    });
+    const token = { secret: { name: "token" }, protect: { writers: [will] } };
+    // It can't write its target, and has nothing else to read the Secret for.
+    await guarded.protect(guard([bucket(), token]));
+    await eventually(async () => {
+      const { status } = await team.binding("guard");
+      assert.deepEqual(status?.protectedTokens, [{ secret: "token", serviceAccountName: "robot" }]);
+    });
+    const owner = { apiVersion: "v1", kind: "ConfigMap", name: "mine", uid: "a-uid" };
+    for (const act of [remove, removeCollection, edit({ metadata: { ownerReferences: [owner] } })])
+      for (const who of ["edith", "adam"])
+        await guarded.refuses(who, /serviceaccounts "robot" .* its token secrets "token" would be deleted/, act, robot);
+    await guarded.changes("edith", robot);
+    await guarded.as("edith").delete(`${accounts}/other`);
+    await guarded.mayBy("will", "edit");
+    await eventually(() => guarded.as("will").delete(robot));
+    await team.untilGone(`${secrets}/token`);
+    await eventually(async () => assert.equal((await team.binding("guard")).status.protectedTokens, undefined));
+  });
+
   it("gets its finalizer and its status from the controller, and is released by it", async () => {
     const guarded = await newGuarded({
       rules: [

@@ -2,16 +2,25 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
-import { foundIn } from "../controller/leak-detector.ts";
+import { heapRules, heaps, makeDeep } from "../controller/deep.ts";
+import { eventually } from "../controller/eventually.ts";
+import { apiVersionOf, createObject, installKind } from "../controller/kinds.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { untilEvent } from "../controller/released.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const remove = { onRelease: "Remove" };
 
-/** By how much the controller's clock runs fast, for a minute to be over sooner. */
-const FAST = 10;
-const clock = `const { now } = Date; const start = now(); Date.now = () => start + (now() - start) * ${FAST};`;
+/** By how much all time runs fast for the controller, its own and the API server's, for a minute to be over sooner. */
+const FAST = 20;
+const clock = `
+  const { now, parse } = Date;
+  const start = now();
+  const fast = (time) => start + (time - start) * ${FAST};
+  Date.now = () => fast(now());
+  Date.parse = (text) => fast(parse(text));
+`;
 
 class FastController extends ControllerProcess {
   protected override readonly env = {
@@ -65,6 +74,46 @@ describe("a deleted binding that removes, and can't,", () => {
     await team.revoke();
     await deleted(team);
     assert.equal((await team.s3()).accesskey, accessKey);
+    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
+  });
+
+  it("for whatever reason, goes after a minute: a target too deep to be read, a record that nobody can read", async () => {
+    const [{ team: broken }, deep] = [
+      await boundTeam(),
+      await createNamespace({ controller: false, rules: heapRules }),
+    ];
+    await installKind(deep.api, heaps);
+    await createObject(deep.api, heaps, "heap", {}, deep.namespace);
+    await deep.secret("bucket", { accessKeyID: secretText("access") });
+    const fields = [{ path: "spec.text", from: { source: "bucket", key: "accessKeyID" } }];
+    const target = { apiVersion: apiVersionOf(heaps), kind: heaps.kind, name: "heap", fields, ...remove };
+    await deep.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets: [target] });
+    await deep.until("harbor-s3", "Synced");
+    await makeDeep(deep.api, deep.namespace, "heap");
+    await controller.stop();
+    const path = { op: "replace", path: "/status/targets/0/paths/0", value: "spec[" };
+    await broken.api.jsonPatch(`${broken.bindingPath("harbor-s3")}/status`, [path]);
+    for (const team of [broken, deep]) await team.api.delete(team.bindingPath("harbor-s3"));
+    await controller.start();
+    for (const team of [deep, broken]) await team.untilGone(team.bindingPath("harbor-s3"));
+    await untilEvent(broken, "harbor-s3", "ReleaseAbandoned", /values may be left/);
+    await untilEvent(deep, "harbor-s3", "ReleaseAbandoned", /Heap .* levels deep/);
+  });
+
+  it("goes after a minute from its deletion, also where no controller runs for as long", async () => {
+    const { team } = await boundTeam();
+    await team.revoke();
+    const path = team.bindingPath("harbor-s3");
+    await team.api.delete(path);
+    const isGone = async () => (await team.api.find(path)) === undefined;
+    const hasTried = async () =>
+      (await controller.metric("workqueue_retries_total", 'controller="secretbinding"')) >= 2;
+    for (let replicas = 0; !(await isGone()); replicas++) {
+      assert.ok(replicas < 5, "each begins to count anew");
+      await controller.stop("SIGKILL");
+      await controller.start();
+      await eventually(async () => assert.ok((await isGone()) || (await hasTried())));
+    }
     await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
   });
 });

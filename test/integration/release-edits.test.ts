@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { untilMayNot } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { lineOfPage, paste } from "../controller/paste.ts";
 import {
   accessKeyFrom,
   createNamespaceWithNest,
@@ -84,6 +85,8 @@ describe("a field that a binding names no more", () => {
     assert.equal((await team.s3("retains")).accesskey, accessKey);
     assert.equal((await team.s3("removes")).accesskey, undefined);
     assert.equal(fieldsOf(await team.api.get(team.harborPath("retains")), team.manager("harbor-s3")), undefined);
+    assert.deepEqual(await finalizersOf(team, "harbor-s3"), [FINALIZER]);
+    await team.rebind("harbor-s3", { targets: [target("missing")] });
     await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), []));
   });
 
@@ -98,21 +101,50 @@ describe("a field that a binding names no more", () => {
 });
 
 describe("onRelease", () => {
-  it("counts as it is when the binding is deleted, and the finalizer comes and goes with it", async () => {
+  it("counts as it is when the binding is deleted", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
-    const change = async (onRelease: string, finalizers: string[]) => {
+    for (const onRelease of ["Remove", "Retain"]) {
       await team.rebind("harbor-s3", accessKeySpec({ onRelease }));
       await team.until("harbor-s3", "Synced");
-      await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), finalizers));
-    };
-    await change("Remove", [FINALIZER]);
-    await change("Retain", []);
+    }
     await team.unbind("harbor-s3");
-    await eventually(async () => {
-      const harbor = await team.api.get(team.harborPath());
-      assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
-    });
+    assert.equal(fieldsOf(await team.api.get(team.harborPath()), team.manager("harbor-s3")), undefined);
+    assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("counts as it was changed while the controller was down, in a binding that was deleted then", async () => {
+    const [removed, retained] = [await createNamespace(), await createNamespace()];
+    await removed.boundHarbor();
+    const accessKey = await retained.boundHarbor({ onRelease: "Remove" });
+    const { controller } = removed;
+    await controller.stop();
+    for (const [team, onRelease] of [
+      [removed, "Remove"],
+      [retained, "Retain"],
+    ] as const) {
+      await team.rebind("harbor-s3", accessKeySpec({ onRelease }));
+      await team.api.delete(team.bindingPath("harbor-s3"));
+    }
+    await controller.start();
+    for (const team of [removed, retained]) {
+      await team.untilGone(team.bindingPath("harbor-s3"), RESTARTED_WITHIN_MS);
+      assert.equal(fieldsOf(await team.api.get(team.harborPath()), team.manager("harbor-s3")), undefined);
+    }
+    assert.equal((await removed.s3()).accesskey, undefined);
+    assert.equal((await retained.s3()).accesskey, accessKey);
+  });
+
+  it("counts for nothing where the finalizer is taken off by the command of the documentation, for want of a controller", async () => {
+    const team = await createNamespace();
+    const accessKey = await team.boundHarbor({ onRelease: "Remove" });
+    await team.controller.stop();
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    assert.ok(await team.api.find(team.bindingPath("harbor-s3")));
+    await paste(await lineOfPage("operations.md", "kubectl get secretbindings -A -o custom-columns"));
+    await team.untilGone(team.bindingPath("harbor-s3"));
+    await team.controller.start();
+    await team.barrier();
     assert.equal((await team.s3()).accesskey, accessKey);
   });
 
@@ -157,7 +189,7 @@ describe("a binding made anew under the same name", () => {
     await watched.bind("harbor-s3", spec(endpoint));
     await watched.until("harbor-s3", "Synced");
     await unwatched.controller.stop();
-    await unwatched.unbind("harbor-s3");
+    await unwatched.unbindByForce("harbor-s3");
     await unwatched.bind("harbor-s3", spec({ rootdirectory: { template: "/x" } }));
     await unwatched.controller.start();
     await unwatched.until("harbor-s3", "Synced", RESTARTED_WITHIN_MS);
@@ -190,7 +222,7 @@ describe("a binding made anew under the same name", () => {
       namespace: other.namespace,
     });
     const mark = await auditLog().mark();
-    await team.unbind("harbor-s3");
+    await team.unbindByForce("harbor-s3");
     await team.bind("harbor-s3", spec);
     await team.until("harbor-s3", "Forbidden");
     const refusals = async () =>

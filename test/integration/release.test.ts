@@ -1,5 +1,6 @@
 /** What a binding wrote is undone, or left and given up, when the binding is deleted. */
 import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import {
   apiVersionOf,
@@ -29,18 +30,50 @@ import {
   harborTarget,
   RESTARTED_WITHIN_MS,
   s3Fields,
+  type TestNamespace,
 } from "../controller/test-namespace.ts";
 
+/** Needs one of three fields where it has a size; two others have defaults, and one of those is required. */
+const pick: Kind = {
+  group: "release.example.com",
+  kind: "Pick",
+  plural: "picks",
+  spec: {
+    type: "object",
+    required: ["mode"],
+    properties: {
+      ...Object.fromEntries(["a", "b", "c", "name", "size"].map((name) => [name, { type: "string" }])),
+      mode: { type: "string", default: "auto" },
+      level: { type: "string", default: "low" },
+    },
+    "x-kubernetes-validations": [{ rule: "!has(self.size) || has(self.a) || has(self.b) || has(self.c)" }],
+  },
+};
+const pickPath = (team: TestNamespace) => objectPath(pick, team.namespace, "pick");
+
+async function createNamespaceWithPick(spec: object): Promise<TestNamespace> {
+  const team = await createNamespace();
+  await team.grant([mayWrite(pick)], { role: "pick" });
+  await installKind(team.api, pick);
+  await createObject(team.api, pick, "pick", spec, team.namespace);
+  await team.secret("bucket", { accessKeyID: secretText("access") });
+  const fields = ["a", "b", "c", "mode", "level"].map((name) => ({ path: `spec.${name}`, ...accessKeyFrom }));
+  const target = { apiVersion: apiVersionOf(pick), kind: pick.kind, name: "pick", fields };
+  await team.bind("pick", {
+    sources: [{ secret: { name: "bucket" } }],
+    targets: [{ ...target, onRelease: "Remove", onConflict: "Force" }],
+  });
+  await team.until("pick", "Synced");
+  return team;
+}
+
 describe("a deleted binding that retains", () => {
-  it("has no finalizer, leaves the value, gives up its name, and tells", async () => {
+  it("is gone when it has left the value and given up its name, and tells", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
-    assert.deepEqual(await finalizersOf(team, "harbor-s3"), []);
+    assert.deepEqual(await finalizersOf(team, "harbor-s3"), [FINALIZER]);
     await team.unbind("harbor-s3");
-    await eventually(async () => {
-      const harbor = await team.api.get(team.harborPath());
-      assert.equal(fieldsOf(harbor, team.manager("harbor-s3")), undefined);
-    });
+    assert.equal(fieldsOf(await team.api.get(team.harborPath()), team.manager("harbor-s3")), undefined);
     assert.equal((await team.s3()).accesskey, accessKey);
     await untilEvent(team, "harbor-s3", "Retained", /spec\.storage\.spec\.s3\.accesskey/);
   });
@@ -50,7 +83,7 @@ describe("a deleted binding that retains", () => {
     await team.boundHarbor();
     await assert.rejects(team.applyS3({ accesskey: "theirs" }, "platform"), /conflict/);
     await team.unbind("harbor-s3");
-    await eventually(() => team.applyS3({ accesskey: "theirs" }, "platform"));
+    await team.applyS3({ accesskey: "theirs" }, "platform");
     const requests = await team.requestsDuring(async () => {});
     assert.deepEqual(
       requests.filter(({ verb }) => verb === "patch"),
@@ -180,6 +213,30 @@ describe("a deleted binding that removes", () => {
     await team.unbind("strict");
     assert.equal((await team.api.get(path)).spec.token, token);
     await untilEvent(team, "strict", "ReleaseBlocked", /spec\.token/);
+  });
+
+  it("removes what can go where a rule demands one of several values, and says of each what became of it", async () => {
+    const team = await createNamespaceWithPick({ name: "pick" });
+    await team.api.merge(pickPath(team), { spec: { size: "large" } });
+    await team.unbind("pick");
+    const left = await team.api.get(pickPath(team));
+    assert.deepEqual(Object.keys(left.spec), ["c", "level", "mode", "name", "size"]);
+    assert.equal(fieldsOf(left, team.manager("pick")), undefined);
+    await untilEvent(team, "pick", "Removed", /^removed spec\.a, spec\.b, spec\.mode, spec\.level of/);
+    await untilEvent(team, "pick", "ReleaseBlocked", /^left spec\.c of/);
+  });
+
+  it("leaves no name of its own where a default of the schema comes in place of its value", async () => {
+    const team = await createNamespaceWithPick({ name: "pick" });
+    await team.unbind("pick");
+    const left = await team.api.get(pickPath(team));
+    assert.deepEqual(left.spec, { level: "low", mode: "auto", name: "pick" });
+    const managers = left.metadata.managedFields.map(({ manager }: AnyObject) => manager);
+    assert.deepEqual(
+      managers.filter((manager: string) => manager.startsWith("inlay")),
+      [],
+    );
+    await untilEvent(team, "pick", "Removed", /spec\.level/);
   });
 
   it("goes when its target is gone already", async () => {

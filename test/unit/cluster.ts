@@ -12,7 +12,7 @@ import {
   type ObjectMeta,
   type ObjectRef,
 } from "../../src/apimachinery/objects.ts";
-import type { FieldClaim, ResolvedTarget } from "../../src/cache/field-claims.ts";
+import type { CompetingClaim, ResolvedTarget } from "../../src/cache/field-claims.ts";
 import type { BindingDependencies } from "../../src/controllers/binding/dependencies.ts";
 import { ApiError } from "../../src/kube/api-error.ts";
 import type { JsonPatchOperation } from "../../src/kube/client.ts";
@@ -46,7 +46,7 @@ export class FakeCluster {
   readonly events: string[] = [];
   readonly bindings = new Map<string, SecretBinding>();
   /** What older bindings claim wherever a binding writes. */
-  readonly older: FieldClaim[] = [];
+  readonly competing: CompetingClaim[] = [];
   /** What bindings were found to name. */
   readonly named: ResolvedTarget[] = [];
   readonly informers = new FakeInformers();
@@ -119,7 +119,8 @@ export class FakeCluster {
         get: (key: string) => this.bindings.get(key),
         wrote: asRecorded,
         resolved: (_: string, named: readonly ResolvedTarget[]) => this.named.push(...named),
-        olderClaims: () => this.older,
+        released: ignore,
+        competingClaims: () => this.competing,
       },
       contention: new ContentionBudget(),
       events: { record, recordOn: record },

@@ -30,6 +30,11 @@ export class ReconcilerFixture {
     return this.#reconciler.reconcile(KEY);
   }
 
+  /** The API server publishes another schema of a target. */
+  expire(): void {
+    this.#reconciler.expire(KEY);
+  }
+
   /** Brings the binding up to date. */
   async sync(): Promise<void> {
     await this.reconcile();

@@ -13,11 +13,11 @@ import { describeRight, isAdmitted, isBy, type Right, rightsIn, rightsOf } from 
 
 const manifests = join(import.meta.dirname, "..", "..", "deploy", "manifests");
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
-const REVIEWS = "authorization.k8s.io/selfsubjectaccessreviews";
+const REVIEWS = ["authorization.k8s.io/selfsubjectaccessreviews", "authorization.k8s.io/selfsubjectrulesreviews"];
 /** Whatever is installed, for the cluster or for a namespace, has this account. */
 const CONTROLLERS = /^system:serviceaccount:([^:]+):inlay-controller$/;
 /** What RBAC lets everybody ask who is authenticated. */
-const DESCRIBES_THE_API = /^\/(api|apis|openapi\/v3)([/?]|$)/;
+const DESCRIBES_THE_API = /^\/(api|apis|openapi\/v3|readyz)([/?]|$)/;
 const OPENED = "inlay.dev/aggregate-to-controller";
 /** The API server goes by a role for a moment after it has changed. */
 const LAG_MS = 5_000;
@@ -31,6 +31,10 @@ interface Term {
 
 /** As the account for Reloader's annotations, which stands beside the controller. */
 const isReloading = ({ user, as }: AuditedRequest) => as === user.replace(/controller$/, "reloader");
+
+/** How the versions of a kind convert is not told to an installation for one namespace, unless somebody lets it see that. */
+const isAboutVersions = ({ user, verb, resource }: AuditedRequest) =>
+  user !== CONTROLLER && verb === "get" && resource === "apiextensions.k8s.io/customresourcedefinitions";
 
 /** The rights that are shipped: of the controller, of the account for annotations, and to act as that account. */
 export interface ShippedRights {
@@ -113,7 +117,10 @@ export class RightsCheck {
 
     assertNone(
       "refused, though no test took the right away",
-      own.filter((each) => each.lacks === "a right" && !this.#isMeant(each) && !this.#isOtherAccount(each)),
+      own.filter(
+        (each) =>
+          each.lacks === "a right" && !this.#isMeant(each) && !this.#isOtherAccount(each) && !isAboutVersions(each),
+      ),
     );
     assertNone(
       "asked as itself for what its role does not grant",
@@ -142,7 +149,7 @@ export class RightsCheck {
 
   /** Whether a binding of the account names by then what a request as that account is for. */
   isNamed(request: AuditedRequest): boolean {
-    return request.resource === REVIEWS ? this.#named.isAccount(request) : this.#named.isFor(request);
+    return REVIEWS.includes(request.resource) ? this.#named.isAccount(request) : this.#named.isFor(request);
   }
 
   /** As itself, wherever it is installed: one for a namespace has the same rights, there. */
@@ -150,7 +157,8 @@ export class RightsCheck {
     const { user, verb, resource, namespace, uri, at } = request;
     const { controller, opening } = this.#rights;
     if (resource === "") return verb === "get" && DESCRIBES_THE_API.test(uri);
-    if (resource === REVIEWS) return verb === "create";
+    if (REVIEWS.includes(resource)) return verb === "create";
+    if (isAboutVersions(request)) return true;
     const own = CONTROLLERS.exec(user)?.[1];
     if (user !== CONTROLLER && namespace !== own) return false;
     if (controller.some((right) => isBy(right, request)) || this.#isOtherAccount(request)) return true;
@@ -170,8 +178,8 @@ export class RightsCheck {
   #isForReloading(request: AuditedRequest): boolean {
     const { resource, verb, lacks } = request;
     const writes = ["create", "update", "delete"].includes(verb);
-    if (writes && ![REVIEWS, "inlay.dev/secretbindings", "batch/jobs"].includes(resource)) return false;
-    if (resource === REVIEWS || lacks !== undefined) return true;
+    if (writes && ![...REVIEWS, "inlay.dev/secretbindings", "batch/jobs"].includes(resource)) return false;
+    if (REVIEWS.includes(resource) || lacks !== undefined) return true;
     return this.#rights.reloader.some((right) => isBy(right, { ...request, as: undefined }));
   }
 

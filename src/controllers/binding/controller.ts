@@ -1,13 +1,15 @@
 /** The controller of SecretBindings: what makes a binding wait in its queue, and what reconciles it. */
-import { namespaceIn, type SecretBinding } from "../../api/binding.ts";
+import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
+import { parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
+import type { Schemas } from "../../kube/schemas.ts";
 import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
 import { Propagation } from "../../observability/propagation.ts";
-import { ConcurrencyLimiter } from "../../rollout/decide/concurrency.ts";
+import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
 import type { Actor } from "../../targets/actor.ts";
@@ -29,6 +31,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   client: Client;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher">;
+  schemas: Pick<Schemas, "of" | "onChange">;
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts">;
   actors: ActorProvider;
 }
@@ -41,7 +44,7 @@ export class BindingController {
   readonly #propagation: Propagation;
 
   constructor(services: Services, concurrency: number) {
-    const { installation, client, bindings, informers, metrics, actors } = services;
+    const { installation, client, schemas, bindings, informers, metrics, actors } = services;
     this.store = bindings;
     this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf: namespaceIn });
     this.#propagation = new Propagation((seconds) => metrics.propagated(seconds));
@@ -51,7 +54,7 @@ export class BindingController {
       this.queue.add(key, cause);
     });
     const deps = { ...services, propagation: this.#propagation, rollouts: metrics, watcher, requeue };
-    const limiter = new ConcurrencyLimiter(() => installation.rollouts, requeue);
+    const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), limiter);
     this.#reconciler = new Reconciler({ ...deps, actorOf: (binding) => actors.actorOf(binding) }, rollouts);
     installation.onRollouts(() => {
@@ -60,6 +63,17 @@ export class BindingController {
     });
     metrics.observeRollouts(() => rollouts.waiting);
     actors.onActorChanged(requeue);
+    schemas.onChange((apiVersion, isChanged) => {
+      // A target may be written in another version than it names.
+      const { group } = parseApiVersion(apiVersion);
+      const isOf = (named: string) => parseApiVersion(named).group === group;
+      const isConcerned = ({ spec }: StoredBinding) =>
+        spec.targets?.some((each) => isOf(each.apiVersion) && isChanged(each.kind)) === true;
+      for (const key of bindings.all.filter(isConcerned).map(bindingKey)) {
+        this.#reconciler.expire(key);
+        this.queue.add(key, "resync");
+      }
+    });
     bindings.listen({
       changed: (key, cause) => this.queue.add(key, cause),
       gone: (key, binding) => {
@@ -73,4 +87,11 @@ export class BindingController {
     const run = () => this.#reconciler.reconcile(key);
     return this.#propagation.during(key, run, ({ retry }) => retry === "backoff");
   }
+}
+
+/** Where Inlay is installed for one namespace, there is no other for which a place has to be left. */
+function limitsOf({ rollouts, scope }: Installation): Limits {
+  const { maxConcurrent } = rollouts;
+  if (scope === undefined || maxConcurrent === undefined) return rollouts;
+  return { maxConcurrentPerNamespace: maxConcurrent, ...rollouts };
 }

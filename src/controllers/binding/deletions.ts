@@ -4,7 +4,7 @@
  */
 import { bindingKey, type SecretBinding, type TargetStatus } from "../../api/binding.ts";
 
-/** Releases what `left` records of a binding that is being deleted since then; what could not be yet comes back. */
+/** Releases what `left` records of a binding of which it is known since then that it is deleted; what could not be yet comes back. */
 export type ReleaseLeft = (
   binding: SecretBinding,
   left: readonly TargetStatus[],

@@ -1,5 +1,5 @@
 /** What bindings are reconciled with, and what one reconcile is about. Types only. */
-import type { SecretBinding } from "../../api/binding.ts";
+import type { SecretBinding, TargetStatus } from "../../api/binding.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
@@ -8,12 +8,13 @@ import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies, WriteContext } from "../../targets/dependencies.ts";
 import type { Targets, TargetWithRecord } from "../../targets/records.ts";
 import type { References } from "../../targets/references.ts";
+import type { PreparedTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
 
 export interface BindingDependencies extends Dependencies {
-  bindings: Pick<BindingStore, "get" | "resolved" | "wrote" | "olderClaims">;
+  bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "wrote">;
   watcher: Watcher;
   /** Who acts for a binding. Undefined for a generated binding that is not as generated: it is requeued when it is. */
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
@@ -42,3 +43,6 @@ export interface Inputs {
   sources: ReadonlyMap<string, LiveSource | Problem>;
   context: WriteContext;
 }
+
+/** A target that is ready to be written, or what is known to have come of it. */
+export type Step = PreparedTarget | { record: TargetStatus; result: TargetResult };

@@ -22,7 +22,7 @@ export function observe(
   binding: SecretBinding,
   { as, account }: Actor,
   references: References,
-  olderBindingsAt: (target: Target, ref: ObjectRef) => readonly unknown[],
+  competingAt: (target: Target, ref: ObjectRef) => readonly unknown[],
   workloads: readonly Subscription[] = [],
 ) {
   const { identity } = as;
@@ -65,9 +65,7 @@ export function observe(
     return streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
   // As they are now: one who comes later calls again.
-  const olderBindings = new Map(
-    [...targetOf].map(([ref, target]) => [ref, olderBindingsText(olderBindingsAt(target, ref))]),
-  );
+  const competing = new Map([...targetOf].map(([ref, target]) => [ref, competingText(competingAt(target, ref))]));
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
     looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
@@ -120,7 +118,7 @@ export function observe(
         seenOf(account),
         // What keeps a target from being written may be told by its metadata too.
         textOf(ref, version, isSynced ? target : undefined),
-        olderBindings.get(ref) ?? "",
+        competing.get(ref) ?? "",
         ownText(record),
       ]),
     /** All that the outcome depends on, with the versions that we made or read since. */
@@ -133,7 +131,7 @@ export function observe(
         ...objects.map(({ target, ref }) =>
           ref instanceof Problem
             ? ref.message
-            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${olderBindings.get(ref)}`,
+            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${competing.get(ref)}`,
         ),
         ...unresolved.map(({ problem }) => problem.message),
         ...notes,
@@ -146,8 +144,7 @@ function newer(seen: Version | undefined, known: Version | undefined): Version |
   return isOlder(seen, known) ? known : seen;
 }
 
-const olderBindingsText = (olderBindings: readonly unknown[]) =>
-  olderBindings.length === 0 ? "" : JSON.stringify(olderBindings);
+const competingText = (competing: readonly unknown[]) => (competing.length === 0 ? "" : JSON.stringify(competing));
 
 /** What a record says is ours, whatever the order in which it says so. */
 function ownText({ reason: _r, message: _m, ...own }: TargetStatus): string {

@@ -2,7 +2,7 @@
  * Reconciles one SecretBinding: gate, observe, read sources, release what is gone, sync targets, roll out, report. A key comes
  * in; the cluster as the binding wants it goes out, and when to reconcile again. Nothing here depends on what an event said.
  */
-import { FINALIZER, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import { FINALIZER, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -10,30 +10,33 @@ import { dependentsFingerprint, watchedFor } from "../../rollout/discover/depend
 import { targetsNotSynced } from "../../rollout/event-messages.ts";
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
+import { copiedSources } from "../../sources/grants.ts";
 import { readSources, sourceRevisions } from "../../sources/read.ts";
 import { secretNamespaces } from "../../sources/registry.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
 import { PlanCache } from "../../targets/plan-cache.ts";
-import { deferToOlderBinding, olderClaims } from "../../targets/precedence.ts";
-import { acquires, sizeOfPrepared } from "../../targets/prepared.ts";
+import { competingClaims, deferToCompetingBinding } from "../../targets/precedence.ts";
+import { sizeOfPrepared } from "../../targets/prepared.ts";
 import { type TargetWithRecord, targetsOf } from "../../targets/records.ts";
 import { resolveReferences } from "../../targets/references.ts";
-import { pathsOf, releaseDeletedBinding, releaseModeOf, releaseRemovedTargets } from "../../targets/release.ts";
-import { type PreparedTarget, prepareTarget, syncTarget } from "../../targets/sync.ts";
+import { pathsOf, releaseDeletedBinding, releaseRemovedTargets } from "../../targets/release.ts";
+import { prepareTarget, syncTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
 import { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { MAX_CONCURRENT, mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { announce, holdsAnything } from "./announce.ts";
 import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
 import { heldStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
-import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts";
+import type { BindingDependencies, Inputs, Observation, Step } from "./dependencies.ts";
 import { observe } from "./observed-state.ts";
+import { protectedTokens, protectsSecrets } from "./protected-tokens.ts";
 import { requeueResult } from "./requeue.ts";
-import { ResultCache, type TargetResult } from "./result-cache.ts";
+import { ResultCache } from "./result-cache.ts";
 
 type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll" | "forget">;
 
@@ -49,6 +52,8 @@ export class Reconciler {
   readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
   readonly #cpu = new CpuScheduler();
   readonly #status: BindingStatusWriter;
+  /** Has the next reconcile of a binding look at every target again, whatever is known of it. */
+  readonly expire = (key: string) => this.#results.expire(key);
 
   constructor(deps: BindingDependencies, rollouts: Rollouts) {
     this.#deps = deps;
@@ -62,7 +67,10 @@ export class Reconciler {
   }
 
   async reconcile(key: string): Promise<WorkResult> {
-    if (await this.#deletions.releaseGone(key)) return this.#reconcile(key);
+    if (await this.#deletions.releaseGone(key)) {
+      this.#deps.bindings.released(key);
+      return this.#reconcile(key);
+    }
     // What a former binding of this name has not released yet may be what this one holds.
     this.#results.forget(key);
     await this.#reconcile(key);
@@ -105,9 +113,9 @@ export class Reconciler {
     const { identity } = actor.as;
     const references = await resolveReferences(binding, { ...this.#deps, identity });
     const found = await this.#rollouts.find(binding, identity, references);
-    const older = (target: Target, ref: ObjectRef) => olderClaims(this.#deps, binding, ref, pathsOf(target));
+    const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
-    const observed = observe(watcher, key, binding, actor, references, older, lookups);
+    const observed = observe(watcher, key, binding, actor, references, competing, lookups);
     // The watch calls when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>
@@ -121,16 +129,16 @@ export class Reconciler {
     return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
   }
 
-  /** Reads each source once, and only if a target or the rollout needs its values. */
+  /** Reads each source once, and only if a target, the rollout or protection needs it. */
   async #readSources({ key, binding, actor, references, observed, rollout }: Observation): Promise<Inputs> {
     const { account, seenVersion, sourceUids } = observed;
     const { requireSame } = binding.spec;
     const targets = targetsOf(binding, observed);
     const known = this.#results.resultsOf(key, observed, targets.named);
-    const isForRollout = rollout !== undefined && this.#rollouts.needsValues(rollout);
+    const isForMore = (rollout !== undefined && this.#rollouts.needsValues(rollout)) || protectsSecrets(binding);
     const sources =
-      known.size < targets.named.length || isForRollout
-        ? await readSources(this.#deps.client, references.sources, observed, isForRollout)
+      known.size < targets.named.length || isForMore
+        ? await readSources(this.#deps.client, references.sources, observed, isForMore)
         : new Map<string, LiveSource | Problem>();
     const context: WriteContext = {
       deps: this.#deps,
@@ -165,7 +173,7 @@ export class Reconciler {
       const prepared = await this.#prepareBatch(observation, inputs, named.slice(synced.length));
       const later = named.slice(synced.length + prepared.length);
       const records = [...synced, ...prepared, ...later, ...kept, ...released].map(({ record }) => record);
-      await this.#record(observation, records, prepared.some(acquires));
+      observation.stored = await announce(this.#status, observation.stored, inputs.context, records, prepared);
       const write = async (each: Step) =>
         "result" in each ? { record: each.record, ...each.result } : syncTarget(inputs.context, each);
       synced.push(...(await mapConcurrent(prepared, write)));
@@ -187,7 +195,7 @@ export class Reconciler {
     return steps;
   }
 
-  /** Decides what to write to a target, unless an older binding claims it or its result is known. */
+  /** Decides what to write to a target, unless another binding has precedence or its result is known. */
   async #prepare(
     { observed }: Observation,
     { known, context, sources }: Inputs,
@@ -196,16 +204,8 @@ export class Reconciler {
     const result = known.get(target);
     if (result !== undefined) return { record: target.record, result };
     const blocked = observed.account ?? observed.problemOf(target.ref);
-    const deferred = blocked === undefined ? await deferToOlderBinding(context, target) : undefined;
+    const deferred = blocked === undefined ? await deferToCompetingBinding(context, target) : undefined;
     return deferred ?? prepareTarget(context, target, sources, blocked);
-  }
-
-  /** Before a path is written or an object made for the first time, status says so: a crash leaves nothing unrecorded. */
-  async #record(observation: Observation, records: readonly TargetStatus[], acquires: boolean): Promise<void> {
-    observation.stored = await this.#status.setFinalizer(observation.stored, removesValues(records));
-    const { stored } = observation;
-    if (acquires)
-      observation.stored = await this.#status.writeStatus(stored, { ...stored.status, targets: [...records] });
   }
 
   async #rollOut(
@@ -232,14 +232,16 @@ export class Reconciler {
   /** Writes the status, records events, remembers the results, and says when to reconcile again. */
   async #report(
     { key, binding, stored, observed, workloads }: Observation,
-    { targets }: Inputs,
+    { targets, sources, context }: Inputs,
     synced: readonly TargetOutcome[],
     released: readonly TargetOutcome[],
     rollout: RolloutResult | undefined,
   ): Promise<WorkResult> {
     const { discovery, events } = this.#deps;
     const outcomes = [...synced, ...targets.kept];
-    const status = statusOf(binding, outcomes, released, new Date(), observed, rollout && rolloutOf(rollout));
+    const outcome = statusOf(binding, outcomes, released, new Date(), observed, rollout && rolloutOf(rollout));
+    const copied = copiedSources(stored, context.parsedSources);
+    const status = { ...outcome, ...copied, ...protectedTokens(binding, sources) };
     const reported = await this.#status.writeStatus(stored, status);
     this.#status.recordEvent(binding, status);
     for (const note of newlyReadable(binding, outcomes))
@@ -260,11 +262,7 @@ export class Reconciler {
     this.#results.forget(key);
     const deferred = this.#rollouts.forget(key);
     this.#deps.watcher.subscribe(key, []);
-    const records = (binding.status?.targets ?? []).map((each) => ({
-      ...each,
-      onRelease: releaseModeOf(binding, each),
-    }));
-    const held = await this.#status.setFinalizer(binding, removesValues(records));
+    const held = await this.#status.setFinalizer(binding, holdsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
     const status = heldStatus(held, verdict, new Date(), rollout);
     await this.#status.writeStatus(held, status);
@@ -288,9 +286,3 @@ export class Reconciler {
     return DONE;
   }
 }
-
-/** A target that is ready to be written, or what is known to have come of it. */
-type Step = PreparedTarget | { record: TargetStatus; result: TargetResult };
-
-/** A binding that removes what it wrote holds its own deletion until that is done; others hold nothing. */
-const removesValues = (records: readonly TargetStatus[]) => records.some(({ onRelease }) => onRelease === "Remove");

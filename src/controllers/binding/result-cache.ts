@@ -20,9 +20,19 @@ interface Known {
 
 export class ResultCache {
   readonly #known = new Map<string, Known>();
+  readonly #expired = new Set<string>();
 
-  /** Whether there is nothing to do for the binding. */
+  /**
+   * Forgets what came of a binding's targets once it is reconciled again: results of a reconcile that goes on now are as old
+   * as what was known before.
+   */
+  expire(key: string): void {
+    this.#expired.add(key);
+  }
+
+  /** Whether there is nothing to do for the binding. Called first in every reconcile. */
   isUpToDate(key: string, observed: ObservedState, binding: SecretBinding, workloads = ""): boolean {
+    if (this.#expired.delete(key)) this.#known.delete(key);
     return this.#known.get(key)?.fingerprint === observed.fingerprint(binding, new Map(), workloads);
   }
 
@@ -76,6 +86,7 @@ export class ResultCache {
 
   forget(key: string): void {
     this.#known.delete(key);
+    this.#expired.delete(key);
   }
 }
 

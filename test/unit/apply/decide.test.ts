@@ -80,6 +80,14 @@ describe("a target", () => {
     assert.deepEqual({ write, takenBy, acquires }, { write: false, takenBy: [], acquires: [] });
   });
 
+  it("is written when every value stands, but was written in another version of the kind", () => {
+    const some = { want: { "spec.a": SECRET }, live: { spec: { a: SECRET } }, ours: ["spec.a"] };
+    for (const version of ["v1", "v1beta1"]) {
+      const entries = [entry(OURS, ["spec.a"], { apiVersion: `goharbor.io/${version}` })];
+      assert.equal(decided({ ...some, entries }).write, version === "v1");
+    }
+  });
+
   it("is written when one value differs, is absent, or stands there by another type", () => {
     for (const a of [{ a: "old" }, {}, { a: 1 }, { a: null }]) {
       const some = { want: { "spec.a": "1", "spec.b": "y" }, live: { spec: { ...a, b: "y" } } };

@@ -77,8 +77,12 @@ describe("an object is a binding's own", () => {
     const object = liveObject({});
     return { ...object, metadata: { ...object.metadata, labels } };
   };
-  it("by its label, whatever the record says", () => {
-    assert.ok(isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), record({ uid: "other" })));
+  it("by its label, while the record says that it is about to be made", () => {
+    const { uid: _, ...announced } = record();
+    assert.ok(isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), announced));
+    assert.ok(!isMadeBy("binding-1", live({}), announced));
+    assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), record({ uid: "other" })));
+    assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), { ...announced, created: false }));
   });
   it("by the record of its uid, without a label", () => {
     assert.ok(isMadeBy("binding-1", live({}), record()));
@@ -147,6 +151,11 @@ describe("an object that a binding made is written", () => {
   it("when the manifest changed, or the object is another", () => {
     assert.ok(decideOn(tree(), [], spec, record({ manifestDigest: "other" })).write);
     assert.ok(decideOn(tree(), [], spec, record({ manifestDigest: whole.digest, uid: "other" })).write);
+  });
+
+  it("when it was written in another version of the kind", () => {
+    const former = liveObject({ spec }, [entry(OURS, [], { fieldsV1: tree(), apiVersion: "goharbor.io/v1" })]);
+    assert.deepEqual(decideWhole(whole, former, current), { write: true, takenBy: [] });
   });
 
   it("when a value of a field is another", () => {

@@ -31,6 +31,7 @@ function patch(live: KubeObject, request: Release) {
   return { operations, released, object: patched.newDocument };
 }
 
+const nothing = { removed: [], retained: [], blocked: [], positional: [], shifted: [] };
 const guard = { op: "replace", path: "/metadata/resourceVersion", value: "7" };
 
 describe("a release that removes", () => {
@@ -39,7 +40,7 @@ describe("a release that removes", () => {
     const { operations, released } = patch(live, asked(['spec["a/b~c"]']));
     const giveUp = { op: "remove", path: "/metadata/managedFields/0" };
     assert.deepEqual(operations, [guard, giveUp, { op: "remove", path: "/spec/a~1b~0c" }]);
-    assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [], shifted: [] });
+    assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [], positional: [], shifted: [] });
   });
 
   it("takes out the objects that came to be with it and are left empty, the deepest first", () => {
@@ -65,7 +66,7 @@ describe("a release that removes", () => {
     ]);
     const { object, released } = patch(live, asked(["data"]));
     assert.deepEqual(object["data"], { b: "x", theirs: "x" });
-    assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [], shifted: [] });
+    assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [], positional: [], shifted: [] });
   });
 
   it("leaves the objects of another path alone, though they are empty", () => {
@@ -80,7 +81,7 @@ describe("a release that removes", () => {
       entry("argo", ["spec.a"]),
     ]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"], { kept: ["spec.c"] }));
-    assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [], shifted: [] });
+    assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [], positional: [], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
     assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.c"]));
   });
@@ -88,8 +89,14 @@ describe("a release that removes", () => {
   it("leaves a leaf that the schema demands, and says so", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"], { shape: shape({}, ["spec.a"]) }));
-    assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"], shifted: [] });
+    assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"], positional: [], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
+  });
+
+  it("takes out what the schema demands where a default comes in its place", () => {
+    const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
+    const withDefault = shape({}, ["spec.a"], [], { "spec.a": "auto" });
+    assert.deepEqual(patch(live, asked(["spec.a"], { shape: withDefault })).released.removed, ["spec.a"]);
   });
 
   it("takes out what the schema demands of an object that came with it and goes too, and of none that stays", () => {
@@ -114,9 +121,9 @@ describe("a release that removes", () => {
   it("does nothing to a path that is not ours any more", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.a"]), entry(OURS, ["spec.b"])]);
     assert.deepEqual(planRelease(live, asked(["spec.a"], { kept: ["spec.b"] })), {
-      again: false,
+      kept: [FieldPath.parse("spec.b")],
       operations: [],
-      released: { removed: [], retained: [], blocked: [], shifted: [] },
+      released: { removed: [], retained: [], blocked: [], positional: [], shifted: [] },
     });
   });
 });
@@ -143,24 +150,40 @@ describe("a release of elements of lists", () => {
     assert.deepEqual(released.removed, ["spec.list[id=a,port=1].token", "spec.list[id=b].token"]);
   });
 
-  it("takes places out from the last to the first, and only while nobody else changed the list", () => {
-    const want = { spec: { texts: ["a", "b", "c"] } };
-    const request = asked(["spec.texts[0]", "spec.texts[2]"]);
-    const { object, released, operations } = patch(liveObject(want, [patched("spec.texts")]), request);
-    assert.deepEqual(names(object, "spec.texts"), ["b"]);
-    assert.deepEqual(released.removed, ["spec.texts[0]", "spec.texts[2]"]);
-    assert.equal(operations.at(-1)?.path, "/spec/texts/0");
-    const theirs = patch(liveObject(want, [entry("other", ["spec.texts"])]), request);
-    assert.deepEqual([theirs.released.shifted, theirs.operations], [["spec.texts[0]", "spec.texts[2]"], []]);
+  it("takes them out from the last to the first", () => {
+    const list = [{ id: "a" }, { id: "b" }, { id: "c" }];
+    const live = liveObject({ spec: { list } }, [patched("spec.list")]);
+    const { object, operations } = patch(live, asked(["spec.list[id=a]", "spec.list[id=c]"]));
+    assert.deepEqual(names(object, "spec.list"), [{ id: "b" }]);
+    assert.equal(operations.at(-1)?.path, "/spec/list/0");
+  });
+
+  it("takes out what a place leads to only while nobody else changed the list", () => {
+    const want = { spec: { list: [{ x: 1 }, { x: 2 }] } };
+    const request = asked(["spec.list[1].x"]);
+    const ours = patch(liveObject(want, [patched("spec.list")]), request);
+    assert.deepEqual(names(ours.object, "spec.list"), [{ x: 1 }, {}]);
+    const theirs = patch(liveObject(want, [entry("other", ["spec.list"])]), request);
+    assert.deepEqual([theirs.released.shifted, theirs.operations], [["spec.list[1].x"], []]);
+  });
+
+  it("leaves those that a place names, and gives them up", () => {
+    const want = { spec: { texts: ["a", "b"], map: [{ id: "a", x: 1 }] } };
+    const live = liveObject(want, [patched("spec.texts", "spec.map[id=a].x")]);
+    const request = asked(["spec.texts[0]", "spec.map[0]"], { shape: shape({ "spec.map": byKeys("id") }) });
+    const { object, released } = patch(live, request);
+    assert.deepEqual([object["spec"], object.metadata.managedFields], [want.spec, []]);
+    assert.deepEqual(released, { ...nothing, positional: request.paths });
+    assert.deepEqual(patch(live, { ...request, mode: "Retain" }).released, { ...nothing, retained: request.paths });
   });
 
   it("keeps our name on a list while another path of ours is in it", () => {
     const live = liveObject({ spec: { list: [{ id: "a", x: 1, y: 2 }] } }, [patched("spec.list")]);
     const retained = asked(["spec.list[id=a].x"], { mode: "Retain", kept: ["spec.list[id=a].y"] });
     assert.deepEqual(planRelease(live, retained), {
-      again: false,
+      kept: [FieldPath.parse("spec.list")],
       operations: [],
-      released: { removed: [], retained: ["spec.list[id=a].x"], blocked: [], shifted: [] },
+      released: { removed: [], retained: ["spec.list[id=a].x"], blocked: [], positional: [], shifted: [] },
     });
     assert.deepEqual(planRelease(live, { ...retained, kept: [] }).operations, [
       guard,
@@ -214,7 +237,7 @@ describe("a release that retains", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.b"]), entry(OURS, ["spec.a"])]);
     const { operations, released, object } = patch(live, asked(["spec.a"], { mode: "Retain", parents: ["spec"] }));
     assert.deepEqual(operations, [guard, { op: "remove", path: "/metadata/managedFields/1" }]);
-    assert.deepEqual(released, { removed: [], retained: ["spec.a"], blocked: [], shifted: [] });
+    assert.deepEqual(released, { removed: [], retained: ["spec.a"], blocked: [], positional: [], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
@@ -337,8 +360,6 @@ describe("any release", () => {
 
 describe("the API server", () => {
   const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
-  const nothing = { removed: [], retained: [], blocked: [], shifted: [] };
-
   /** A client that reads `live` and answers patches with the given errors in turn, and then takes them. */
   function clientWith(errors: (ApiError | undefined)[], read: () => KubeObject = () => live) {
     const patches: JsonPatchOperation[][] = [];
@@ -349,11 +370,12 @@ describe("the API server", () => {
         assert.ok(patches.length < 20, "it never ends");
         const error = errors[Math.min(patches.length, errors.length) - 1];
         if (error) throw error;
-        return live;
+        return givenUp(live);
       },
     });
     return { client, patches };
   }
+  const givenUp = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, managedFields: [] } });
   const answer = (status: number, reason: string) => new ApiError("PATCH /x", status, reason);
 
   it("is asked for nothing when the object was made anew, or is gone", async () => {
@@ -390,9 +412,48 @@ describe("the API server", () => {
     assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"])), {
       ...nothing,
       blocked: ["spec.a"],
-      shifted: [],
     });
     assert.deepEqual(patches[1]?.[1], { op: "remove", path: "/metadata/managedFields/0" });
+  });
+
+  it("refuses to lose some of several values: the others go in one patch, and dry runs find out which", async () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const many = liveObject({ spec: Object.fromEntries(names.map((name) => [name, "x"])) }, [
+      entry(
+        OURS,
+        names.map((name) => `spec.${name}`),
+      ),
+    ]);
+    const writes: JsonPatchOperation[][] = [];
+    const client = fakeClient({
+      get: async () => many,
+      jsonPatch: async (_identity, _ref, operations: JsonPatchOperation[], _manager, dryRun?: boolean) => {
+        const isGone = (name: string) => operations.some(({ path }) => path === `/spec/${name}`);
+        if (isGone("b") || (isGone("d") && isGone("e"))) throw answer(422, "Invalid");
+        if (!dryRun) writes.push(operations);
+        return givenUp(many);
+      },
+    });
+    const paths = names.map((name) => `spec.${name}`);
+    assert.deepEqual(await release(client, "", HARBOR, asked(paths)), {
+      ...nothing,
+      removed: ["spec.a", "spec.c", "spec.d"],
+      blocked: ["spec.b", "spec.e"],
+    });
+    assert.equal(writes.length, 1);
+  });
+
+  it("puts a default in the place of a value: our name is taken off that too", async () => {
+    const managers: string[] = [];
+    const client = fakeClient({
+      get: async () => live,
+      jsonPatch: async (_identity, _ref, operations: JsonPatchOperation[], manager: string) => {
+        managers.push(`${manager} ${operations.at(-1)?.path}`);
+        return managers.length === 1 ? live : givenUp(live);
+      },
+    });
+    assert.deepEqual((await release(client, "", HARBOR, asked(["spec.a"]))).removed, ["spec.a"]);
+    assert.deepEqual(managers, [`${OURS} /spec/a`, "inlay /metadata/managedFields/0"]);
   });
 
   it("takes no change of the object at all, as by an admission policy: that is a problem, and no endless loop", async () => {

@@ -99,6 +99,7 @@ describe("the binding store", () => {
     await first("MODIFIED", "12");
     await first("MODIFIED", "13");
     await first("DELETED", "14");
+    store.released("registry/first");
     const [older, younger] = ["changed registry/first", "changed registry/second"];
     assert.deepEqual(told, [older, older, younger, older, "gone registry/first 13", younger]);
   });

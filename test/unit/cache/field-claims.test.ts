@@ -21,13 +21,15 @@ interface Says {
   spec?: Partial<StoredBinding["spec"]>;
   targets?: Target[];
   records?: StoredRecord[];
+  /** What status says beside. */
+  status?: Partial<NonNullable<StoredBinding["status"]>>;
   deletionTimestamp?: string;
   creationTimestamp?: string;
 }
 
 function binding(
   name: string,
-  { namespace = "team", generation = 1, targets = [], records, ...more }: Says = {},
+  { namespace = "team", generation = 1, targets = [], records, status, ...more }: Says = {},
 ): StoredBinding {
   const { spec, ...stamps } = more;
   return {
@@ -35,7 +37,7 @@ function binding(
       metadata: { name, namespace, uid: `uid-${name}`, generation, ...stamps },
       spec: { targets, ...spec },
     }),
-    ...(records && { status: { targets: records } }),
+    ...((records || status) && { status: { ...(records && { targets: records }), ...status } }),
   };
 }
 const target = (name: string, paths: string[], more: Partial<Parameters<typeof targetOf>[0]> = {}) =>
@@ -56,7 +58,7 @@ describe("field claims", () => {
   });
   const at = (name: string, namespace?: string) =>
     claims
-      .older({ key: "z/z", createdAt: "9" }, ref(name, namespace), ["spec"])
+      .competing({ key: "z/z", createdAt: "9" }, ref(name, namespace), ["spec"])
       .map(({ key, paths, held }) => `${key} ${held ? "holds" : "names"} ${paths}`);
 
   it("are what targets name in the spec, of whatever version, and what is held by record", () => {
@@ -83,11 +85,26 @@ describe("field claims", () => {
     assert.deepEqual([at("w", "team"), at("v")], [["team/a names spec.c"], []]);
   });
 
-  it("of what was about to be acquired count, unless that was refused", () => {
-    const pendingPaths = { namespace: "team", name: "w", pendingPaths: ["spec.a"] };
-    claims.put(binding("a", { records: [record({ ...pendingPaths, reason: "Unavailable" })] }));
-    claims.put(binding("b", { records: [record({ ...pendingPaths, reason: "Forbidden" })] }));
-    assert.deepEqual(at("w", "team"), ["team/a holds spec.a"]);
+  it("of what was about to be acquired count while the outcome of the write is not known, apart from what is held", () => {
+    const there = { namespace: "team", name: "w", paths: ["spec.b"], pendingPaths: ["spec.a", "spec.b"] };
+    for (const reason of [
+      "Pending",
+      "Unavailable",
+      "Forbidden",
+      "SourceNotFound",
+      "TypeMismatch",
+      "VersionDropsFields",
+    ])
+      claims.put(binding(reason, { records: [record({ ...there, reason })] }));
+    const pending = claims
+      .competing({ key: "z/z", createdAt: "9" }, ref("w", "team"), ["spec"])
+      .map((claim) => `${claim.key} ${claim.paths} ${claim.held} ${claim.pending}`);
+    const inOrder = ["Forbidden", "Pending", "SourceNotFound", "TypeMismatch", "Unavailable", "VersionDropsFields"];
+    const expected = inOrder.flatMap((name) => [
+      `team/${name} spec.b true false`,
+      ...(["Pending", "Unavailable"].includes(name) ? [`team/${name} spec.a true true`] : []),
+    ]);
+    assert.deepEqual(pending, expected);
   });
 
   it("of who is suspended or about to go are what he holds", () => {
@@ -100,20 +117,67 @@ describe("field claims", () => {
     assert.deepEqual(at("w", "team"), ["team/a holds spec.a", "team/b holds spec.a"]);
   });
 
-  it("concern the others when an account that was refused is so no more", () => {
-    const says = (reason: string) =>
-      binding("a", { targets: [target("w", ["spec.a"])], records: [record({ namespace: "team", name: "w", reason })] });
+  /** Whether a binding with a target keeps nobody from what it names there, by its status. */
+  const isPassed = (says: Says) => {
+    claims.put(binding("a", { targets: [target("w", ["spec.a"])], ...says }));
+    return claims.competing({ key: "z/z", createdAt: "9" }, ref("w", "team"), ["spec"])[0]?.passed;
+  };
+  const said = (reason: string, observedGeneration = 1): Says => ({
+    records: [record({ namespace: "team", name: "w", reason })],
+    status: { observedGeneration },
+  });
+
+  it("that are only named are passed over once status says of the current spec that they are not written", () => {
+    assert.equal(isPassed({}), false);
+    for (const reason of ["SourceNotFound", "Forbidden", "Rejected", "Conflict", "Synced", "Unavailable"])
+      assert.equal(isPassed(said(reason)), true, reason);
+    assert.equal(isPassed(said("TargetNotFound")), false, "it is the same for all");
+    assert.equal(isPassed(said("SourceNotFound", 0)), false, "of an earlier spec");
+    const condition = { type: "Ready", reason: "OutOfScope", message: "", lastTransitionTime: "" } as const;
+    const refused = (status: "True" | "False"): Says => ({
+      status: { observedGeneration: 1, conditions: [{ ...condition, status }] },
+    });
+    assert.deepEqual([isPassed(refused("False")), isPassed(refused("True"))], [true, false]);
+  });
+
+  it("that wait for another binding are not passed over, but those beside them are", () => {
+    const targets = [target("w", ["spec.a", "spec.b"])];
+    const records = [record({ namespace: "team", name: "w", reason: "Conflict", awaitedPaths: ["spec.b"] })];
+    claims.put(binding("a", { targets, records, status: { observedGeneration: 1 } }));
+    const competing = claims.competing({ key: "z/z", createdAt: "9" }, ref("w", "team"), ["spec"]);
+    assert.deepEqual(
+      competing.map(({ paths, passed }) => `${paths} ${passed}`),
+      ["spec.b false", "spec.a true"],
+    );
+  });
+
+  it("concern the younger ones when they are passed over, and when they are so no more", () => {
     claims.put(binding("b", { targets: [target("w", ["spec.a"])] }));
     for (const [reason, concerned] of [
       ["Forbidden", ["team/b"]],
-      ["Forbidden", []],
-      ["Conflict", ["team/b"]],
-      ["Synced", []],
-    ] as const)
-      assert.deepEqual([...claims.put(says(reason))], concerned, reason);
+      ["SourceNotFound", []],
+      ["TargetNotFound", ["team/b"]],
+    ] as const) {
+      const targets = [target("w", ["spec.a"])];
+      assert.deepEqual([...claims.put(binding("a", { targets, ...said(reason) }))], concerned, reason);
+    }
   });
 
-  it("concern the younger ones that touch what has changed, and nobody else", () => {
+  it("of younger ones count, and concern the older, where they hold something", () => {
+    const targets = [target("w", ["spec.a"])];
+    claims.put(binding("a", { targets }));
+    const competing = () =>
+      claims
+        .competing({ key: "team/a", createdAt: "" }, ref("w", "team"), ["spec.a"])
+        .map(({ key, held, isOlder }) => ({ key, held, isOlder }));
+    assert.deepEqual([[...claims.put(binding("b", { targets }))], competing()], [[], []]);
+    const holds = binding("b", { targets, records: [record({ namespace: "team", name: "w", paths: ["spec.a"] })] });
+    assert.deepEqual([...claims.put(holds)], ["team/a"]);
+    assert.deepEqual(competing(), [{ key: "team/b", held: true, isOlder: false }]);
+    assert.deepEqual([...claims.remove("team/b")], ["team/a"]);
+  });
+
+  it("that are named concern the younger ones that touch what has changed, and nobody else", () => {
     const first = binding("a", { targets: [target("w", ["spec.a"])] });
     assert.deepEqual([...claims.put(binding("b", { targets: [target("w", ["spec"])] }))], []);
     assert.deepEqual([...claims.put(binding("c", { targets: [target("w", ["spec.a.x", "spec.b"])] }))], []);
@@ -144,7 +208,7 @@ describe("field claims", () => {
     const made = record({ namespace: "team", name: "w", paths: ["spec.a"], created: true, uid: "u" });
     assert.deepEqual([...claims.put(binding("b", { ...late, records: [made] }))], ["team/a"]);
     const older = (name: string, createdAt: string) =>
-      claims.older({ key: `team/${name}`, createdAt }, ref("w", "team"), []).map(({ key }) => key);
+      claims.competing({ key: `team/${name}`, createdAt }, ref("w", "team"), []).map(({ key }) => key);
     assert.deepEqual(older("a", "2026-01-02T00:00:00Z"), ["team/b", "team/b"]);
     assert.deepEqual(older("b", "2026-01-03T00:00:00Z"), []);
   });
@@ -167,7 +231,7 @@ describe("field claims", () => {
         const wanted = [...last].filter(([, paths]) =>
           paths.some((each) => mayOverlap(FieldPath.parse(each), FieldPath.parse(asked))),
         );
-        const found = many.older({ key: "z/z", createdAt: "9" }, ref("w", "team"), [asked]);
+        const found = many.competing({ key: "z/z", createdAt: "9" }, ref("w", "team"), [asked]);
         assert.deepEqual(
           found.map(({ key }) => key),
           wanted.map(([key]) => key).sort(),

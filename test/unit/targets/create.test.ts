@@ -1,7 +1,14 @@
 /** What is said of an object that can't be made, as it was named or selected. */
 import assert from "node:assert/strict";
+import type { TargetStatus } from "../../../src/api/binding.ts";
 import { Problem, UnintendedTarget } from "../../../src/apimachinery/problem.ts";
-import { failed } from "../../../src/targets/create.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { decideObject, failed, syncObject } from "../../../src/targets/create.ts";
+import { acquires } from "../../../src/targets/prepared.ts";
+import { shape } from "../apply/managed.ts";
+import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
+import { bindingOf, recordOf, targetOf } from "../objects.ts";
+import { HARBOR } from "../resources.ts";
 
 const record = { apiVersion: "v1", kind: "Secret", name: "blog", reason: "Pending" };
 const notMeant = new UnintendedTarget("TargetNotFound", "namespace a is being deleted");
@@ -21,5 +28,53 @@ describe("an object that can't be created", () => {
     );
     const problem = new Problem("Conflict", "it is another's");
     assert.deepEqual(failed(selected, problem), { record: selected, problem });
+  });
+});
+
+describe("an object that is to be made", () => {
+  /** What is decided of one that is not there, and what comes of it; its account may create it, or contention keeps it back. */
+  async function decided(record: Partial<TargetStatus>, { may = true, waitMs = 0 } = {}) {
+    const client = fakeClient({
+      get: async () => {
+        throw new ApiError("GET /x", 404, "NotFound");
+      },
+      may: async () => may,
+    });
+    const contention = { mayWrite: () => waitMs, stateOf: () => undefined };
+    const context = contextOf(dependenciesOf({ client, contention }), bindingOf(), "");
+    const target = targetOf({ create: { manifest: {} } });
+    const wanted = { target, ref: HARBOR, plan: { fields: [], leftOut: [] }, shape: shape(), missing: undefined };
+    const prepared = await decideObject(context, wanted, recordOf(record));
+    return { prepared, sync: () => ("whole" in prepared ? syncObject(context, prepared) : undefined) };
+  }
+  const gone = { created: true, uid: "uid-1", paths: ["spec.key"] };
+
+  it("is announced before, also in the place of one that is gone", async () => {
+    for (const before of [{}, gone]) {
+      const { prepared } = await decided(before);
+      assert.deepEqual([acquires(prepared), prepared.record.created, prepared.record.uid], [true, true, undefined]);
+    }
+  });
+
+  it("is not announced where its account may not create it", async () => {
+    const { prepared } = await decided({}, { may: false });
+    assert.ok("problem" in prepared && prepared.problem.reason === "Forbidden");
+    assert.equal(prepared.record.created, undefined);
+    assert.equal((await decided(gone, { may: false })).prepared.record.uid, "uid-1");
+  });
+
+  it("is neither announced nor made while it is put off", async () => {
+    for (const before of [{}, gone]) {
+      const { prepared, sync } = await decided(before, { waitMs: 1_000 });
+      assert.deepEqual([acquires(prepared), prepared.record.created], [false, undefined]);
+      const outcome = await sync();
+      assert.ok(typeof outcome === "object" && outcome.record.created === undefined);
+      assert.equal(outcome.requeueAfterMs, 1_000);
+    }
+  });
+
+  it("stays announced while it is not known whether it was made", async () => {
+    const { prepared } = await decided({ created: true }, { may: false });
+    assert.deepEqual([acquires(prepared), prepared.record.created], [false, true]);
   });
 });

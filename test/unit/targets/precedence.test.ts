@@ -10,7 +10,7 @@ import { BindingStore } from "../../../src/cache/binding-store.ts";
 import { ResourceStore } from "../../../src/cache/resource-store.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
-import { deferToOlderBinding } from "../../../src/targets/precedence.ts";
+import { deferToCompetingBinding } from "../../../src/targets/precedence.ts";
 import type { TargetWithRecord } from "../../../src/targets/records.ts";
 import { entry, OURS } from "../apply/managed.ts";
 import { FakeApi } from "../cache/api.ts";
@@ -33,17 +33,26 @@ interface Says {
   /** What its status says of the target. */
   record?: Partial<TargetStatus>;
   onConflict?: "Fail" | "Force";
+  /** Of which generation its status is. */
+  observedGeneration?: number;
 }
 
 /** A binding that names paths of the HarborCluster registry/harbor, with an account of its own name. */
-function naming({ key = "registry/harbor-s3", createdAt = LATE, paths, record, onConflict }: Says = {}): SecretBinding {
+function naming({
+  key = "registry/harbor-s3",
+  createdAt = LATE,
+  paths,
+  record,
+  onConflict,
+  ...says
+}: Says = {}): SecretBinding {
   const [namespace = "", name = ""] = key.split("/");
   const fields = paths?.map((path) => ({ path, from: { source: "bucket" } }));
   const target = targetOf({ namespace: "registry", ...(fields && { fields }), ...(onConflict && { onConflict }) });
   return bindingOf({
     metadata: { namespace, name, uid: `uid-of-${key}`, creationTimestamp: createdAt },
     spec: { serviceAccountName: name, targets: [target] },
-    status: record && { targets: [recordOf(record)] },
+    status: record && { targets: [recordOf(record)], ...says },
   });
 }
 const first = (says: Says = {}) => naming({ key: "registry/first", createdAt: EARLY, ...says });
@@ -95,7 +104,7 @@ describe("a binding whose target another binding names too", () => {
     );
     const [target] = binding.spec.targets;
     assert.ok(target !== undefined);
-    return deferToOlderBinding(context, { target, ref, record: binding.status?.targets?.[0] ?? recordOf() });
+    return deferToCompetingBinding(context, { target, ref, record: binding.status?.targets?.[0] ?? recordOf() });
   }
 
   async function problemOf(binding: SecretBinding): Promise<Problem | undefined> {
@@ -113,7 +122,7 @@ describe("a binding whose target another binding names too", () => {
     await created(ours, first());
     const problem = await problemOf(ours);
     assert.deepEqual([problem?.reason, problem?.retryPolicy], ["Conflict", "OnChange"]);
-    assert.match(problem?.message ?? "", /^spec\.key is for the SecretBinding registry\/first, which was there first/);
+    assert.match(problem?.message ?? "", /^spec\.key is for the SecretBinding registry\/first, which has precedence/);
     assert.equal(await yielding(first()), undefined);
   });
 
@@ -152,6 +161,8 @@ describe("a binding whose target another binding names too", () => {
     await created(ours, first());
     changed = [];
     await watched("DELETED", first());
+    assert.deepEqual(changed, []);
+    store.released("registry/first");
     assert.deepEqual(changed, ["registry/harbor-s3"]);
     assert.equal(await yielding(ours), undefined);
   });
@@ -175,6 +186,14 @@ describe("a binding whose target another binding names too", () => {
     assert.ok(!cluster.requests.includes(FIRST_MAY_PATCH));
   });
 
+  it("is blocked by a binding that was about to write the path only if its account may patch the object", async () => {
+    const [ours, younger] = [first(), naming({ record: { reason: "Pending", pendingPaths: ["spec.key"] } })];
+    await created(ours, younger);
+    assert.equal(await winnerOver(ours), "registry/harbor-s3");
+    cluster.denied.add(WE_MAY_PATCH);
+    assert.equal(await yielding(ours), undefined);
+  });
+
   it("is blocked by an older binding in a closed namespace only where that one has written", async () => {
     const ours = naming({ paths: ["spec.key", "spec.other"] });
     const closed = { key: "inlay-system/first", paths: ["spec.key", "spec.other"] };
@@ -182,6 +201,41 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await yielding(ours), undefined);
     await watched("MODIFIED", first({ ...closed, record: { uid: "uid-harbor", paths: ["spec.other"] } }));
     assert.match((await problemOf(ours))?.message ?? "", /^spec\.other is for the SecretBinding inlay-system\/first/);
+  });
+
+  it("has the path where an older binding that does not hold it says that it can't write it", async () => {
+    const ours = naming();
+    await created(ours, first());
+    assert.equal(await winnerOver(ours), "registry/first");
+    changed = [];
+    await watched("MODIFIED", first({ record: { reason: "SourceNotFound" }, observedGeneration: 1 }));
+    assert.deepEqual(changed.sort(), ["registry/first", "registry/harbor-s3"]);
+    assert.equal(await yielding(ours), undefined);
+    const held = { reason: "SourceNotFound", uid: "uid-harbor", paths: ["spec.key"] };
+    await watched("MODIFIED", first({ record: held, observedGeneration: 1 }));
+    assert.equal(await winnerOver(ours), "registry/first");
+  });
+
+  it("does not write the path where a younger binding holds it, until that is gone", async () => {
+    const ours = first();
+    const younger = naming({ record: { uid: "uid-harbor", paths: ["spec.key"] } });
+    await created(ours, younger);
+    assert.equal(await winnerOver(ours), "registry/harbor-s3");
+    assert.equal(await yielding(younger), undefined);
+    changed = [];
+    await watched("DELETED", younger);
+    store.released("registry/harbor-s3");
+    assert.deepEqual(changed, ["registry/first"]);
+    assert.equal(await yielding(ours), undefined);
+  });
+
+  it("waits behind an older binding that waits for the same path, and not for another path of that", async () => {
+    const ours = naming();
+    const says = { paths: ["spec.key", "spec.other"], observedGeneration: 1 };
+    await created(ours, first({ ...says, record: { reason: "Conflict", awaitedPaths: ["spec.key"] } }));
+    assert.equal(await winnerOver(ours), "registry/first");
+    await watched("MODIFIED", first({ ...says, record: { reason: "Conflict", awaitedPaths: ["spec.other"] } }));
+    assert.equal(await yielding(ours), undefined);
   });
 
   it("does not write the path with onConflict: Force either", async () => {
@@ -210,11 +264,25 @@ describe("a binding whose target another binding names too", () => {
     const held = { uid: "uid-harbor", paths: ["spec.key", "spec.other"] };
     const isHeld = (path: string) => holds(cluster.find(HARBOR) as KubeObject, OURS, FieldPath.parse(path));
 
-    it("gives up the path that an older binding comes to name, leaves the value, and keeps the other paths", async () => {
+    /** An older binding that holds what it names, too: both wrote at the same time. */
+    const holding = (says: Says & { paths: string[] }) =>
+      first({ ...says, record: { uid: "uid-harbor", paths: says.paths } });
+
+    it("keeps it when an older binding comes to name it", async () => {
       const ours = naming({ record: held, paths: held.paths });
       await created(ours, first({ paths: ["spec.key"] }));
+      assert.equal(await yielding(ours), undefined);
+      assert.equal(await winnerOver(first({ paths: ["spec.key"] })), "registry/harbor-s3");
+    });
+
+    it("gives up the path that an older binding holds too, leaves the value, and keeps the other paths", async () => {
+      const ours = naming({ record: held, paths: held.paths });
+      await created(ours, holding({ paths: ["spec.key"] }));
       const yielded = await yielding(ours);
-      assert.deepEqual(yielded?.record, recordOf({ uid: "uid-harbor", paths: ["spec.other"] }));
+      assert.deepEqual(
+        yielded?.record,
+        recordOf({ uid: "uid-harbor", paths: ["spec.other"], awaitedPaths: ["spec.key"] }),
+      );
       assert.deepEqual(cluster.find(HARBOR)?.["spec"], { key: "x", other: "y" });
       assert.deepEqual(held.paths.map(isHeld), [false, true]);
       assert.deepEqual(cluster.events, ["Retained"]);
@@ -222,31 +290,34 @@ describe("a binding whose target another binding names too", () => {
 
     it("does the same with paths that it was about to write", async () => {
       const ours = naming({ record: { uid: "uid-harbor", pendingPaths: held.paths }, paths: held.paths });
-      await created(ours, first({ paths: ["spec.key"] }));
-      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", pendingPaths: ["spec.other"] }));
+      await created(ours, holding({ paths: ["spec.key"] }));
+      assert.deepEqual(
+        (await yielding(ours))?.record,
+        recordOf({ uid: "uid-harbor", pendingPaths: ["spec.other"], awaitedPaths: ["spec.key"] }),
+      );
       assert.deepEqual(held.paths.map(isHeld), [false, true]);
     });
 
     it("gives up a path that it names no longer only together with one that it names", async () => {
       const ours = naming({ record: held, paths: ["spec.key"] });
-      await created(ours, first({ paths: ["spec.other"] }));
+      await created(ours, holding({ paths: ["spec.other"] }));
       assert.equal(await yielding(ours), undefined);
-      await watched("MODIFIED", first({ paths: held.paths }));
-      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor" }));
+      await watched("MODIFIED", holding({ paths: held.paths }));
+      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", awaitedPaths: ["spec.key"] }));
     });
 
     it("gives up the paths of every older binding, and names the oldest", async () => {
       const ours = naming({ record: held, paths: held.paths });
-      const second = naming({ key: "registry/alpha", createdAt: "2026-01-01T12:00:00Z", paths: ["spec.other"] });
-      await created(ours, second, first({ paths: ["spec.key"] }));
-      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor" }));
+      const second = holding({ key: "registry/alpha", createdAt: "2026-01-01T12:00:00Z", paths: ["spec.other"] });
+      await created(ours, second, holding({ paths: ["spec.key"] }));
+      assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", awaitedPaths: held.paths }));
       assert.deepEqual(held.paths.map(isHeld), [false, false]);
       assert.equal(await winnerOver(ours), "registry/first");
     });
 
     it("keeps the path on record until it could give it up", async () => {
       const ours = naming({ record: held, paths: held.paths });
-      await created(ours, first());
+      await created(ours, holding({ paths: ["spec.key"] }));
       cluster.refused.set(RELEASE, new ApiError("PATCH", 503, "ServiceUnavailable"));
       const yielded = await yielding(ours);
       assert.deepEqual(yielded?.record, recordOf(held));

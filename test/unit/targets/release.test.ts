@@ -142,6 +142,42 @@ describe("a release", () => {
       assert.equal(written.valueOf("closed"), VALUE);
     });
 
+    it("counts the minute from the deletion by the API server's clock, and tries for five seconds at least", async () => {
+      const hour = 3_600_000;
+      let ahead = -hour;
+      const deps = { ...written.deps, serverTime: () => Date.now() + ahead };
+      written.put("closed");
+      written.cluster.intervene = ({ method }) => (method === "PATCH" ? refused(403, "Forbidden") : undefined);
+      const deletionTimestamp = new Date(Date.now() - hour).toISOString();
+      const binding = bindingWith();
+      const deleted = { ...binding, metadata: { ...binding.metadata, deletionTimestamp } };
+      const isHeld = async (since: number) =>
+        (await releaseDeletedBinding(deps, deleted, [removed("closed")], since)).length > 0;
+      const since = Date.now();
+      await clock.pass(59_999);
+      assert.ok(await isHeld(since));
+      await clock.pass(1);
+      assert.ok(!(await isHeld(since)));
+      ahead = 0;
+      const later = Date.now();
+      await clock.pass(4_999);
+      assert.ok(await isHeld(later));
+      await clock.pass(1);
+      assert.ok(!(await isHeld(later)));
+    });
+
+    it("is abandoned after a minute whatever goes wrong, and releases the others", async () => {
+      const [broken, bug] = [removed("broken", { paths: ["spec["] }), removed("bug")];
+      for (const name of ["bug", "open"]) written.put(name);
+      written.cluster.intervene = ({ path }) => (path.includes("/bug") ? new RangeError(VALUE) : undefined);
+      const since = Date.now();
+      assert.deepEqual(await release([broken, removed("open"), bug], bindingWith(), since), [broken, bug]);
+      assert.equal(written.valueOf("open"), undefined);
+      await clock.pass(60_000);
+      assert.deepEqual(await release([broken, bug], bindingWith(), since), []);
+      assert.ok(written.events.at(-1)?.startsWith("Warning ReleaseAbandoned"), written.events.join());
+    });
+
     it("does not act as a deleted account, except elsewhere while the namespace of that is being deleted", async () => {
       written.put("a");
       written.put("a", undefined, { namespace: "team" });
@@ -174,6 +210,13 @@ describe("a release", () => {
       await release([removed("a"), removed("a", { namespace: "team" })]);
       const asked = written.cluster.requests.filter((request) => /\/namespaces\/\w+$/.test(request));
       assert.deepEqual(asked, ["controller GET /api/v1/namespaces/registry"]);
+    });
+
+    it("does not ask about another namespace in which the binding never saw its object", async () => {
+      const { uid: _, ...unseen } = removed("a", { namespace: "gone", created: true });
+      written.cluster.intervene = ({ path }) => (path.includes("/harbor") ? refused(403, "Forbidden") : undefined);
+      assert.deepEqual(await release([unseen]), [unseen]);
+      assert.ok(written.cluster.requests.every((request) => !request.endsWith("/namespaces/gone")));
     });
 
     it("ignores kinds and paths in status that no binding can write", async () => {

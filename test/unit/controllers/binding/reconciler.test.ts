@@ -14,6 +14,7 @@ const READ_SOURCE = "inlay get secrets/bucket";
 const read = (name = "harbor") => `inlay get harborclusters/${name}`;
 const write = (name = "harbor") => `inlay apply harborclusters/${name}`;
 const RELEASE = "inlay patch harborclusters/harbor";
+const OURS = "inlay.dev/release";
 const WRITE_STATUS = "- status secretbindings/harbor-s3";
 const setFinalizers = (...names: string[]) => `- finalizers [${names}] secretbindings/harbor-s3`;
 const [NEVER, BACKOFF] = [{ retry: "never" }, { retry: "backoff" }];
@@ -32,7 +33,8 @@ describe("a reconcile", () => {
   describe("that writes", () => {
     it("reads and writes as the binding's account, and records in the status what it writes before it does so", async () => {
       assert.deepEqual(await loop.reconcile(), NEVER);
-      assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read(), WRITE_STATUS, write(), WRITE_STATUS]);
+      const before = [setFinalizers(OURS), WRITE_STATUS];
+      assert.deepEqual(cluster.takeRequests(), [READ_SOURCE, read(), ...before, write(), WRITE_STATUS]);
       const paths = cluster.statuses.map(({ targets = [] }) => targets.map((each) => [each.pendingPaths, each.paths]));
       assert.deepEqual(paths, [[[["spec.key"], undefined]], [[undefined, ["spec.key"]]]]);
       assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["True", "Synced"]]);
@@ -66,22 +68,29 @@ describe("a reconcile", () => {
       assert.deepEqual([loop.records[0]?.pendingPaths, loop.records[0]?.paths], [undefined, ["spec.key"]]);
     });
 
-    it("adds its finalizer before it writes what a deletion has to remove", async () => {
-      loop.edit({ targets: [targetOf({ onRelease: "Remove" })] });
+    it("adds its finalizer before it writes what a deletion has to release, to those of others", async () => {
       const { metadata, ...rest } = loop.binding;
       cluster.putBinding({ ...rest, metadata: { ...metadata, finalizers: ["example.com/audit"] } });
       await loop.reconcile();
-      const before = [setFinalizers("example.com/audit", "inlay.dev/release"), WRITE_STATUS];
+      const before = [setFinalizers("example.com/audit", OURS), WRITE_STATUS];
       assert.deepEqual(cluster.takeWrites(), [...before, write(), WRITE_STATUS]);
     });
 
     it("says which paths of which objects it names, and leaves to an older binding what that one has", async () => {
       const who = { key: "registry/first", account: "first", createdAt: "2026-01-01T00:00:00Z" };
-      cluster.older.push({ ...who, paths: ["spec.key"], held: true, refused: false, made: false });
+      cluster.competing.push({
+        ...who,
+        paths: ["spec.key"],
+        held: true,
+        pending: false,
+        passed: false,
+        made: false,
+        isOlder: true,
+      });
       assert.deepEqual(await loop.reconcile(), NEVER);
       assert.deepEqual(cluster.named, [{ ref: HARBOR, paths: ["spec.key"] }]);
       assert.deepEqual([specOf(), loop.reasons], [{}, ["harbor Conflict"]]);
-      cluster.older.pop();
+      cluster.competing.pop();
       await loop.reconcile();
       assert.deepEqual([specOf(), loop.reasons], [{ key: "old" }, ["harbor Synced"]]);
     });
@@ -115,7 +124,7 @@ describe("a reconcile", () => {
       const verbs = cluster.takeRequests().map((request) => request.split(" ")[1]);
       const rounds = verbs.filter((verb, index) => verb !== verbs[index - 1]);
       const round = ["get", "status", "apply"];
-      assert.deepEqual(rounds, [...round, ...round, "status"]);
+      assert.deepEqual(rounds, ["get", "finalizers", ...round.slice(1), ...round, "status"]);
       assert.equal(loop.status.synced, "60/60");
       assert.ok(cluster.statuses.every(({ targets }) => targets?.length === names.length));
     });
@@ -158,6 +167,23 @@ describe("a reconcile", () => {
       assert.deepEqual(specOf(SECOND), { key: "old" });
     });
 
+    it("looks at its targets again, once, when what is known of them has expired, also during a reconcile", async () => {
+      let expires = false;
+      const of = async () => {
+        if (expires) loop.expire();
+        expires = false;
+        return undefined;
+      };
+      loop.restart({ schemas: { of } });
+      await loop.sync();
+      loop.expire();
+      expires = true;
+      for (const requests of [[READ_SOURCE, read()], [READ_SOURCE, read()], []]) {
+        await loop.reconcile();
+        assert.deepEqual(cluster.takeRequests(), requests);
+      }
+    });
+
     it("makes no request while a target is missing, and writes to it once somebody creates it", async () => {
       cluster.delete(HARBOR);
       assert.deepEqual(await loop.reconcile(), NEVER);
@@ -177,12 +203,15 @@ describe("a reconcile", () => {
       cluster.refused.set(RELEASE, unavailable);
       assert.deepEqual(await loop.reconcile(), BACKOFF);
       assert.deepEqual([specOf(), loop.reasons], [{ key: "old" }, ["second Synced", "harbor Unavailable"]]);
-      assert.deepEqual(loop.binding.metadata.finalizers, ["inlay.dev/release"]);
+      assert.deepEqual(loop.binding.metadata.finalizers, [OURS]);
       cluster.refused.clear();
       cluster.takeRequests();
       assert.deepEqual(await loop.reconcile(), NEVER);
-      assert.deepEqual(cluster.takeWrites(), [RELEASE, setFinalizers(), WRITE_STATUS]);
+      assert.deepEqual(cluster.takeWrites(), [RELEASE, WRITE_STATUS]);
       assert.deepEqual([specOf(), loop.reasons], [{}, ["second Synced"]]);
+      loop.edit({ targets: [] });
+      await loop.reconcile();
+      assert.deepEqual(cluster.takeWrites(), ["inlay patch harborclusters/second", setFinalizers(), WRITE_STATUS]);
     });
   });
 
@@ -234,16 +263,18 @@ describe("a reconcile", () => {
       assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
     });
 
-    it("sets the finalizer of a suspended binding as its spec says now", async () => {
+    it("gives a suspended binding its finalizer back if it has something to release", async () => {
       await loop.sync();
-      loop.edit({ suspend: true, targets: [targetOf({ onRelease: "Remove" })] });
+      loop.edit({ suspend: true });
+      const { metadata, ...rest } = loop.binding;
+      cluster.putBinding({ ...rest, metadata: { ...metadata, finalizers: [] } });
       await loop.reconcile();
-      assert.deepEqual(cluster.takeRequests(), [setFinalizers("inlay.dev/release"), WRITE_STATUS]);
+      assert.deepEqual(cluster.takeRequests(), [setFinalizers(OURS), WRITE_STATUS]);
     });
   });
 
   describe("of a deleted binding", () => {
-    const [OURS, FOREGROUND] = ["inlay.dev/release", "foregroundDeletion"];
+    const FOREGROUND = "foregroundDeletion";
     beforeEach(async () => {
       loop.edit({ targets: [targetOf({ onRelease: "Remove" })] });
       await loop.sync();
@@ -281,7 +312,8 @@ describe("a reconcile", () => {
       it("releases what the former wrote before it writes for the new one", async () => {
         loop.recreate("second");
         assert.deepEqual(await loop.reconcile(), NEVER);
-        assert.deepEqual(cluster.takeWrites(), [RELEASE, WRITE_STATUS, write("second"), WRITE_STATUS]);
+        const before = [RELEASE, setFinalizers(OURS), WRITE_STATUS];
+        assert.deepEqual(cluster.takeWrites(), [...before, write("second"), WRITE_STATUS]);
         assert.deepEqual([specOf(), specOf(SECOND)], [{}, { key: "old" }]);
       });
 

@@ -1,0 +1,30 @@
+/** Announces a batch of writes before the first of them, so that a crash leaves nothing unrecorded: in the status, and by the finalizer. */
+import { heldPaths, type SecretBinding, type TargetStatus } from "../../api/binding.ts";
+import { copiedSources } from "../../sources/grants.ts";
+import type { WriteContext } from "../../targets/dependencies.ts";
+import { acquires, grantedIn } from "../../targets/prepared.ts";
+import type { BindingStatusWriter } from "./binding-status-writer.ts";
+import type { Step } from "./dependencies.ts";
+
+/** Returns the binding as it is then. Status is written for paths, objects and sources that it does not have yet. */
+export async function announce(
+  writer: Pick<BindingStatusWriter, "setFinalizer" | "writeStatus">,
+  binding: SecretBinding,
+  { parsedSources }: Pick<WriteContext, "parsedSources">,
+  records: readonly TargetStatus[],
+  batch: readonly Step[],
+): Promise<SecretBinding> {
+  const stored = await writer.setFinalizer(binding, holdsAnything(records));
+  const granted = batch.flatMap(grantedIn);
+  const isKnown = (source: string) => stored.status?.copiedSources?.includes(source) === true;
+  if (!batch.some(acquires) && granted.every(isKnown)) return stored;
+  const copied = copiedSources(stored, parsedSources, granted);
+  return writer.writeStatus(stored, { ...stored.status, targets: [...records], ...copied });
+}
+
+/**
+ * Whether there is anything to release, by whatever onRelease: that may change to Remove while no controller runs. Such a binding is not
+ * gone before it is released.
+ */
+export const holdsAnything = (records: readonly TargetStatus[]): boolean =>
+  records.some((record) => record.created === true || heldPaths(record).length > 0);

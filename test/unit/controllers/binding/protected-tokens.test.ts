@@ -1,0 +1,42 @@
+/** Which protected Secrets status says to hold the token of a ServiceAccount. */
+import assert from "node:assert/strict";
+import { MissingValue, Problem } from "../../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
+import { protectedTokens } from "../../../../src/controllers/binding/protected-tokens.ts";
+import type { LiveSource } from "../../../../src/transform/live-source.ts";
+import { bindingOf } from "../../objects.ts";
+
+const policy = { optional: false, onMissing: "Wait" as const };
+const common = { description: "Secret registry/token", version: "1", policy };
+const texts = new SecretValue({});
+const read = (more: { tokenOf?: string } = {}): LiveSource => ({
+  ...{ ...common, ...more, kind: "data", isSecret: true, data: new Map(), annotations: texts, labels: texts },
+});
+const absent: LiveSource = { ...common, kind: "absent", problem: new MissingValue("SourceNotFound", "none", policy) };
+const noted = [{ secret: "token", serviceAccountName: "robot" }];
+
+/** What status says of a binding of the Secret `token`, by what was read of it, after what it said before. */
+const tokens = (live: LiveSource | Problem | undefined, before = noted) =>
+  protectedTokens(
+    bindingOf({
+      spec: { sources: [{ name: "t", secret: { name: "token" }, protect: { writers: [] } }] },
+      status: { protectedTokens: before },
+    }),
+    new Map(live === undefined ? [] : [["t", live]]),
+  ).protectedTokens;
+
+describe("the protected tokens in status", () => {
+  it("are those of the protected Secrets that were read", () => {
+    assert.deepEqual(tokens(read({ tokenOf: "robot" }), []), noted);
+    assert.equal(tokens(read()), undefined);
+    assert.equal(tokens(absent), undefined);
+    const ofNobody = bindingOf({ spec: { sources: [{ name: "t", secret: { name: "token" } }] }, status: {} });
+    assert.deepEqual(protectedTokens(ofNobody, new Map([["t", read({ tokenOf: "robot" })]])), {});
+  });
+
+  it("stay where a Secret was not read, or could not be", () => {
+    assert.deepEqual(tokens(undefined), noted);
+    assert.deepEqual(tokens(new Problem("Forbidden", "not allowed")), noted);
+    assert.equal(tokens(undefined, []), undefined);
+  });
+});
