@@ -76,9 +76,10 @@ describe("when the API server refuses", function () {
       const refused = await auditLog().mark();
       const end = await refuse(verbs);
       try {
-        if (verbs.includes("watch")) proxy.cut();
         await fleet.rotate();
         await eventually(async () => {
+          // All streams are opened again, at the same time.
+          if (verbs.includes("watch")) proxy.cut();
           const requests = await requestsFor(team, refused);
           assert.ok(requests.some(({ verb, code }) => verbs.includes(verb) && code === 429));
         });

@@ -91,6 +91,12 @@ export class Rollout {
     await this.through();
   }
 
+  /** Sets how long a new pod of each has to be ready before the Deployment has rolled out. */
+  async readyAfter(minReadySeconds: number): Promise<void> {
+    const { api } = this.team;
+    await Promise.all(this.names.map((name) => api.merge(this.shop.path(name), { spec: { minReadySeconds } })));
+  }
+
   /** Waits until the controller has rolled out all rotations. */
   async through(): Promise<void> {
     await this.shop.rolledOut("rolls", this.#rotations, THROUGH_MS);

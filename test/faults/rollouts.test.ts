@@ -9,6 +9,8 @@ import { Rollout, THROUGH_MS } from "./rollout.ts";
 const COUNT = scaled(40, 24);
 /** When some have restarted and most have not, and when most have. */
 const [SOME, MANY] = [Math.ceil(COUNT * 0.3), Math.ceil(COUNT * 0.6)];
+/** Longer than it takes to see a state, on a machine with much else to do. */
+const SLOWLY_S = 3;
 
 describe(`a rollout of ${COUNT} Deployments`, function () {
   this.timeout("4m");
@@ -54,6 +56,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     await rollout.onlyController();
     // So few at once that status tells of some that are done while others wait.
     await rollout.limit(4);
+    await rollout.readyAfter(SLOWLY_S);
     const before = await rollout.shop.restarts();
     await rollout.rotate();
     const undone = await eventually(async () => {
@@ -65,6 +68,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     }, THROUGH_MS);
     const former = await rollout.shop.annotations(undone);
     await rollout.shop.undo(undone);
+    await rollout.readyAfter(0);
     const stamp = (await rollout.shop.annotations(undone))["inlay.dev/rollout"];
     assert.notEqual(stamp, former["inlay.dev/rollout"]);
     await rollout.through();
