@@ -60,6 +60,8 @@ export interface Resource {
   namespaced: boolean;
   /** With it, metadata.generation does not grow when only the status changes. */
   hasStatus: boolean;
+  /** A write in one of its versions drops fields that others have. metadata.generation need not grow with that. */
+  hasLossyVersions?: true;
 }
 
 /** One object of a kind. `namespace` is absent for cluster-scoped kinds. */

@@ -22,6 +22,8 @@ export interface Release {
   /** Of the object that the record speaks of; one made anew under its name is not ours. */
   uid: string | undefined;
   paths: readonly string[];
+  /** Those of which the record says that they were written, and not only that they would be. */
+  written: readonly string[];
   /** Paths that stay ours. */
   kept: readonly string[];
   /** Objects, lists and elements that came to be with the paths. */
@@ -46,6 +48,7 @@ export interface Released {
 }
 
 const TRIES = 5;
+const BEFORE_FIRST_APPLY = "before-first-apply";
 const nothing = (): Released => ({ removed: [], retained: [], blocked: [], positional: [], shifted: [] });
 
 /** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
@@ -106,6 +109,9 @@ async function tryRelease(
       // Else what is to be removed is gone. Refused: the object is not valid without it, by a rule that the schema does not show.
       if (request.mode !== "Remove" || !(await isRefused(error))) throw error;
     }
+    // It may be the object around the values that has to stay.
+    const bare = { ...request, parents: [] };
+    if (request.parents.length > 0 && (await isAccepted(patch(bare, true)))) return await patch(bare);
     const { removed } = planRelease(live, request).released;
     const blocked = await blockedPaths(removed, (some) => {
       const others = removed.filter((path) => !some.includes(path));
@@ -130,14 +136,15 @@ async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
 
 /** A JSON Patch that hits only the version that was read, and what it does to each path. Pure. */
 export function planRelease(live: KubeObject, request: Release): ReleasePlan {
+  const owned = withoutUnknown(live);
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
     if (place === "untold") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
     if (place === undefined || path.get(live) === undefined) return [];
-    return fatesOf(live, request, path, place).map(([fate, at]) => ({ path, at, fate }));
+    return fatesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
-  const removal = removeWhatMay(live, parts, request);
+  const removal = removeWhatMay(owned, parts, request);
   const released = nothing();
   for (const { path, fate } of parts) {
     const paths = released[fate];
@@ -157,6 +164,12 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     released,
     kept,
   };
+}
+
+/** Nobody is behind the name that the API server gives to all that was there before the first apply. */
+function withoutUnknown(live: KubeObject): KubeObject {
+  const managedFields = (live.metadata.managedFields ?? []).filter(({ manager }) => manager !== BEFORE_FIRST_APPLY);
+  return { ...live, metadata: { ...live.metadata, managedFields } };
 }
 
 /** A value that stands there, or a part of it. */
@@ -195,7 +208,7 @@ function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Field
 /** What becomes of a value that stands there, or of its parts; nothing if it is not ours any more. */
 function fatesOf(
   live: KubeObject,
-  { mode, fieldManager }: Release,
+  { mode, fieldManager, written }: Release,
   path: FieldPath,
   place: FieldLocation,
 ): (readonly [keyof Released, FieldPath])[] {
@@ -203,7 +216,13 @@ function fatesOf(
   if (mode === "Remove" && path.segments.at(-1)?.kind === "index") return [["positional", place.at]];
   const isHeld = holds(live, fieldManager, place.held);
   // Within a list that is one value, the record alone says what is ours.
-  if (!isHeld && !place.within) return mode === "Remove" && isNumbered(path) ? [["shifted", place.at]] : [];
+  if (!isHeld && !place.within) {
+    if (mode === "Retain") return [];
+    if (isNumbered(path)) return [["shifted", place.at]];
+    // What others took they hold. What was written and nobody holds is ours: the API server has forgotten who wrote the object.
+    const isForgotten = written.includes(String(path)) && otherHolders(live, fieldManager, place.held).length === 0;
+    return isForgotten ? [["removed", place.at]] : [];
+  }
   if (mode === "Retain") return [["retained", place.at]];
   if (!isHeld && isNumbered(path)) return [["shifted", place.at]];
   const parts = place.within ? [{ at: place.at, isShared: false }] : ownParts(live, fieldManager, place);

@@ -5,37 +5,25 @@
  * and what that of the stored version lacks. So the schemas are compared, once for each change of them.
  */
 import { createHash } from "node:crypto";
-import {
-  apiVersionOf,
-  describeObject,
-  type KubeObject,
-  type ObjectRef,
-  type Resource,
-} from "../apimachinery/objects.ts";
-import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { droppedPaths, lacksFields, type VersionSchema } from "../transform/dropped-fields.ts";
 import { isNotFound, isStatus } from "./api-error.ts";
 import { METADATA_ONLY, pathOf, rootOf } from "./client.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Transport } from "./transport.ts";
-
-interface Version extends VersionSchema {
-  name: string;
-}
-
-/** What a write has to know of the versions that a kind is served in. */
-interface Versions {
-  /** By version, all that have fields which a write in it drops; one that drops nothing is left out. */
-  dropping: ReadonlyMap<string, { own: Version; others: readonly Version[] }>;
-  /** One that drops nothing. */
-  whole: string | undefined;
-  /** The one that objects are stored in, if it is known. */
-  stored: Version | undefined;
-  /** Whether it is known that they convert by `None`. */
-  isKnown: boolean;
-}
+import {
+  type Crd,
+  compared,
+  dropsFields,
+  lostIn,
+  NOTHING_DROPS,
+  notStored,
+  unstoredIn,
+  type Version,
+  type Versions,
+  versionsIn,
+} from "./version-comparison.ts";
 
 /** What was read of a CustomResourceDefinition; `versions` is undefined where it may not be read. */
 interface Answer {
@@ -60,26 +48,15 @@ interface Published {
   versions: Map<string, Versions>;
 }
 
-interface Crd extends KubeObject {
-  spec: {
-    conversion?: { strategy?: string };
-    preserveUnknownFields?: boolean;
-    versions: { name: string; served: boolean; storage: boolean; schema?: { openAPIV3Schema?: OpenApiSchema } }[];
-  };
-}
-
 /** For how long an answer is believed where a kind is looked for, and where one is about to write. An API server needs as long to heed a change. */
 const FOUND_LIVES_MS = 5_000;
 const WRITE_LIVES_MS = 50;
 /** So many kinds are kept; what was asked for first goes first. */
 const MAX_KNOWN = 1_000;
-/** So many paths are named in a message. */
-const MAX_NAMED = 5;
 
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /** Kinds of ours are written in their only version. */
 const OURS = "inlay.dev";
-const NOTHING_DROPS: Versions = { dropping: new Map(), whole: undefined, stored: undefined, isKnown: true };
 
 export class WriteVersions {
   readonly #transport: Pick<Transport, "request">;
@@ -102,19 +79,24 @@ export class WriteVersions {
   /** The kind in a version that drops nothing, if its own does, and there is one. */
   async wholeOf(resource: Resource): Promise<Resource> {
     const { dropping, whole = resource.version } = await this.#versionsOf(resource, FOUND_LIVES_MS);
-    return dropping.has(resource.version) ? { ...resource, version: whole } : resource;
+    if (dropping.size === 0) return resource;
+    return { ...resource, version: dropping.has(resource.version) ? whole : resource.version, hasLossyVersions: true };
   }
 
   /**
-   * Looks before a write whether the object, or one that is made, loses nothing in the version of `ref`. Returns the
-   * resourceVersion that this is true for; undefined where it is for all. Throws Problem, and ApiError.
+   * Looks before a write whether the object, or one that is made, loses nothing in the version of `ref`, and whether all that is
+   * `written` would be stored. Returns the resourceVersion that this is true for; undefined where it is for all. Throws Problem, and
+   * ApiError.
    */
   async assertKeepsAll(
     identity: Identity,
     ref: Omit<ObjectRef, "name"> & { name?: string },
+    written: readonly object[] = [],
   ): Promise<string | undefined> {
     const { resource, namespace, name } = ref;
     const versions = await this.#versionsOf(resource, WRITE_LIVES_MS);
+    const unstored = versions.isKnown ? unstoredIn(written, resource.version, versions) : [];
+    if (unstored.length > 0) throw notStored(ref, unstored, versions.stored as Version);
     const found = versions.dropping.get(resource.version);
     if (found === undefined) return undefined;
     if (versions.whole !== undefined)
@@ -233,49 +215,6 @@ export class WriteVersions {
 
 /** As the API server makes it. */
 const hashOf = (kind: string) => createHash("sha256").update(kind).digest().subarray(0, 8).toString("base64");
-
-function versionsIn({ spec }: Crd): Versions {
-  if ((spec.conversion?.strategy ?? "None") !== "None" || spec.preserveUnknownFields) return NOTHING_DROPS;
-  const all = spec.versions.map(({ name, schema, served, storage }) => {
-    return { name, root: schema?.openAPIV3Schema ?? {}, resolve: () => undefined, served, storage };
-  });
-  const served = all.filter((each) => each.served);
-  const stored = all.find(({ storage }) => storage);
-  return compared(served, stored, true);
-}
-
-function compared(all: readonly Version[], stored: Version | undefined, isKnown: boolean): Versions {
-  const drops = (by: Version | undefined, other: Version) => by !== undefined && by !== other && lacksFields(by, other);
-  const found = all.map((own) => ({ own, others: all.filter((other) => drops(own, other) || drops(stored, other)) }));
-  const dropping = new Map(found.filter(({ others }) => others.length > 0).map((each) => [each.own.name, each]));
-  return { dropping, whole: all.find(({ name }) => !dropping.has(name))?.name, stored, isKnown };
-}
-
-/** The paths that a write in version `own` would drop, of those that the object has as versions show it. */
-function lostIn(own: Version, views: ReadonlyMap<Version, KubeObject>, stored: Version | undefined): string[] {
-  const drops = (by: Version | undefined, other: Version, object: KubeObject) =>
-    by === undefined || by === other ? [] : [...droppedPaths(object, by, other)];
-  const lost = [...views].flatMap(([other, object]) => [...drops(own, other, object), ...drops(stored, other, object)]);
-  return [...new Set(lost)];
-}
-
-function dropsFields(
-  { resource, namespace, name = "" }: Omit<ObjectRef, "name"> & { name?: string },
-  lost: readonly string[],
-  better: Version | undefined,
-  isKnown: boolean,
-): Problem {
-  const more = lost.length > MAX_NAMED ? ` and ${lost.length - MAX_NAMED} more` : "";
-  const what = `${describeObject(resource.kind, namespace, name)} has ${lost.slice(0, MAX_NAMED).join(", ")}${more}`;
-  const why = `which any write through ${apiVersionOf(resource)} removes: the versions of the kind don't convert`;
-  const names = better && `name apiVersion: ${apiVersionOf({ ...resource, version: better.name })} in the binding`;
-  const then = names ?? "no version that is served and stored has all of them";
-  const unknown = isKnown
-    ? ""
-    : `. If a webhook converts them, let Inlay see that: grant its account get on customresourcedefinitions/${resource.plural}.${resource.group}`;
-  const message = `${what}, ${why}. Nothing was written; ${then}, or take the fields out of the object${unknown}`;
-  return new Problem("VersionDropsFields", message);
-}
 
 /** The last that is kept goes to the end, and the first goes once there are too many. */
 function keep<T>(map: Map<string, T>, key: string, value: T): void {

@@ -187,6 +187,7 @@ async function releaseFields(
   const released = await release(deps.client, identity, ref, {
     uid: record.uid,
     paths,
+    written: record.paths ?? [],
     kept: heldPaths(record).filter((path) => !paths.includes(path)),
     parents: record.parents ?? [],
     mode,

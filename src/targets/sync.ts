@@ -134,7 +134,10 @@ async function examine(
   if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
-  const schema = await deps.schemas.of(ref.resource);
+  const written = await deps.schemas.of(ref.resource);
+  // What a value has to be is for the version to say that the binding names, in whichever it is written.
+  const { version } = parseApiVersion(target.apiVersion);
+  const schema = version === ref.resource.version ? written : await deps.schemas.of({ ...ref.resource, version });
   const read = () => attempt(readTarget(deps.client, identity, ref, seenVersion(ref)));
   const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
@@ -157,7 +160,7 @@ async function examine(
     if (target.create) checkManifest(manifestOf(target), root, resolve);
   };
   if (schema) await planning.fit(made, () => fits(schema));
-  return { ref, plan, shape: shapeOf(schema), live, lastApplied };
+  return { ref, plan, shape: shapeOf(written), live, lastApplied };
 }
 
 /** The fields that this very object holds by record. */

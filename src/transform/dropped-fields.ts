@@ -100,16 +100,34 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
     else yield* dropped(value, ours, theirs, path);
   }
 
-  function isDefault(value: JsonValue, { default: given, properties = {} }: OpenApiSchema): boolean {
+  function isDefault(value: JsonValue, schema: OpenApiSchema): boolean {
+    const { default: given, properties = {} } = schema;
     if (given === undefined) return false;
-    if (sameJson(value, given)) return true;
-    if (!isObject(value) || !isObject(given)) return false;
-    if (!Object.keys(given).every((key) => Object.hasOwn(value, key))) return false;
+    const filled = withDefaults(given as JsonValue, schema);
+    if (sameJson(value, filled)) return true;
+    if (!isObject(value) || !isObject(filled)) return false;
+    if (!Object.keys(filled).every((key) => Object.hasOwn(value, key))) return false;
     return Object.entries(value).every(([key, child]) => {
-      if (Object.hasOwn(given, key)) return sameJson(child, given[key]);
+      if (Object.hasOwn(filled, key)) return sameJson(child, filled[key]);
       const declared = Object.hasOwn(properties, key) ? properties[key] : undefined;
       return declared !== undefined && isDefault(child, opened(declared, other));
     });
+  }
+
+  /** As the API server fills in a default: with the defaults of what is in it. */
+  function withDefaults(value: JsonValue, schema: OpenApiSchema, depth = 0): JsonValue {
+    if (depth > MAX_DEPTH) return value;
+    const at = opened(schema, other);
+    if (Array.isArray(value)) return value.map((each) => withDefaults(each, itemOf(at), depth + 1));
+    if (!isObject(value)) return value;
+    const given = Object.entries(at.properties ?? {}).flatMap(([key, child]) => {
+      const { default: missing } = opened(child, other);
+      return missing === undefined ? [] : [[key, missing] as const];
+    });
+    const all = Object.entries({ ...Object.fromEntries(given), ...value } as JsonObject);
+    return Object.fromEntries(
+      all.map(([key, child]) => [key, withDefaults(child, fieldOf(at, key) ?? KEEPS_ALL, depth + 1)]),
+    );
   }
 }
 

@@ -59,7 +59,8 @@ export function planTarget(
 
 /** What keeps the whole target from being written, if anything does: a value that is missing and is not optional. */
 export function missingOf({ leftOut }: Plan): MissingValue | undefined {
-  return leftOut.find(({ why }) => !why.policy.optional)?.why;
+  const missing = leftOut.flatMap(({ why }) => (why.policy.optional ? [] : [why]));
+  return missing.find(({ reason }) => reason === "GrantWithdrawn") ?? missing[0];
 }
 
 /** What is to be known although all is well. */

@@ -51,7 +51,8 @@ export const PRUNING = {
   },
 };
 
-type Version = { name: string; spec: object };
+/** With `hasStatus`, the kind has a status subresource, and so a generation. */
+type Version = { name: string; spec: object; hasStatus?: true };
 
 /** In `spec.kafka`, as v1beta2 shows it; what v1 lacks is `replicas` and `storage`. */
 export const KAFKA = { version: "4.1", replicas: 3, storage: { size: "1Gi" } };
@@ -150,10 +151,11 @@ export class Versioned {
 }
 
 function served(versions: readonly Version[]): object[] {
-  return versions.map(({ name, spec }, index) => ({
+  return versions.map(({ name, spec, hasStatus }, index) => ({
     name,
     served: true,
     storage: index === versions.length - 1,
-    schema: { openAPIV3Schema: object({ spec: object(spec) }) },
+    schema: { openAPIV3Schema: object({ spec: "type" in spec ? spec : object(spec) }) },
+    ...(hasStatus && { subresources: { status: {} } }),
   }));
 }

@@ -233,7 +233,16 @@ describe("what is said of random values and random mistakes", () => {
     step(said, () => noteOf(plan));
     step(said, () => checkAgainstSchema(plan, schema, resolve));
     apply(said, plan, target, { shape, fieldManager: OURS, onConflict });
-    const release = { uid: "uid-1", paths, kept: [], parents: ["spec", "spec.any"], mode, fieldManager: OURS, shape };
+    const release = {
+      uid: "uid-1",
+      paths,
+      written: paths,
+      kept: [],
+      parents: ["spec", "spec.any"],
+      mode,
+      fieldManager: OURS,
+      shape,
+    };
     step(
       said,
       () => planRelease(target, release),

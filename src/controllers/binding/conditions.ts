@@ -10,7 +10,7 @@ import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
-/** One verdict of all targets: ready when each holds the current values, else the first that stands in the way. */
+/** One verdict of all targets: ready when each holds the current values, else the first that stands in the way, or tells of a withdrawn grant. */
 export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }: Overview = NOTHING_MORE): Verdict {
   const failed = [
     ...unresolved.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
@@ -18,7 +18,8 @@ export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }:
       problem === undefined ? [] : [{ what: describeObject(kind, namespace, name), problem }],
     ),
   ];
-  const [first] = failed;
+  // What was granted and is copied has to be rotated, whatever else is wrong.
+  const first = failed.find(({ problem }) => problem.reason === "GrantWithdrawn") ?? failed[0];
   if (first === undefined) {
     const more = new Set([...outcomes.flatMap(({ note }) => note ?? []), ...notes]);
     const message = [countOf(outcomes.length), ...more].join("; ");

@@ -157,12 +157,13 @@ const digest = (texts: readonly string[]) => createHash("sha256").update(texts.j
 /**
  * Where a kind has a status subresource, its generation grows with each change outside metadata and status, so a target
  * whose status alone changed need not be read again. Other kinds have no generation to go by, and of an object that the
- * binding made its metadata counts too.
+ * binding made its metadata counts too. A write in a version that lacks fields drops them, and generation stays.
  */
 function versionText(version: Version | undefined, { resource }: ObjectRef, target: Target | undefined): string {
   if (version === undefined) return "none";
   const byGeneration =
     resource.hasStatus &&
+    !resource.hasLossyVersions &&
     version.generation !== undefined &&
     target?.create === undefined &&
     target?.fields.every(({ path }) => !path.startsWith("metadata") && !path.startsWith("["));

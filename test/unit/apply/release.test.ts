@@ -16,6 +16,7 @@ import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   uid: "uid-1",
   paths,
+  written: paths,
   parents: [],
   mode: "Remove",
   fieldManager: OURS,
@@ -47,6 +48,17 @@ describe("a release that removes", () => {
     const live = liveObject({ spec: { s3: { auth: { key: "x" } }, size: 1 } }, [entry(OURS, ["spec.s3.auth.key"])]);
     const { object } = patch(live, asked(["spec.s3.auth.key"], { parents: ["spec.s3", "spec.s3.auth"] }));
     assert.deepEqual(object["spec"], { size: 1 });
+  });
+
+  it("takes out what was written and nobody holds any more, and leaves what was only announced", () => {
+    const live = liveObject({ spec: { a: "x", b: "x", c: "x" } }, [entry("kubectl", ["spec.c"])]);
+    const { object, released } = patch(live, asked(["spec.a", "spec.b", "spec.c"], { written: ["spec.a", "spec.c"] }));
+    assert.deepEqual(object["spec"], { b: "x", c: "x" });
+    assert.deepEqual(released, { ...nothing, removed: ["spec.a"] });
+    const first = [entry("before-first-apply", ["spec.a", "spec.c"]), entry(OURS, ["spec.a"])];
+    assert.deepEqual(patch(liveObject({ spec: { a: "x", c: "x" } }, first), asked(["spec.a"])).object["spec"], {
+      c: "x",
+    });
   });
 
   it("leaves an object that it did not make, that holds something else, or that somebody wants by itself", () => {
@@ -296,7 +308,7 @@ describe("any release", () => {
     });
   });
 
-  it("removes only leaves that are ours alone, and leaves every other value and every other manager as they are", () => {
+  it("removes only leaves that nobody else holds, and leaves every other value and every other manager as they are", () => {
     fc.assert(
       fc.property(scene, (some) => {
         const has = (paths: readonly FieldPath[], path: FieldPath) => paths.some((each) => each.equals(path));
@@ -314,7 +326,8 @@ describe("any release", () => {
         const { released, object, operations } = patch(live, request);
         // Who names a parent of our path does not hold the path: it has been one that is written field by field.
         const shared = (path: FieldPath) => some.others.some((held) => has(held, path));
-        const mayGo = some.asked.filter((path) => some.mode === "Remove" && has(some.ours, path) && !shared(path));
+        // What nobody holds is ours too: the API server has forgotten who wrote it.
+        const mayGo = some.asked.filter((path) => some.mode === "Remove" && !shared(path));
         const objects = nodes(some.fields, FieldPath.parse("spec")).filter(({ path }) => !has(some.leaves, path));
         const goesToo = (object: FieldPath) =>
           has(some.parents, object) &&
@@ -347,7 +360,7 @@ describe("any release", () => {
         assert.deepEqual(
           givenUp.toSorted(),
           some.asked
-            .filter((path) => has(some.ours, path))
+            .filter((path) => has(some.ours, path) || (some.mode === "Remove" && !shared(path)))
             .map(String)
             .toSorted(),
         );

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { LosslessClient } from "../../../src/kube/lossless-client.ts";
 import type { Request } from "../../../src/kube/transport.ts";
+import type { WriteVersions } from "../../../src/kube/write-versions.ts";
 import { HARBOR } from "../resources.ts";
 
 const gate = { mayWrite: () => true, wrote: () => {} };
@@ -50,6 +51,32 @@ describe("a write to an object", () => {
     await client.jsonPatch("me", HARBOR, [], "m", true);
     await client.make("me", HARBOR, {}, "m", true);
     for (const path of paths) assert.match(path, /dryRun=All/);
+  });
+
+  it("is looked at for what it writes, wherever in a list that is", async () => {
+    const written: (readonly object[])[] = [];
+    const request = async <T>() => ({}) as T;
+    const versions = {
+      assertKeepsAll: async (...[, , what = []]: Parameters<WriteVersions["assertKeepsAll"]>) => {
+        written.push(what);
+        return undefined;
+      },
+    };
+    const client = new LosslessClient({ request }, gate, versions);
+    await client.apply("me", HARBOR, "uid", { spec: { a: "x" } }, { fieldManager: "m", force: false });
+    const operations = [
+      { op: "test" as const, path: "/spec/b", value: 1 },
+      { op: "add" as const, path: "/spec/list/-", value: { a: "x" } },
+      { op: "replace" as const, path: "/spec/list/12/a~1b", value: "y" },
+      { op: "remove" as const, path: "/spec/c" },
+    ];
+    await client.jsonPatch("me", HARBOR, operations, "m");
+    await client.make("me", HARBOR, { spec: { b: "x" } }, "m");
+    assert.deepEqual(written, [
+      [{ spec: { a: "x" } }],
+      [{ spec: { list: [{ a: "x" }] } }, { spec: { list: [{ "a/b": "y" }] } }],
+      [{ spec: { b: "x" } }],
+    ]);
   });
 
   it("is not sent where it would lose something", async () => {

@@ -99,6 +99,19 @@ describe("a version of a kind", () => {
     assert.deepEqual(dropped({ part: more }, theirs, object({ part: keeps })), ["spec.part.metadata.more"]);
   });
 
+  it("does not drop the defaults of what a default brings, in objects, lists and maps", () => {
+    const b = object({ b: { ...text, default: "x" } });
+    const more = object({
+      within: object({ a: b }, { default: { a: {} } }),
+      all: { ...list(b), default: [{}, { b: "y" }] },
+      map: { ...map(b), default: { k: {} } },
+    });
+    const given = { within: { a: { b: "x" } }, all: [{ b: "x" }, { b: "y" }], map: { k: { b: "x" } } };
+    assert.deepEqual(dropped(given, object({}), more), []);
+    const others = { within: { a: { b: "y" } }, all: [{ b: "x" }], map: { k: { b: "x" }, l: {} } };
+    assert.deepEqual(dropped(others, object({}), more), ["spec.within", "spec.all", "spec.map"]);
+  });
+
   it("drops an object that is less than the other's default, and a null where it takes none", () => {
     const enabled = object({ enabled: { type: "boolean" } }, { default: { enabled: true } });
     const other = object({ f: enabled, n: { ...text, nullable: true, default: "x" } });

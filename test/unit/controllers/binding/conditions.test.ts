@@ -44,6 +44,15 @@ describe("a binding", () => {
     });
   });
 
+  it("tells of a withdrawn grant first: what was copied has to be rotated, whatever else is wrong", () => {
+    const outcomes = [failed("a"), failed("b", "GrantWithdrawn", "rotate")];
+    assert.deepEqual(judge(outcomes), {
+      ready: "False",
+      reason: "GrantWithdrawn",
+      message: "HarborCluster registry/b: rotate (and 1 more, see status.targets)",
+    });
+  });
+
   it("is ready where nothing matches, and says so", () => {
     const overview = { unresolved: [], notes: ["no object matches spec.targets[0]"] };
     assert.deepEqual(judge([], overview), {
