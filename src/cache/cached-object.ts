@@ -6,8 +6,9 @@ import { isDeepStrictEqual } from "node:util";
 import { markOf, type ReloaderMark } from "../api/reloader.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { apiVersionOf, type KubeObject, type Version } from "../apimachinery/objects.ts";
+import { NAMESPACES } from "../apimachinery/resources.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
-import { consumersKey, isCollection, resourceOf, type Subscription } from "./subscription.ts";
+import { consumersKey, isCollection, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
 
 /** What is kept of an object beyond its version, where that is asked for: what its spec says, or what rollouts have to know. */
 export interface CachedObject extends Version {
@@ -15,6 +16,8 @@ export interface CachedObject extends Version {
   workload?: Workload;
   /** What a Secret or ConfigMap says to Reloader. */
   mark?: ReloaderMark;
+  /** Of a Namespace only. */
+  labels?: Readonly<Record<string, string>>;
 }
 
 export type Projection = (object: KubeObject) => CachedObject;
@@ -29,6 +32,7 @@ export function projectionFor(dependency: Subscription): Projection {
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
     return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field) });
   }
+  if (resourceKey(resourceOf(dependency)) === resourceKey(NAMESPACES)) return labelledOf;
   return isCollection(dependency) && dependency.whole ? wholeOf : versionOf;
 }
 
@@ -40,6 +44,11 @@ function versionOf({ metadata }: KubeObject): CachedObject {
 }
 
 const wholeOf = (object: KubeObject): CachedObject => ({ ...versionOf(object), spec: object["spec"] });
+
+const labelledOf = (object: KubeObject): CachedObject => ({
+  ...versionOf(object),
+  labels: object.metadata.labels ?? {},
+});
 
 /**
  * What a change says. Of a workload much is written while its pods change that says nothing new of them; and that it restarts

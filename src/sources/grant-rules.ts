@@ -33,9 +33,12 @@ interface Known {
 }
 
 export function allows(spec: Spec, asker: Asker, asked: ObjectRef, { namespace, object }: Known): boolean {
-  return (
-    isFrom(spec, asker, by(namespace?.labels), (uid) => uid === namespace?.uid) && coversObject(spec, asked, object)
-  );
+  return admits(spec, asker, namespace) && coversObject(spec, asked, object);
+}
+
+/** Whether `from` lets the binding in, whatever the grant is for. */
+export function admits(spec: Spec, asker: Asker, namespace: HomeNamespace | undefined): boolean {
+  return isFrom(spec, asker, by(namespace?.labels), (uid) => uid === namespace?.uid);
 }
 
 /** Whether the grant lets anybody read the object. */

@@ -1,6 +1,6 @@
 /**
- * Lets a binding read sources of other namespaces that a SecretGrant there allows. Watches tell when to reconcile and what may
- * be read at all. Each value that was read is checked by the grant as it is after that, so that none passes that came when the
+ * Lets a binding read sources of other namespaces that a SecretGrant there allows. Watches tell when to reconcile, and what may
+ * be read at all: nothing for which no grant admits the binding's namespace and account. Each value that was read is checked by the grant as it is after that, so that none passes that came when the
  * grant was gone.
  */
 import type { SecretBinding, Status } from "../api/binding.ts";
@@ -15,7 +15,7 @@ import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { type Asker, allows, goneWith, homeOf, looksAtNamespace, mayAllow, notGranted } from "./grant-rules.ts";
+import { type Asker, admits, allows, goneWith, homeOf, looksAtNamespace, mayAllow, notGranted } from "./grant-rules.ts";
 import type { ParsedSource, WatchedSource } from "./source.ts";
 
 type Spec = SecretGrant["spec"];
@@ -36,7 +36,10 @@ export interface GrantedSources {
   dependencies: CollectionSubscription[];
   /** Changes with all that the streams show of it. */
   state: string;
-  /** The grants that may let the binding read a source, or why they can't be seen. Undefined: it takes none. */
+  /**
+   * The grants that let the binding read a source unless the labels of the source forbid it, or why they can't be seen.
+   * Undefined: it takes none.
+   */
   grantsFor(ref: ObjectRef): readonly Grant[] | Problem | undefined;
 }
 
@@ -65,8 +68,13 @@ export function observeGrants(
     !(grants instanceof Problem) && grants.some(({ spec }) => looksAtNamespace(spec)) ? [ref] : [],
   );
   const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [asker.namespace] })) : [];
-  // Without that watch, a namespace whose labels or uid let it in would stay in after they change.
-  if (home instanceof Problem) for (const ref of byNamespace) standings.set(ref, home);
+  const [place] = home instanceof Problem ? [] : home.map(({ version: { uid, labels = {} } }) => ({ uid, labels }));
+  for (const [ref, grants] of standings) {
+    if (grants instanceof Problem) continue;
+    const admitting = grants.filter(({ spec }) => admits(spec, asker, place));
+    // Without that watch, a namespace whose labels or uid let it in would stay in after they change.
+    standings.set(ref, home instanceof Problem && byNamespace.includes(ref) ? home : admitting);
+  }
   const state = [...standings.values()].map((each) =>
     each instanceof Problem ? each.message : each.map(({ name, version }) => `${name}/${version}`).join(" "),
   );

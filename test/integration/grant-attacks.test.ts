@@ -117,6 +117,40 @@ describe("somebody who would read what nobody granted him", () => {
     await staysOut(both);
   });
 
+  for (const [rights, resourceNames] of Object.entries({ may: undefined, "may not": ["pulses"] })) {
+    it(`learns by a grant for another uid or other labels not even whether the Secret exists, which its account ${rights} read`, async () => {
+      const { both, value } = await newNeighbours({ rights: false });
+      const { owner, reader } = both;
+      const verbs = ["get", "list", "watch"];
+      const rule = { apiGroups: [""], resources: ["secrets"], verbs, ...(resourceNames && { resourceNames }) };
+      await reader.grant([rule], { role: `${reader.namespace}-reads`, namespace: owner.namespace });
+      const to = [{ kind: "Secret", selector: { names: ["bucket", "absent"] } }];
+      const from = [
+        { namespace: reader.namespace, namespaceUID: "11111111-1111-1111-1111-111111111111" },
+        { namespaceSelector: { names: [reader.namespace], matchLabels: { team: "other" } } },
+        { namespaceSelector: { matchExpressions: [{ key: "team", operator: "Exists" }] } },
+      ];
+      for (const [n, each] of from.entries()) await both.grant(`other-${n}`, { from: [each], to });
+      // The controller has seen these grants by then.
+      await both.barrier();
+      const mark = await auditLog().mark();
+      const names = { "harbor-s3": "bucket", absent: "absent" };
+      for (const [name, secret] of Object.entries(names))
+        await reader.bind(name, both.spec({ name: "bucket", secret: { name: secret, namespace: owner.namespace } }));
+      for (const name of Object.keys(names)) await reader.until(name, "NotGranted");
+      await reader.barrier();
+      for (const name of Object.keys(names)) await reader.until(name, "NotGranted");
+      const requests = await requestsFor(reader, mark);
+      assert.deepEqual(
+        requests.filter(({ namespace }) => namespace === owner.namespace),
+        [],
+      );
+      if (resourceNames) return;
+      await reader.api.merge(`/api/v1/namespaces/${reader.namespace}`, { metadata: { labels: { team: "other" } } });
+      await both.untilHeld(value);
+    });
+  }
+
   it("makes a namespace of the name of one that was deleted, for which a grant by uid was", async () => {
     const { both, value } = await newNeighbours();
     const { reader } = both;

@@ -1,6 +1,7 @@
 /** What is kept of an object for Reloader's annotations, and which of its changes those who choose by them are told of. */
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectMeta } from "../../../src/apimachinery/objects.ts";
+import { NAMESPACES } from "../../../src/apimachinery/resources.ts";
 import { type CachedObject, isChoice, projectionFor } from "../../../src/cache/cached-object.ts";
 import type { Subscription } from "../../../src/cache/subscription.ts";
 import { kubeObjectOf } from "../objects.ts";
@@ -17,6 +18,16 @@ function object(annotations: Record<string, string>, more: Partial<ObjectMeta> =
 const secret = (...all: Parameters<typeof object>): CachedObject => projectionFor(secrets)(object(...all));
 const workload = (...all: Parameters<typeof object>): CachedObject => projectionFor(workloads)(object(...all));
 const AUTO = { "reloader.stakater.com/auto": "true" };
+
+describe("what is kept of labels", () => {
+  it("is those of namespaces, by which grants go, and of no other kind", () => {
+    const labels = { team: "a" };
+    const namespaces: Subscription = { ...secrets, resource: NAMESPACES, namespace: undefined, names: ["shop"] };
+    const labelsOf = (kept: Subscription, more: object) => projectionFor(kept)(object({}, more)).labels;
+    assert.deepEqual([labelsOf(namespaces, { labels }), labelsOf(namespaces, {})], [labels, {}]);
+    assert.equal(labelsOf(secrets, { labels }), undefined);
+  });
+});
 
 describe("what is kept for Reloader's annotations", () => {
   it("is the mark of a Secret, and nothing where it has none", () => {

@@ -20,16 +20,19 @@ const binding = {
 const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
 const spec = { from: [{ namespace: "registry" }], to: [{ kind: "Secret", name: "bucket" }] };
 const byLabels = { ...spec, from: [{ namespaceSelector: { matchLabels: { env: "prod" } } }] };
-const version = (said?: object) => ({ uid: "u", resourceVersion: "1", generation: undefined, spec: said });
+const byUID = { ...spec, from: [{ namespace: "registry", namespaceUID: "a1" }] };
+const bySourceLabels = { ...spec, to: [{ kind: "Secret", selector: { matchLabels: { env: "prod" } } }] };
+const version = (shown: object) => ({ uid: "u", resourceVersion: "1", generation: undefined, ...shown });
 const forbidden = new ApiError("WATCH", 403, "Forbidden");
 
-/** What streams show of a kind: the specs of its objects, or why they can't. */
+/** What streams show of a kind: the specs of its grants, the uid and labels of its namespaces, or why they can't. */
 type Shown = Record<string, object[] | ApiError>;
 const consentWith = (shown: Shown, refs: ObjectRef[] = [bucket]) => {
   const list: Watcher["list"] = (_key, { resource: { plural } }) => {
     const there = shown[plural] ?? [];
     if (there instanceof ApiError) return { phase: "failed", error: there, members: [] };
-    return { phase: "synced", members: there.map((said, at) => ({ name: `${plural}-${at}`, version: version(said) })) };
+    const shownOf = (each: object) => version(plural === "namespaces" ? each : { spec: each });
+    return { phase: "synced", members: there.map((each, at) => ({ name: `${plural}-${at}`, version: shownOf(each) })) };
   };
   return observeGrants({ list }, "registry/b", binding, refs);
 };
@@ -121,10 +124,34 @@ describe("consent", () => {
   it("by labels of the binding's namespace goes by what they are at the time of the read", async () => {
     const grant = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byLabels } };
     const labelled = (env: string) => ({ ...grant, "namespaces/registry": { metadata: { labels: { env } } } });
-    const shown = { secretgrants: [byLabels], namespaces: [{}] };
+    const shown = { secretgrants: [byLabels], namespaces: [{ labels: { env: "prod" } }] };
     assert.equal((await read(shown, labelled("prod"))).outcome, "read");
     assert.equal((await read(shown, labelled("test"))).outcome, "NotGranted");
     assert.equal((await read(shown, grant)).outcome, "NotGranted");
+  });
+
+  it("by labels or the uid of the binding's namespace reads nothing unless they are seen to fit", async () => {
+    const nothing = { outcome: "NotGranted", asked: [] };
+    for (const grant of [byLabels, byUID])
+      for (const namespaces of [[], [{ uid: "b2" }], [{ uid: "b2", labels: { env: "test" } }]])
+        assert.deepEqual(await read({ secretgrants: [grant], namespaces }, stands), nothing);
+    const grant = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byUID } };
+    const home = { "namespaces/registry": { metadata: { uid: "a1" } } };
+    const fits = { secretgrants: [byUID], namespaces: [{ uid: "a1" }] };
+    assert.equal((await read(fits, { ...grant, ...home })).outcome, "read");
+    const twice = await read(
+      { secretgrants: [byUID, spec] },
+      { ...storage, "secretgrants/storage/secretgrants-1": { metadata: {}, spec } },
+    );
+    assert.equal(twice.outcome, "read");
+  });
+
+  it("by labels of the source reads it to know them, and lets it through if they fit", async () => {
+    const { outcome, asked } = await read({ secretgrants: [bySourceLabels] }, stands);
+    assert.deepEqual([outcome, asked[0]], ["NotGranted", "source"]);
+    const fromOthers = { ...bySourceLabels, from: byUID.from };
+    const unread = await read({ secretgrants: [fromOthers], namespaces: [{ uid: "b2" }] }, stands);
+    assert.deepEqual(unread, { outcome: "NotGranted", asked: [] });
   });
 
   it("by labels of a namespace that nobody may watch is refused, for that grant alone", async () => {
