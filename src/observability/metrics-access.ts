@@ -57,7 +57,7 @@ export class MetricsAccess {
     const underWay = this.#underWay.get(digest);
     if (underWay !== undefined) return underWay;
     // Whoever was allowed to scrape before does not wait behind strangers.
-    const budget = this.#addresses.has(address) ? this.#known : this.#strangers;
+    const budget = this.knows(address) ? this.#known : this.#strangers;
     if (until === undefined && !budget.take(now)) return 429;
     const review = this.#review(token, digest).finally(() => {
       this.#underWay.delete(digest);
@@ -67,6 +67,11 @@ export class MetricsAccess {
     const status = await review;
     if (status === 200) this.#learn(address);
     return status;
+  }
+
+  /** Whether a token from this address was allowed before. */
+  knows(address: string): boolean {
+    return this.#addresses.has(address);
   }
 
   #learn(address: string): void {

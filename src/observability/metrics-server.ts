@@ -14,11 +14,14 @@ export interface MetricsServerOptions {
   /** Has `tls.crt` and `tls.key`. Without it, the certificate is self-signed. */
   certDir: string | undefined;
   metrics: MetricsText;
-  access: Pick<MetricsAccess, "check">;
+  access: Pick<MetricsAccess, "check" | "knows">;
   log: Pick<Log, "info" | "error">;
 }
 
-/** A scraper needs one connection. Of more, the oldest that was shown no metrics goes. Clients that say nothing, or too slowly, lose theirs. */
+/**
+ * A scraper needs one connection. Of more than this that were not shown the metrics, one is closed for each that is opened. Clients that
+ * send nothing, or too slowly, lose theirs.
+ */
 const MAX_CONNECTIONS = 100;
 const SLOW_MS = 10_000;
 /** How often Node looks for slow ones. */
@@ -54,7 +57,7 @@ export async function serveMetrics({ port, certDir, metrics, access, log }: Metr
   const server = createServer({ ...certificate.current, ...limits }, (request, response) => {
     void handle(request, response);
   });
-  const connections = new Connections(server);
+  const connections = new Connections(server, access);
   const { port: taken, stop } = await listen(server, port);
   certificate.follow((pair) => server.setSecureContext(pair));
   return {
@@ -66,27 +69,44 @@ export async function serveMetrics({ port, certDir, metrics, access, log }: Metr
   };
 }
 
-/** Closes the oldest connections of those that were shown no metrics, so that others always get one. */
+/** Limits the connections that were not shown the metrics, so that one address can't keep another from getting a connection. */
 class Connections {
-  /** In the order in which they came. */
-  readonly #strangers = new Map<string, Socket>();
+  /** By address and port, in the order in which they were opened. */
+  readonly #strangers = new Map<string, Map<number, Socket>>();
+  readonly #access: Pick<MetricsAccess, "knows">;
 
-  constructor(server: Server) {
-    // So many are left to those who may scrape.
+  constructor(server: Server, access: Pick<MetricsAccess, "knows">) {
+    this.#access = access;
+    // As many are left to those who may scrape.
     server.maxConnections = 2 * MAX_CONNECTIONS;
     server.on("connection", (socket) => {
-      const name = nameOf(socket);
-      this.#strangers.set(name, socket);
-      socket.once("close", () => this.#strangers.delete(name));
-      const [oldest] = this.#strangers.values();
-      if (this.#strangers.size > MAX_CONNECTIONS) oldest?.destroy();
+      const { remoteAddress = "", remotePort = 0 } = socket;
+      const sockets = this.#strangers.get(remoteAddress) ?? new Map<number, Socket>();
+      this.#strangers.set(remoteAddress, sockets.set(remotePort, socket));
+      socket.once("close", () => this.#remove(remoteAddress, remotePort));
+      this.#excess()?.destroy();
     });
   }
 
-  /** From now on it counts no longer. `socket` is the one of TLS, which is another than that of the connection. */
-  keep(socket: Socket): void {
-    this.#strangers.delete(nameOf(socket));
+  /** From now on, the connection does not count. `socket` is that of TLS, and not that of the server's event. */
+  keep({ remoteAddress = "", remotePort = 0 }: Socket): void {
+    this.#remove(remoteAddress, remotePort);
+  }
+
+  #remove(address: string, port: number): void {
+    const sockets = this.#strangers.get(address);
+    sockets?.delete(port);
+    if (sockets?.size === 0) this.#strangers.delete(address);
+  }
+
+  /** Above the limit, the oldest of the address that has the most; if several have, of one that was not let in before. */
+  #excess(): Socket | undefined {
+    let [total, most, oldest]: [number, number, Socket | undefined] = [0, 0, undefined];
+    for (const [address, sockets] of this.#strangers) {
+      total += sockets.size;
+      const weight = sockets.size - (this.#access.knows(address) ? 0.5 : 0);
+      if (weight > most) [most, [oldest]] = [weight, sockets.values()];
+    }
+    return total > MAX_CONNECTIONS ? oldest : undefined;
   }
 }
-
-const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;

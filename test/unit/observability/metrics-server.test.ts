@@ -1,17 +1,27 @@
 /** Who keeps a connection to the metrics port. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, type TLSSocket } from "node:tls";
+import { connect as connectPlain, type Socket } from "node:net";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import type { HttpServer } from "../../../src/observability/http-server.ts";
 import { serveMetrics } from "../../../src/observability/metrics-server.ts";
+import { eventually } from "../../controller/eventually.ts";
 
 describe("the metrics port", () => {
   let server: HttpServer;
-  const open: TLSSocket[] = [];
+  const open: Socket[] = [];
+  const letIn = new Set<string>();
   before(async () => {
     const log = { info: () => undefined, error: () => undefined };
     const metrics = { contentType: "text/plain", text: async () => "up 1\n" };
-    const access = { check: async (sent?: string) => (sent === "Bearer scraper" ? 200 : 401) as 200 | 401 };
+    const access = {
+      check: async (sent?: string, address = "") => {
+        if (sent !== "Bearer scraper") return 401;
+        letIn.add(address);
+        return 200;
+      },
+      knows: (address: string) => letIn.has(address),
+    };
     server = await serveMetrics({ port: 0, certDir: undefined, metrics, access, log });
   });
   after(async () => {
@@ -19,8 +29,9 @@ describe("the metrics port", () => {
     await server.stop();
   });
 
-  async function dial(): Promise<TLSSocket> {
-    const socket = connect({ port: server.port, rejectUnauthorized: false });
+  async function dial(from?: string): Promise<TLSSocket> {
+    const place = { host: from && "127.0.0.1", localAddress: from, port: server.port };
+    const socket = connect({ ...place, rejectUnauthorized: false } as ConnectionOptions);
     socket.on("error", () => undefined);
     open.push(socket);
     await once(socket, "secureConnect");
@@ -44,11 +55,45 @@ describe("the metrics port", () => {
   it("gives a scraper a connection, and leaves it that, however many say nothing", async () => {
     const early = await dial();
     assert.match(await ask(early, "scraper"), /^HTTP\/1\.1 200 /);
-    const silent = await Promise.all(Array.from({ length: 100 }, dial));
+    const silent = await Promise.all(Array.from({ length: 100 }, () => dial()));
     const gone = Promise.any(silent.map((socket) => once(socket, "close")));
     const late = await dial();
     assert.match(await ask(late, "scraper"), /^HTTP\/1\.1 200 /);
     await gone;
     assert.match(await ask(early, "scraper"), /^HTTP\/1\.1 200 /);
   });
+
+  /** Opens connections that say nothing, and waits until the server has closed as many of them as it does not keep. */
+  async function flood(sources: readonly string[]): Promise<void> {
+    let closed = 0;
+    const silent = sources.map((localAddress) => {
+      const socket = connectPlain({ host: "127.0.0.1", port: server.port, localAddress });
+      socket.on("error", () => undefined);
+      socket.once("close", () => (closed += 1));
+      open.push(socket);
+      return socket;
+    });
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    await eventually(() => assert.ok(closed >= sources.length - 100));
+  }
+  const clear = async () => {
+    const left = open.splice(0).filter(({ closed }) => !closed);
+    for (const socket of left) socket.destroy();
+    await Promise.all(left.map((socket) => once(socket, "close")));
+  };
+
+  it("closes no connection of one address for those of another", async () => {
+    await clear();
+    const scraper = await dial("127.0.0.2");
+    await flood(Array(300).fill("127.0.0.3"));
+    assert.match(await ask(scraper, "scraper"), /^HTTP\/1\.1 200 /);
+  }).timeout("10s");
+
+  it("leaves an address that was let in before a new connection, however many addresses say nothing", async () => {
+    await clear();
+    assert.match(await ask(await dial("127.0.0.4"), "scraper"), /^HTTP\/1\.1 200 /);
+    const scraper = await dial("127.0.0.4");
+    await flood(Array.from({ length: 250 }, (_, n) => `127.0.1.${n + 1}`));
+    assert.match(await ask(scraper, "scraper"), /^HTTP\/1\.1 200 /);
+  }).timeout("10s");
 });

@@ -48,7 +48,7 @@ describe("the certificate in a folder", () => {
     const pair = selfSigned(["localhost"]);
     await write(pair);
     const metrics = { contentType: "text/plain", text: async () => "up 1\n" };
-    const access = { check: async () => 200 as const };
+    const access = { check: async () => 200 as const, knows: () => false };
     const server = await serveMetrics({ port: 0, certDir: folder, metrics, access, log });
     const dispatcher = new Agent({ connect: { ca: pair.cert } });
     try {
