@@ -62,7 +62,8 @@ function refusedFor(
   if (!group.includes(".") || group.endsWith(".k8s.io"))
     return "is a field of a kind of Kubernetes itself, which restarts on none";
   if (isInPodSpec(path, keys, schemaAt)) return "is in a pod spec";
-  if (/^serviceAccount(Name)?$|image$/i.test(key)) return "names an account or an image of pods";
+  if (keys.some((each) => /^serviceAccount(Name)?$|^image|image$/i.test(each)))
+    return "names an account or an image of pods";
   // A time, whatever is asked for.
   if (key === "restartAt") return undefined;
   const isDeclared = path.parent !== undefined && Object.hasOwn(schemaAt(path.parent)?.properties ?? {}, key);
@@ -72,11 +73,12 @@ function refusedFor(
   return isAny ? undefined : "is not any text by the kind's schema";
 }
 
-/** A pod spec has containers; one of which the schema says less is below a template. */
+/** A pod spec has containers; one of which the schema says less is below a template, or is called a spec of pods or a template. */
 function isInPodSpec(path: FieldPath, keys: readonly string[], schemaAt: SchemaAt): boolean {
   return keys.some(
     (key, n) =>
       (key === "spec" && /template$/i.test(keys[n - 1] ?? "")) ||
+      /(pod|template)spec$/i.test(key) ||
       Object.hasOwn(schemaAt(path.upTo(n + 1))?.properties ?? {}, "containers"),
   );
 }

@@ -17,10 +17,19 @@ const root = object({
     restartAt: { ...text, pattern: "^[-0-9]+T[:0-9]+Z$" },
     trigger: { ...text, maxLength: 10 },
     nodes: { type: "integer" },
-    image: text,
+    image: object({ repository: text, tag: text }),
     initImage: text,
     serviceAccount: text,
     serviceAccountName: text,
+    ServiceAccountName: text,
+    account: object({ serviceAccount: object({ name: text, annotations: texts }) }),
+    imageName: text,
+    imageTag: text,
+    images: object({ main: text }),
+    podTemplateSpec: object({ nodeName: text, metadata: object({ annotations: texts }) }),
+    podSpec: object({ nodeName: text }),
+    workerPodSpec: object({ nodeName: text }),
+    templateSpec: object({ nodeName: text }),
     after: { ...text, format: "date-time" },
     podAnnotations: texts,
     serviceLabels: texts,
@@ -83,14 +92,27 @@ describe("a field to restart by", () => {
   it("is in no pod spec, and of no kind of Kubernetes itself", async () => {
     for (const path of ["spec.pods.serviceAccountName", "spec.pods.restartAt", "spec.template.spec.serviceAccountName"])
       assert.equal(await wrong(path), "ForbiddenPath", path);
+    for (const name of ["podTemplateSpec", "podSpec", "workerPodSpec", "templateSpec"])
+      assert.equal(await wrong(`spec.${name}.nodeName`), "ForbiddenPath", name);
+    assert.equal(await wrong('spec.podTemplateSpec.metadata.annotations["a"]'), undefined);
     assert.equal(await wrong("spec.podTemplate.spec.restartAt", "Time", { isPublished: false }), "ForbiddenPath");
     assert.equal(await wrong("spec.trigger", "ResourceVersion", { resource: DEPLOYMENTS }), "ForbiddenPath");
   });
 
   it("names no account and no image of pods, outside pod specs too", async () => {
-    for (const path of ["spec.serviceAccount", "spec.serviceAccountName", "spec.image", "spec.initImage"])
+    for (const path of ["spec.serviceAccount", "spec.serviceAccountName", "spec.initImage"])
+      assert.equal(await wrong(path), "ForbiddenPath", path);
+    for (const path of [
+      "spec.ServiceAccountName",
+      "spec.account.serviceAccount.name",
+      "spec.imageName",
+      "spec.imageTag",
+    ])
+      assert.equal(await wrong(path), "ForbiddenPath", path);
+    for (const path of ["spec.image.repository", "spec.image.tag", "spec.images.main"])
       assert.equal(await wrong(path), "ForbiddenPath", path);
     assert.equal(await wrong('spec.podAnnotations["image"]'), undefined);
+    assert.equal(await wrong('spec.account.serviceAccount.annotations["a"]'), undefined);
   });
 
   it("is asked about only where there is one", async () => {
