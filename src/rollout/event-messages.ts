@@ -1,6 +1,6 @@
 /** What happens in a rollout comes in; what to tell of it by events goes out. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
-import { describeObject } from "../apimachinery/objects.ts";
+import { describeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import type { EventMessage } from "../observability/events.ts";
 import type { Dependent, RolloutBlock, RolloutEvent } from "./types.ts";
@@ -40,6 +40,12 @@ export function bindingEvent(event: RolloutEvent): EventMessage | undefined {
         ? undefined
         : rollout("Warning", "PodsNotReplaced", `${describe(event.dependent)}: ${event.message}`);
   }
+}
+
+/** A Job was deleted to be recreated, and its copy is not there. */
+export function lostJobEvent({ resource, namespace, name }: ObjectRef, copy: string): EventMessage {
+  const [job, of] = [name, copy].map((each) => describeObject(resource.kind, namespace, each));
+  return rollout("Warning", "RolloutFailed", `${job} and its copy, ${of}, are gone; create ${job} again`);
 }
 
 /** What to tell of the workload itself. */

@@ -25,6 +25,8 @@ export class RolloutMemory {
   readonly stamped = new Map<string, Stamped>();
   /** The recreated Jobs, by the uids of the former ones. */
   readonly recreated = new Map<string, RecreatedJob>();
+  /** The uids of Jobs that were recreated, or reported as lost. */
+  readonly settled = new Set<string>();
   /** Those for which the warning was written that they have no readiness probe. */
   readonly warned = new Set<string>();
   /** Those of which it was asked whether a PodDisruptionBudget selects their pods. */

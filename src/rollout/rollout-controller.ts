@@ -171,9 +171,9 @@ export class RolloutController {
     targetsNotSynced: RolloutBlock | undefined,
   ): Promise<Decision | "finished"> {
     const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
-    const { client, schemas } = this.#deps;
+    const { schemas } = this.#deps;
     const memory = this.#memories.of(binding);
-    if (await finishCutOff(client, rolling, binding.status?.rollout)) return "finished";
+    if (await finishCutOff(this.#deps, rolling, binding.status?.rollout, memory.settled)) return "finished";
     if (dependents.problem) throw dependents.problem;
     const { generation } = binding.metadata;
     const wrongField =

@@ -7,6 +7,7 @@ import { at, fieldsAt } from "../apimachinery/fields.ts";
 import { parseJson, sameJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, Resource } from "../apimachinery/objects.ts";
 import { JOB } from "./group-kinds.ts";
+import { isStamp } from "./rollout-stamp.ts";
 
 /** In the pod template of a copy: what the Job had that the copy has not, and which Job it was. As part of the spec, a change of it raises the generation. */
 const COPY_OF = "inlay.dev/copy-of";
@@ -85,7 +86,7 @@ export function originalOf({ metadata, spec }: KubeObject): Original {
 }
 
 /** The spec without what the Job controller added. */
-function ownSpecOf({ spec }: KubeObject): JsonObject {
+function ownSpecOf({ spec }: KubeObject | JsonObject): JsonObject {
   const { selector: _, template, ...rest } = fieldsAt(spec);
   return { ...rest, template: podsOf(template) };
 }
@@ -117,6 +118,20 @@ export function madeAnew(
   const annotations = { ...kept, [annotation]: value };
   const given = Object.fromEntries(Object.entries(own).filter(([, each]) => each !== null));
   return { metadata, spec: { ...rest, ...given, template: podsOf(template, { annotations }) } };
+}
+
+/** Whether a Job is what is created from `whole`, a result of madeAnew. Stamps are not compared: another binding writes its own. */
+export function isCreatedFrom(job: KubeObject, whole: JsonObject): boolean {
+  const found = { metadata: originalOf(job).metadata, spec: unstamped(ownSpecOf(job)) };
+  const expected = { metadata: fieldsAt(whole, "metadata"), spec: unstamped(ownSpecOf(whole)) };
+  const { finalizers = [] } = job.metadata;
+  return finalizers.length === 0 && sameJson(found, expected);
+}
+
+function unstamped({ template, ...spec }: JsonObject): JsonObject {
+  const annotations = Object.entries(fieldsAt(template, "metadata", "annotations"));
+  const others = annotations.filter(([, value]) => typeof value !== "string" || !isStamp(value));
+  return { ...spec, template: podsOf(template, { annotations: Object.fromEntries(others) }) };
 }
 
 /** A pod template without what the Job controller added. */

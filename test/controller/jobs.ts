@@ -1,7 +1,7 @@
 /** Jobs for tests, which KWOK's node runs to their end at once. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../src/apimachinery/objects.ts";
-import { copyName, copyOf } from "../../src/workloads/job-copy.ts";
+import { copyName, copyOf, madeAnew, originalOf } from "../../src/workloads/job-copy.ts";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import type { Rule, TestNamespace } from "./test-namespace.ts";
@@ -43,19 +43,26 @@ export function newJob(
 }
 
 /** Creates an object in the name of the copy of a Job, as a user who may create Jobs and nothing else. Returns its uid. */
-export async function forgeCopy(
-  team: TestNamespace,
-  job: KubeObject,
-  forge: (copy: AnyObject) => void,
-): Promise<string> {
+export function forgeCopy(team: TestNamespace, job: KubeObject, forge: (copy: AnyObject) => void): Promise<string> {
+  const copy: AnyObject = structuredClone(copyOf(job));
+  forge(copy);
+  return createAsMallory(team, copyName(job.metadata.uid), copy);
+}
+
+/** The same in the name of a Job, of which it has all but the image. */
+export function forgeJob(team: TestNamespace, job: KubeObject): Promise<string> {
+  const forged: AnyObject = madeAnew(structuredClone(copyOf(job)), originalOf(job), "inlay.dev/rollout", "forged");
+  forged["spec"].template.spec.containers[0].image = "forged";
+  return createAsMallory(team, job.metadata.name, forged);
+}
+
+async function createAsMallory(team: TestNamespace, name: string, { metadata, ...below }: AnyObject): Promise<string> {
   const account = "mallory";
   const rule: Rule = { apiGroups: ["batch"], resources: ["jobs"], verbs: ["create"] };
   await team.grant([rule], { account, role: account });
-  const copy: AnyObject = { apiVersion: "batch/v1", kind: "Job", ...structuredClone(copyOf(job)) };
-  copy["metadata"].name = copyName(job.metadata.uid);
-  forge(copy);
   const mallory = team.api.as(`system:serviceaccount:${team.namespace}:${account}`);
-  return (await mallory.create(jobs(team), copy))["metadata"].uid;
+  const job = { apiVersion: "batch/v1", kind: "Job", ...below, metadata: { ...metadata, name } };
+  return (await mallory.create(jobs(team), job))["metadata"].uid;
 }
 
 /** The names of all Jobs, copies too. */

@@ -4,7 +4,18 @@ import type { KubeObject } from "../../src/apimachinery/objects.ts";
 import { copyName } from "../../src/workloads/job-copy.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { ended, forgeCopy, isComplete, jobOf, jobs, mayRecreate, names, newJob, STAMP } from "../controller/jobs.ts";
+import {
+  ended,
+  forgeCopy,
+  forgeJob,
+  isComplete,
+  jobOf,
+  jobs,
+  mayRecreate,
+  names,
+  newJob,
+  STAMP,
+} from "../controller/jobs.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { createNamespace, type Rule } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
@@ -23,6 +34,24 @@ async function newShop(rollout: object = { consumersOf: ["bucket"], kinds: ["Job
     await shop.rolledOut("rolls", 0);
   };
   return { team, shop, rotate, bind, ended: (name?: string) => ended(team, name) };
+}
+
+/** A Job that is deleted and that a finalizer holds. The account may not create one until `goOn` lets it. */
+async function heldUp() {
+  const { team, shop, rotate, bind, ended } = await newShop(undefined, mayList);
+  await team.grant([mayRecreate], { role: "jobs" });
+  await newJob(team, "migrate", {}, { finalizers: ["example.com/hold"] });
+  await ended();
+  await bind();
+  const before = await jobOf(team);
+  await rotate();
+  await eventually(async () => {
+    const { status } = await shop.until("rolls", "Unavailable");
+    assert.match(JSON.stringify(status.conditions), /the former one is not gone yet/);
+  }, 60_000);
+  await team.revoke("jobs");
+  const goOn = () => team.grant([mayRecreate], { role: "jobs-again" });
+  return { team, shop, before, goOn };
 }
 
 describe("a Job that has ended", function () {
@@ -210,6 +239,65 @@ describe("a Job that has ended", function () {
     // It came with the new value, so that nothing is left to restart.
     await shop.rolledOut("rolls", 0, 60_000);
     assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  /** Its name is taken, once it is gone, by a user who may only create Jobs. */
+  async function displaced() {
+    const { team, shop, before, goOn } = await heldUp();
+    await team.api.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
+    await team.untilGone(jobs(team, "migrate"));
+    const foreign = await forgeJob(team, before as KubeObject);
+    await goOn();
+    const { status } = await shop.until("rolls", "Rejected");
+    const copy = copyName(before.metadata.uid);
+    const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(message, /migrate is not recreated: somebody else has created another Job of that name meanwhile/);
+    assert.match(message, new RegExp(`kept in Job ${team.namespace}/${copy}\\. Delete Job ${team.namespace}/migrate `));
+    assert.equal((await jobOf(team)).metadata.uid, foreign);
+    assert.deepEqual(await names(team), [copy, "migrate"]);
+    return { team, shop, before, foreign, copy };
+  }
+
+  it("is kept in its copy while somebody else has its name, and created from that when the other Job is deleted", async () => {
+    const { team, shop, before } = await displaced();
+    await team.api.delete(`${jobs(team, "migrate")}?propagationPolicy=Background`);
+    await shop.rolledOut("rolls", 1, 60_000);
+    const { metadata, spec } = await jobOf(team);
+    assert.deepEqual(spec.template.spec, before.spec.template.spec);
+    assert.deepEqual([metadata.labels.app, spec.backoffLimit], ["migrate", before.spec.backoffLimit]);
+    assert.deepEqual(await names(team), ["migrate"]);
+  });
+
+  it("is given up when its copy is deleted while somebody else has its name: the other Job stays", async () => {
+    const { team, shop, foreign, copy } = await displaced();
+    await team.api.delete(`${jobs(team, copy)}?propagationPolicy=Background`);
+    await shop.until("rolls", "RolledOut", 60_000);
+    assert.equal((await jobOf(team)).metadata.uid, foreign);
+    assert.deepEqual(await names(team), ["migrate"]);
+    const told = [...(await team.events("rolls")), ...(await team.events("migrate"))].map(({ reason }) => reason);
+    assert.ok(!told.includes("Restarted") && !told.includes("RolloutFailed"), told.join());
+  });
+
+  it("is told to be lost where somebody has its copy removed while a finalizer holds it", async () => {
+    const { team, before } = await heldUp();
+    const copy = jobs(team, copyName(before.metadata.uid));
+    await team.grant([{ ...mayList, verbs: ["patch"] }], { account: "mallory", role: "mallory" });
+    const mallory = team.api.as(`system:serviceaccount:${team.namespace}:mallory`);
+    const owner = { apiVersion: "v1", kind: "ConfigMap", name: "none", uid: "11111111-1111-1111-1111-111111111111" };
+    await mallory.merge(copy, { metadata: { ownerReferences: [owner] } });
+    await team.untilGone(copy);
+    await mallory.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
+    await eventually(async () => {
+      const told = (await team.events("rolls")).filter(({ reason }) => reason === "RolloutFailed");
+      assert.deepEqual(
+        told.map(({ type }) => type),
+        ["Warning"],
+      );
+      assert.match(
+        told[0]?.note ?? "",
+        /Job .*migrate and its copy, Job .*inlay-copy-.*, are gone; create Job .*migrate again/,
+      );
+    }, 30_000);
   });
 
   it("stays where the account may not: the condition says what to allow", async () => {

@@ -1,7 +1,7 @@
 /**
  * Deletes a Job that has ended and makes it anew, as the binding's account. A copy that never runs holds it in between. Status has the uid
  * of the copy before the Job is deleted, and a Job is made of the copy with that uid alone, whose spec was never changed: anyone who may make or
- * change Jobs can forge all else.
+ * change Jobs can forge all else. The copy is kept while the name of the Job is taken by one that differs from it.
  */
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
@@ -16,6 +16,7 @@ import {
   copyOf,
   isAsMade,
   isCopyOf,
+  isCreatedFrom,
   madeAnew,
   originalIn,
   originalOf,
@@ -151,13 +152,22 @@ async function recreateFrom(
 ): Promise<KubeObject | undefined> {
   const { client, identity, ref } = access;
   const make = async () => whole && client.make(identity, ref, whole, ROLLOUT_MANAGER);
-  const made = (await during(access, "create", isTaken, make)) ?? (await getIfExists(access));
-  if (made === undefined && whole === undefined) throw changedCopy(access, uid);
-  // Somebody holds the old one by a finalizer. One that another has made meanwhile is as good as ours.
-  if (made === undefined || made.metadata.deletionTimestamp !== undefined)
-    throw tryAgain(ref, "the former one is not gone yet");
+  const made = await during(access, "create", isTaken, make);
+  const job = made ?? (await getIfExists(access));
+  if (job === undefined && whole === undefined) throw changedCopy(access, uid);
+  const isOther = job !== undefined && job.metadata.uid !== uid;
+  // A finalizer holds it.
+  if (job === undefined || job.metadata.deletionTimestamp !== undefined)
+    throw tryAgain(ref, `${isOther ? "another one of its name" : "the former one"} is not gone yet`);
+  // An earlier try, or another binding, may have created the same.
+  if (made === undefined && isOther && whole !== undefined && !isCreatedFrom(job, whole)) throw nameTaken(access, uid);
   await release(copyAccessOf(access, uid), copyUid);
-  return made.metadata.uid === uid ? undefined : made;
+  return isOther ? job : undefined;
+}
+
+/** Whether there is no object of that name. Throws Problem. */
+export async function isGone(client: Pick<Client, "get">, identity: Identity, ref: ObjectRef): Promise<boolean> {
+  return (await getIfExists({ client, identity, ref, verbs: VERBS })) === undefined;
 }
 
 /** The access to the copy of the Job with that uid. */
@@ -200,6 +210,14 @@ function changedCopy({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
   return new Problem(
     "Rejected",
     `${job} is not made anew: somebody has changed its copy, ${copy}. Look at what the copy says and create ${job} yourself, or delete the copy to do without`,
+  );
+}
+
+function nameTaken({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
+  const [job, copy] = [describe(ref), describe({ ...ref, name: copyName(uid) })];
+  return new Problem(
+    "Rejected",
+    `${job} is not recreated: somebody else has created another Job of that name meanwhile. The former one is kept in ${copy}. Delete ${job} to have it created from that copy, or delete the copy to leave ${job} as it is`,
   );
 }
 

@@ -1,12 +1,16 @@
 /** Jobs that were made anew come in, and the workloads as the streams show them; the workloads as they are go out. And one that a crash has cut off is made. */
 import type { RolloutStatus } from "../../api/rollout.ts";
 import { type KubeObject, parseApiVersion } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
+import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
-import { isJob } from "../../workloads/job-copy.ts";
+import type { EventRecorder } from "../../observability/events.ts";
+import { copyName, isJob } from "../../workloads/job-copy.ts";
 import type { Dependents, RolloutContext } from "../discover/dependents.ts";
+import { lostJobEvent } from "../event-messages.ts";
 import type { Dependent } from "../types.ts";
-import { finishRecreation } from "./recreate-job.ts";
+import { finishRecreation, isGone } from "./recreate-job.ts";
 
 /** A Job in place of another, until streams show it. */
 export interface RecreatedJob {
@@ -57,22 +61,37 @@ export function withRecreated(
   return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
 }
 
-/** Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be, and of which copy. Throws Problem. */
+/**
+ * Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be, and of which copy.
+ * `settled` has the uids of former Jobs that were recreated, or reported as lost. Throws Problem, after all others were tried.
+ */
 export async function finishCutOff(
-  client: Pick<Client, "get" | "make" | "delete">,
-  { identity, dependents, spec }: Pick<RolloutContext, "identity" | "dependents" | "spec">,
+  { client, events }: { client: Pick<Client, "get" | "make" | "delete">; events: Pick<EventRecorder, "record"> },
+  { binding, identity, dependents, spec }: Pick<RolloutContext, "binding" | "identity" | "dependents" | "spec">,
   before: RolloutStatus | undefined,
+  settled: Set<string>,
 ): Promise<boolean> {
   // It may be there, and not be listed yet.
   if (dependents.pending) return false;
   const shown = new Set(dependents.all.map(({ version }) => version.uid));
   let isOne = false;
+  let problem: Problem | undefined;
   for (const { apiVersion, kind, namespace, name, uid, state, stamp, copyUID } of before?.pending?.workloads ?? []) {
     const { group } = parseApiVersion(apiVersion);
-    if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined || shown.has(uid)) continue;
+    if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined) continue;
+    if (shown.has(uid) || settled.has(uid)) continue;
+    const ref = { resource: JOBS, namespace, name };
     const mark = { annotation: spec.stamp.annotation, stamp };
-    const made = await finishRecreation(client, identity, { resource: JOBS, namespace, name }, uid, mark, copyUID);
+    const made = await attempt(finishRecreation(client, identity, ref, uid, mark, copyUID));
+    if (made instanceof Problem) {
+      problem ??= made;
+      continue;
+    }
     isOne ||= made !== undefined;
+    const isLost = made === undefined && copyUID !== undefined && (await isGone(client, identity, ref));
+    if (isLost) events.record(binding, lostJobEvent(ref, copyName(uid)));
+    if (made !== undefined || isLost) settled.add(uid);
   }
+  if (problem !== undefined) throw problem;
   return isOne;
 }

@@ -57,7 +57,10 @@ export class Restarter {
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
       memory.stamped.set(uid, { uid, generation, resourceVersion, text });
-      if (isAnew) memory.recreated.set(uid, recreated(dependent, answer, planned.stamp));
+      if (isAnew) {
+        memory.settled.add(uid);
+        memory.recreated.set(uid, recreated(dependent, answer, planned.stamp));
+      }
       propagation.wrote(key);
       // The annotation may be there already: a request that was cut off had arrived.
       if (resourceVersion !== dependent.version.resourceVersion)

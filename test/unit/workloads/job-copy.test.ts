@@ -1,11 +1,13 @@
 /** What is kept of a Job while it is made anew, and what comes out of that. */
 import assert from "node:assert/strict";
+import { fieldsAt } from "../../../src/apimachinery/fields.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import {
   copied,
   copyName,
   copyOf,
   isCopyOf,
+  isCreatedFrom,
   isPassing,
   madeAnew,
   originalIn,
@@ -120,6 +122,31 @@ describe("the copy of a Job", () => {
         },
       },
     });
+  });
+
+  it("tells what was created from it from what somebody else has created", () => {
+    const whole = madeAnew(copy, originalIn(copy, "1") ?? assert.fail(), "inlay.dev/rollout", "2-3fa9c1-09ab34de12");
+    const template = (annotations: object) => ({
+      ...fieldsAt(job(), "spec", "template"),
+      metadata: { labels: { app: "shop", ...byController }, annotations: { sidecar: "no", ...annotations } },
+    });
+    const created = (annotations: object, spec: object = {}, metadata: object = {}) =>
+      job({ template: template(annotations), ...spec }, { uid: "3", ...metadata });
+    const stamp = "1-3fa9c1-09ab34de12";
+    for (const annotations of [{}, { "inlay.dev/rollout": stamp }, { "example.com/rollout": stamp }])
+      assert.equal(isCreatedFrom(created(annotations), whole), true, JSON.stringify(annotations));
+    const others = [
+      created({ more: "no stamp" }),
+      created({}, { parallelism: 3 }),
+      created({}, { suspend: true }),
+      created({}, { ttlSecondsAfterFinished: 0 }),
+      created({}, { template: { ...template({}), spec: { containers: [{ name: "app", image: "forged" }] } } }),
+      created({}, {}, { labels: {} }),
+      created({}, {}, { annotations: {} }),
+      created({}, {}, { ownerReferences: [] }),
+      created({}, {}, { finalizers: ["example.com/hold"] }),
+    ];
+    for (const other of others) assert.equal(isCreatedFrom(other, whole), false, JSON.stringify(other));
   });
 
   it("keeps what was not there from being there", () => {

@@ -5,12 +5,12 @@ import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
-import { copyName, copyOf } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf, madeAnew, originalOf } from "../../../../src/workloads/job-copy.ts";
 import { fakeClient } from "../../fakes.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
 const MIGRATE: ObjectRef = { resource: JOBS, namespace: "shop", name: "migrate" };
-const MARK = { annotation: "inlay.dev/rollout", stamp: "1-abc" };
+const MARK = { annotation: "inlay.dev/rollout", stamp: "1-3fa9c1-09ab34de12" };
 
 class Killed extends Error {}
 
@@ -92,6 +92,11 @@ class Jobs {
     });
   }
 
+  /** Somebody creates it. */
+  store(name: string, below: JsonObject): void {
+    this.all.set(name, this.#stored(name, below));
+  }
+
   /** Somebody writes it. */
   change(name: string, labels: Record<string, string> = {}): void {
     const { metadata, ...job } = this.all.get(name) as KubeObject;
@@ -119,7 +124,7 @@ class Jobs {
     assert.deepEqual([...this.all.keys()], ["migrate"]);
     const job = this.all.get("migrate");
     assert.notEqual(job?.metadata.uid, "uid-1");
-    const annotations = { "inlay.dev/rollout": "1-abc" };
+    const annotations = { "inlay.dev/rollout": MARK.stamp };
     assert.deepEqual(job?.["spec"], { parallelism: 2, template: { metadata: { labels: {}, annotations }, spec: {} } });
   }
 }
@@ -158,15 +163,59 @@ describe("a Job that is made anew", () => {
     jobs.assertDone();
   });
 
-  it("is that of somebody else who was faster", async () => {
-    const jobs = Object.assign(new Jobs(), { killAt: 7 });
-    await assert.rejects(jobs.recreate(), Killed);
-    assert.ok(!jobs.all.has("migrate"));
-    await jobs.client.make(ACCOUNT, MIGRATE, { spec: {} }, "somebody");
+  it("is that of another binding that was faster, whatever stamp it has", async () => {
+    const jobs = new Jobs();
+    const { spec } = madeAnew(
+      copyOf(jobs.all.get("migrate") as KubeObject),
+      originalOf(jobs.all.get("migrate") as KubeObject),
+      "example.com/rollout",
+      "12-3fa9c1-09ab34de12",
+    );
+    jobs.meanwhile = { 7: () => jobs.store("migrate", { spec: spec as JsonObject }) };
     const { metadata } = await jobs.recreate();
     assert.deepEqual([...jobs.all.keys()], ["migrate"]);
     assert.equal(jobs.all.get("migrate")?.metadata.uid, metadata.uid);
-    assert.deepEqual(jobs.all.get("migrate")?.["spec"], {});
+    assert.deepEqual(jobs.all.get("migrate")?.["spec"], spec);
+  });
+
+  describe("where somebody else was faster, by another Job of its name", () => {
+    const COPY = copyName("uid-1");
+    const rejected = {
+      reason: "Rejected",
+      message: new RegExp(
+        `Job shop/migrate is not recreated: somebody else has created another Job of that name meanwhile.* kept in Job shop/${COPY}`,
+      ),
+    };
+    const taken = async () => {
+      const jobs = new Jobs();
+      jobs.meanwhile = { 7: () => jobs.store("migrate", { spec: { template: { spec: { hostPID: true } } } }) };
+      await assert.rejects(jobs.recreate(), rejected);
+      return { jobs, foreign: jobs.all.get("migrate") as KubeObject };
+    };
+
+    it("is kept in its copy, and created when the other is deleted", async () => {
+      const { jobs, foreign } = await taken();
+      for (const again of [jobs.recreate, jobs.finish]) {
+        await assert.rejects(again(), rejected);
+        assert.deepEqual([...jobs.all.keys()].sort(), [COPY, "migrate"]);
+        assert.equal(jobs.all.get("migrate"), foreign);
+      }
+      foreign.metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
+      await assert.rejects(jobs.finish(), {
+        reason: "Unavailable",
+        message: /another one of its name is not gone yet/,
+      });
+      jobs.all.delete("migrate");
+      await jobs.finish();
+      jobs.assertDone();
+    });
+
+    it("is given up when its copy is deleted: the other stays", async () => {
+      const { jobs, foreign } = await taken();
+      jobs.all.delete(COPY);
+      assert.equal(await jobs.finish(), undefined);
+      assert.deepEqual([...jobs.all.values()], [foreign]);
+    });
   });
 
   it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {

@@ -1,8 +1,10 @@
 /** Jobs that were made anew, until streams show them, and what a crash cut off. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
-import type { ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import type { KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
+import { attempt } from "../../../../src/kube/access-error.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import type { Dependents } from "../../../../src/rollout/discover/dependents.ts";
 import {
@@ -13,9 +15,9 @@ import {
 } from "../../../../src/rollout/restart/recreated-jobs.ts";
 import { untilShown } from "../../../../src/rollout/status.ts";
 import type { Dependent } from "../../../../src/rollout/types.ts";
-import { copyName } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf } from "../../../../src/workloads/job-copy.ts";
 import { fakeClient } from "../../fakes.ts";
-import { dependentOf, kubeObjectOf, rolloutSpecOf } from "../../objects.ts";
+import { bindingOf, dependentOf, kubeObjectOf, rolloutSpecOf } from "../../objects.ts";
 
 const dependent = (uid: string, step = 0) =>
   dependentOf({
@@ -43,7 +45,6 @@ const rollingOut = (uid: string): RolloutStatus => {
     pending: { firstChangeTime: "", lastChangeTime: "", reason: "", message: "", workloads: [entry] },
   };
 };
-const never = () => assert.fail("nothing is written");
 const uids = (all: readonly Dependent[]) => all.map(({ version }) => version.uid);
 
 describe("a Job that was made anew", () => {
@@ -98,27 +99,68 @@ describe("a Job that was made anew", () => {
 describe("a Job that a crash cut off", () => {
   type Entry = NonNullable<NonNullable<RolloutStatus["pending"]>["workloads"]>[number];
   const entry = { apiVersion: "batch/v1", kind: "Job", namespace: "shop", name: "migrate", uid: "old" };
+  interface Cluster {
+    all?: Dependent[];
+    isPending?: boolean;
+    there?: Record<string, KubeObject>;
+    settled?: Set<string>;
+  }
   const waiting: Entry = { ...entry, state: "Waiting", stamp: "1-abc", copyUID: "copy" };
 
-  /** The names that were asked for. */
-  async function askedFor(workloads: Entry[], all: Dependent[] = [], isPending = false): Promise<string[]> {
+  /** The names that were asked for, and what was recorded. `there` has what the API server has. */
+  async function lookFor(workloads: Entry[], { all = [], isPending = false, there = {}, settled }: Cluster = {}) {
     const asked: string[] = [];
+    const told: string[] = [];
     const client = fakeClient({
       get: async (_: unknown, { name }: ObjectRef) => {
         asked.push(name);
-        throw new ApiError("it", 404, "NotFound");
+        return there[name] ?? assert.fail(new ApiError("it", 404, "NotFound"));
       },
-      make: never,
-      delete: never,
+      make: async (_: unknown, { name }: ObjectRef) =>
+        there[name] === undefined ? job("new") : assert.fail(new ApiError("it", 409, "AlreadyExists")),
+      delete: async () => undefined,
     });
-    const run = { identity: "", dependents: { ...of(all), pending: isPending }, spec: rolloutSpecOf() };
+    const events = { record: (_: unknown, { note }: { note: string }) => void told.push(note) };
+    const dependents = { ...of(all), pending: isPending };
+    const run = { binding: bindingOf({}), identity: "", dependents, spec: rolloutSpecOf() };
     const pending = { firstChangeTime: "", lastChangeTime: "", reason: "", message: "", workloads };
-    assert.equal(await finishCutOff(client, run, { digestKeyID: "one", revision: 0, pending }), false);
-    return asked;
+    const before = { digestKeyID: "one", revision: 0, pending };
+    const isOne = await attempt(finishCutOff({ client, events }, run, before, settled ?? new Set()));
+    return { asked, told, isOne };
   }
 
+  const askedFor = async (workloads: Entry[], all: Dependent[] = [], isPending = false) => {
+    const { asked, isOne } = await lookFor(workloads, { all, isPending, there: { migrate: job("other") } });
+    assert.equal(isOne, false);
+    return asked;
+  };
+
   it("is looked for by its copy where status says that it was about to be made, and it is not shown where all are", async () => {
-    assert.deepEqual(await askedFor([waiting]), [copyName("old")]);
+    assert.deepEqual(await askedFor([waiting]), [copyName("old"), "migrate"]);
+  });
+
+  it("is reported once where neither it nor its copy is there, and not where this process has recreated it", async () => {
+    const settled = new Set<string>();
+    const lost = await lookFor([waiting], { settled });
+    const copy = `Job shop/${copyName("old")}`;
+    assert.deepEqual(lost.told, [`Job shop/migrate and its copy, ${copy}, are gone; create Job shop/migrate again`]);
+    assert.equal(lost.isOne, false);
+    assert.deepEqual(await lookFor([waiting], { settled }), { asked: [], told: [], isOne: false });
+    assert.deepEqual((await lookFor([waiting], { there: { migrate: job("other") } })).told, []);
+  });
+
+  it("keeps no other one from being created by a Job that has its name", async () => {
+    const second = { ...waiting, name: "second", uid: "second" };
+    const copies = [waiting, second].map(({ name, uid }) => {
+      const former = kubeObjectOf({ ...job(uid), spec: { template: {} }, metadata: { ...job(uid).metadata, name } });
+      const metadata = { name: copyName(uid), uid: "copy", resourceVersion: "1", generation: 1 };
+      return [copyName(uid), { ...former, ...copyOf(former), metadata }];
+    });
+    const there = { migrate: job("other"), ...Object.fromEntries(copies) };
+    const settled = new Set<string>();
+    const { isOne, told } = await lookFor([waiting, second], { there, settled });
+    assert.ok(isOne instanceof Problem && isOne.reason === "Rejected", String(isOne));
+    assert.deepEqual([[...settled], told], [["second"], []]);
   });
 
   it("is not looked for where nothing was cut off: no other request is made", async () => {
