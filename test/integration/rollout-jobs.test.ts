@@ -17,6 +17,8 @@ import {
   STAMP,
 } from "../controller/jobs.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
 import { createNamespace, type Rule } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
@@ -229,6 +231,12 @@ describe("a Job that has ended", function () {
     await mallory.merge(copy, {
       metadata: { annotations },
       spec: { template: { metadata: { annotations }, spec: { nodeSelector } } },
+    });
+    // A try that has read the copy before the change would create the Job as it was.
+    const mark = await auditLog().mark();
+    await eventually(async () => {
+      const requests = await requestsFor(team, mark);
+      assert.ok(requests.some(({ verb, name }) => verb === "get" && name === copyName(uid)));
     });
     await mallory.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
     const { status } = await shop.until("rolls", "Rejected");
