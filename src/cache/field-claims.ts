@@ -3,8 +3,9 @@
  * whom it concerns when that changes. A binding names what its spec says, exactly once its targets were resolved.
  */
 import { isDeepStrictEqual } from "node:util";
-import { bindingKey, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
+import { bindingKey, namespaceIn, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
 import { expand } from "../api/status-records.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { PathIndex } from "./path-index.ts";
@@ -56,9 +57,9 @@ export class FieldClaims {
   >();
 
   /**
-   * Claims of others on an object that touch one of the paths, or what the binding itself claims there: those of older
-   * bindings, and what younger ones hold; the oldest first. Who made the object is the oldest there, and is kept from nothing
-   * by younger ones.
+   * Claims of others on an object that touch one of the paths, or what the binding itself claims there, and may keep the
+   * binding from it: what is held by others, then what older bindings name and do not pass over, the oldest first. The
+   * binding that made the object is the oldest there, and is kept from nothing by younger ones.
    */
   competing(
     { key, createdAt }: Pick<FieldClaim, "key" | "createdAt">,
@@ -70,20 +71,20 @@ export class FieldClaims {
     const own = there.get(key);
     const made = own.some((claim) => claim.made);
     const age = ageOf({ key, createdAt, made });
-    return there
-      .others(key, [...paths, ...own.flatMap((claim) => claim.paths)])
-      .map((claim) => ({ claim, age: ageOf(claim) }))
-      .filter((each) => each.age < age || (each.claim.held && !made))
-      .sort((a, b) => (a.age < b.age ? -1 : 1))
-      .map((each) => ({ ...each.claim, isOlder: each.age < age }));
+    const others = there
+      .others(key, [...paths, ...own.flatMap((claim) => claim.paths)], mayDecide)
+      .filter((claim) => ageOf(claim) < age || (claim.held && !made));
+    const [held, named] = [others.filter(isHeldForSure), others.filter((claim) => !isHeldForSure(claim))];
+    const inOrder = [...byAge(held), ...firstOfAccounts(byAge(named))];
+    return inOrder.map((claim) => ({ ...claim, isOlder: ageOf(claim) < age }));
   }
 
-  /** Takes what a binding says and records now. Returns the bindings whom that concerns. */
+  /** Takes what a binding says and records now. Returns the bindings that have to look again. */
   put(binding: StoredBinding): Set<string> {
     return this.#index(bindingKey(binding), binding);
   }
 
-  /** Takes the objects that the targets of a binding are. Returns the bindings whom that concerns. */
+  /** Takes the objects that the targets of a binding are. Returns the bindings that have to look again. */
   resolved(key: string, named: readonly ResolvedTarget[]): Set<string> {
     const binding = this.#bindings.get(key)?.binding;
     if (binding === undefined) return new Set();
@@ -110,11 +111,8 @@ export class FieldClaims {
       there.set(key, now);
       if (there.size === 0) this.#byObject.delete(object);
       else this.#byObject.set(object, there);
-      const changed = [...was, ...now];
-      const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b));
-      const paths = changed.flatMap((claim) => claim.paths);
-      const isHeld = changed.some(({ held }) => held);
-      for (const other of there.others(key, paths)) if (isHeld || ageOf(other) > oldest) concerned.add(other.key);
+      const changed = [...notIn(now, was), ...notIn(was, now)].filter(mayDecide);
+      for (const other of concernedBy(changed, key, there)) concerned.add(other.key);
     }
     return concerned;
   }
@@ -185,6 +183,47 @@ function pendingPaths({ reason, paths, pendingPaths: announced = [] }: TargetSta
   return UNKNOWN.includes(reason) ? announced.filter((path) => !paths?.includes(path)) : [];
 }
 
+/**
+ * Claims of others that a change of claims concerns. A change of what is held for sure follows a write, and concerns all.
+ * Any other change concerns only the next in line: the oldest of each account that may be waiting for it. That one takes
+ * the path and holds it, or passes it on, which is a change that concerns the one after it.
+ */
+function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectClaims): FieldClaim[] {
+  const paths = changed.flatMap((claim) => claim.paths);
+  if (changed.some((claim) => claim.made || isHeldForSure(claim))) return there.others(key, paths);
+  // A write that may have been made keeps older bindings out too.
+  const isForAll = changed.some(({ pending }) => pending);
+  const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b), "~");
+  const isWaiting = (claim: FieldClaim) => !claim.held && !claim.passed && (isForAll || ageOf(claim) > oldest);
+  return firstOfAccounts(byAge(there.others(key, paths, isWaiting)));
+}
+
+/**
+ * Leaves out claims of which an older one of the same account names all paths. If the account may write, the older one keeps
+ * the path from them; if not, they can't write it either.
+ */
+function firstOfAccounts(claims: readonly FieldClaim[]): FieldClaim[] {
+  const seen = new Set<string>();
+  return claims.filter((claim) => {
+    if (claim.held || claim.made) return true;
+    const all = claim.paths.map((path) => `${accountOf(claim)} ${path}`);
+    const isFirst = all.some((each) => !seen.has(each));
+    for (const each of all) seen.add(each);
+    return isFirst;
+  });
+}
+
+/** The service account of a claim, with its namespace. */
+export const accountOf = ({ key, account }: FieldClaim) => `${namespaceIn(key)}/${account}`;
+
+const isHeldForSure = ({ held, pending }: FieldClaim) => held && !pending;
+
+/** What is named and passed over decides nothing, unless its binding made the object. */
+const mayDecide = ({ held, made, passed }: FieldClaim) => held || made || !passed;
+
+const notIn = (others: readonly FieldClaim[], claims: readonly FieldClaim[]) =>
+  claims.filter((claim) => !others.some((other) => isDeepStrictEqual(claim, other)));
+
 /** What bindings claim on one object. */
 class ObjectClaims {
   readonly #byKey = new Map<string, readonly FieldClaim[]>();
@@ -207,8 +246,8 @@ class ObjectClaims {
     else this.#index ??= this.#indexed();
   }
 
-  /** Claims of others that touch one of the paths. */
-  others(key: string, paths: Iterable<string>): FieldClaim[] {
+  /** Claims of others that are wanted and touch one of the paths. */
+  others(key: string, paths: Iterable<string>, isWanted: (claim: FieldClaim) => boolean = () => true): FieldClaim[] {
     if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
     const asked = parsePaths(new Set(paths));
     const index = this.#index;
@@ -216,7 +255,9 @@ class ObjectClaims {
     return [...keys]
       .filter((each) => each !== key)
       .flatMap((each) => this.get(each))
-      .filter((claim) => parsePaths(claim.paths).some((path) => asked.some((other) => mayOverlap(path, other))));
+      .filter(
+        (claim) => isWanted(claim) && parsedPaths(claim).some((path) => asked.some((other) => mayOverlap(path, other))),
+      );
   }
 
   #indexed(): PathIndex {
@@ -226,7 +267,22 @@ class ObjectClaims {
   }
 }
 
-const pathsIn = (claims: readonly FieldClaim[]) => parsePaths(new Set(claims.flatMap(({ paths }) => paths)));
+const pathsIn = (claims: readonly FieldClaim[]) => claims.flatMap(parsedPaths);
+
+const parsed = new WeakMap<readonly string[], readonly FieldPath[]>();
+
+/** The paths of a claim, which are parsed once. */
+export function parsedPaths({ paths }: FieldClaim): readonly FieldPath[] {
+  const known = parsed.get(paths) ?? parsePaths(paths);
+  parsed.set(paths, known);
+  return known;
+}
+
+const byAge = (claims: readonly FieldClaim[]) =>
+  claims
+    .map((claim) => ({ claim, age: ageOf(claim) }))
+    .sort((a, b) => (a.age < b.age ? -1 : 1))
+    .map(({ claim }) => claim);
 
 /** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
 const ageOf = ({ key, createdAt, made }: Pick<FieldClaim, "key" | "createdAt" | "made">) =>

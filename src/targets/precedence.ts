@@ -14,7 +14,7 @@ import {
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { type CompetingClaim, claimedPaths, type FieldClaim } from "../cache/field-claims.ts";
+import { accountOf, type CompetingClaim, claimedPaths, type FieldClaim, parsedPaths } from "../cache/field-claims.ts";
 import { attempt, forbidden, refusal, verbsFor } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
@@ -25,8 +25,14 @@ import { pathsOf, releasePaths } from "./release.ts";
 import type { PreparedTarget } from "./sync.ts";
 
 /**
- * What other bindings claim of an object where this one writes or holds something, and may keep it from that, the oldest
- * first. One that is not acted upon, since it stands in a closed namespace, has what it holds and no more.
+ * For how many accounts at most it is asked whether they may write, each time that a binding looks at an object. Claims of
+ * further accounts that are not held for sure keep nobody out.
+ */
+const MAX_ACCOUNTS_ASKED = 16;
+
+/**
+ * What other bindings claim of an object where this one writes or holds something, and may keep it from that: what is held
+ * first, then the oldest. One that is not acted upon, since it stands in a closed namespace, has what it holds and no more.
  */
 export function competingClaims(
   { bindings, installation }: Dependencies,
@@ -85,15 +91,21 @@ async function lostTo(
   const ours = parsePaths(names);
   const paths = new Set<string>();
   let first: Pick<Lost, "path" | "to"> | undefined;
+  const asked = new Map<string, boolean>();
+  const mayAccountWrite = async (claim: FieldClaim): Promise<boolean> => {
+    const account = accountOf(claim);
+    if (!asked.has(account) && asked.size < MAX_ACCOUNTS_ASKED) asked.set(account, await mayWrite(deps, claim, ref));
+    return asked.get(account) ?? false;
+  };
   for (const claim of competingClaims(deps, binding, ref, names)) {
     if (paths.size === ours.length) break;
-    const theirs = parsePaths(claim.paths);
+    const theirs = parsedPaths(claim);
     const touched = ours
       .filter((path) => isTheirs(claim, held.has(String(path))) && theirs.some((other) => mayOverlap(path, other)))
       .map(String);
     const contested = touched.find((path) => named.has(path));
     if (contested === undefined) continue;
-    if (!(claim.held && !claim.pending) && !(await mayWrite(deps, claim, ref))) continue;
+    if (!(claim.held && !claim.pending) && !(await mayAccountWrite(claim))) continue;
     for (const path of touched) paths.add(path);
     first ??= { path: contested, to: claim.key };
   }

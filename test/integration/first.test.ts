@@ -20,6 +20,8 @@ import {
 
 /** On a machine that has other things to do. */
 const AT_ONCE_MS = 5_000;
+/** An edit, its status, and what is tried again meanwhile. */
+const RECONCILES_AN_EDIT = 5;
 
 /** A binding of one key of a Secret of its own to a field of HarborCluster `harbor`. */
 async function bindTo(team: TestNamespace, name: string, field: string, more: object = {}): Promise<string> {
@@ -269,6 +271,45 @@ describe("of two bindings at one path", () => {
     const value = await bindTo(owner, "late", "accesskey");
     await owner.until("late", "Synced");
     assert.equal((await owner.s3()).accesskey, value);
+  });
+
+  it("150 older ones without rights, edited all the time, keep nobody from it, and do not wake each other", async () => {
+    const stranger = await createNamespace({ rules: [] });
+    const owner = await createNamespace();
+    const names = Array.from({ length: 150 }, (_, n) => `squatter-${n}`);
+    const spec = (onConflict: string) => specTo("none", "accesskey", { namespace: owner.namespace, onConflict });
+    await Promise.all(names.map((name) => stranger.bind(name, spec("Fail"))));
+    await stranger.until("squatter-149", "Forbidden");
+    await owner.barrier();
+    await untilYounger(stranger, "squatter-149");
+    const reconciles = () =>
+      owner.controller.metric("controller_runtime_reconcile_total", 'controller="secretbinding"');
+    const [before, mark] = [await reconciles(), await auditLog().mark()];
+    let edits = 0;
+    let isOver = false;
+    const edit = async () => {
+      for (; !isOver; edits++) {
+        const round = Math.floor(edits / names.length);
+        await stranger.rebind(names[edits % names.length] as string, spec(round % 2 === 0 ? "Force" : "Fail"));
+      }
+    };
+    const editing = edit();
+    try {
+      await eventually(async () => assert.ok(edits >= 150));
+      await owner.harbor();
+      const value = await bindTo(owner, "late", "accesskey");
+      await owner.until("late", "Synced", AT_ONCE_MS);
+      assert.equal((await owner.s3()).accesskey, value);
+      await eventually(async () => assert.ok(edits >= 300), 10_000);
+    } finally {
+      isOver = true;
+      await editing;
+      await stranger.api.delete(stranger.path("inlay.dev/v1alpha1", "secretbindings"));
+    }
+    const made = (await reconciles()) - before;
+    assert.ok(made <= edits * RECONCILES_AN_EDIT, `${made} reconciles for ${edits} edits`);
+    const reviews = (await requestsFor(stranger, mark)).filter(({ resource }) => /accessreviews/.test(resource));
+    assert.ok(reviews.length <= edits, `${reviews.length} access reviews for ${edits} edits`);
   });
 
   it("the younger is told of nobody where it may not write, on a kind that the platform opened too", async () => {

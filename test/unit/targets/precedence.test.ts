@@ -179,6 +179,32 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await yielding(ours), undefined);
   });
 
+  it("asks once for each account that may be in the way, and for no more than sixteen", async () => {
+    const ours = naming({ paths: ["spec.key"] });
+    const older = (n: number, paths: string[], serviceAccountName = `first-${n}`) => {
+      const each = first({ key: `registry/first-${n}`, paths });
+      return { ...each, spec: { ...each.spec, serviceAccountName } };
+    };
+    const shared = Array.from({ length: 5 }, (_, n) => older(n + 10, [`spec.key.of-${n}`], "first"));
+    const own = Array.from({ length: 20 }, (_, n) => older(n + 20, ["spec.key"]));
+    const mayPatch = (name: string) => `${name} may patch harborclusters/harbor`;
+    await created(...shared, ...own, ours);
+    const asked = [FIRST_MAY_PATCH, ...Array.from({ length: 15 }, (_, n) => mayPatch(`first-${n + 20}`))];
+    for (const each of asked) cluster.denied.add(each);
+    assert.equal(await yielding(ours), undefined);
+    assert.deepEqual(cluster.takeRequests(), asked);
+    cluster.denied.delete(mayPatch("first-34"));
+    assert.equal(await winnerOver(ours), "registry/first-34");
+  });
+
+  it("asks for nobody where another binding holds the path, and names that one", async () => {
+    const ours = naming();
+    const holder = naming({ key: "registry/holder", createdAt: LATE, record: { paths: ["spec.key"] } });
+    await created(first(), holder, ours);
+    assert.equal(await winnerOver(ours), "registry/holder");
+    assert.deepEqual(cluster.takeRequests(), [WE_MAY_PATCH]);
+  });
+
   it("is blocked by an older binding that has written the path, whatever the account of that one may do", async () => {
     const ours = naming();
     await created(ours, first({ record: { uid: "uid-harbor", paths: ["spec.key"] } }));
