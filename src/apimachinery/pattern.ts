@@ -12,8 +12,8 @@ export type CompiledPattern = Pattern | "Invalid" | "TooLarge";
 const MAX_LENGTH = 1024;
 /** In instructions: some 10 ms to compile, and less than a megabyte of memory. */
 const MAX_SIZE = 4_000;
-/** What all compiled patterns together hold, in instructions: some 20 MB. */
-const MAX_CACHED_SIZE = 100_000;
+/** What all compiled patterns together hold, in instructions. One takes up to 600 bytes, in small patterns: 24 MB at most. */
+const MAX_CACHED_SIZE = 40_000;
 /** An instruction takes as long to compile as to match this many characters. */
 const COMPILE_EFFORT = 100;
 /** What each match takes besides, in characters. */
@@ -21,7 +21,17 @@ const MATCH_EFFORT = 10;
 /** A class of Unicode, such as `\pL`, holds hundreds of ranges. */
 const UNICODE_CLASS_SIZE = 50;
 
-const TOKEN = /\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]])*\]|\{(\d+)(?:,(\d*))?\}|./gsu;
+/** A character of a class is part of no instruction, but takes a quarter of one. */
+const CHARACTERS_IN_SIZE = 4;
+/** Where case is ignored, so many characters of a range take as long as an instruction. */
+const FOLDED_IN_SIZE = 50;
+/** The last character that has another case. */
+const LAST_FOLDED = 0x1e943;
+
+/** A group that ignores case, as in `(?i)` and `(?s-i:`. */
+const FOLDING = /\(\?[a-z-]*i/i;
+const ESCAPED = /\\(?:x\{?([\da-f]+)|([0-7]{1,3}))/gi;
+const TOKEN = /\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gsu;
 
 const cache = new Map<string, CompiledPattern>();
 let cachedSize = 0;
@@ -75,10 +85,13 @@ function compiled(text: string, size: number): CompiledPattern {
   }
 }
 
-/** An upper bound of the instructions: a counted repetition compiles to that many copies of what it repeats. */
+/**
+ * An upper bound of the instructions: a counted repetition compiles to that many copies of what it repeats. The ranges of classes are
+ * counted apart, as the copies share them.
+ */
 function sizeOf(pattern: string): number {
   /** Of each group that is open, and of the whole pattern. */
-  const sizes = [4];
+  const sizes = [4 + Math.floor(pattern.length / CHARACTERS_IN_SIZE) + Math.floor(foldedBy(pattern) / FOLDED_IN_SIZE)];
   let last = 0;
   const add = (size: number) => {
     last = size;
@@ -94,4 +107,17 @@ function sizeOf(pattern: string): number {
     else add(1 + UNICODE_CLASS_SIZE * (token.match(/\\p/gi)?.length ?? 0));
   }
   return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/**
+ * An upper bound of the characters that the parser goes through to find their other cases. No range is wider than the last character
+ * that the pattern has or escapes. A class that does not end counts too: the parser finds that out after all its ranges.
+ */
+function foldedBy(pattern: string): number {
+  if (!FOLDING.test(pattern)) return 0;
+  let last = 0;
+  for (const character of pattern) last = Math.max(last, character.codePointAt(0) ?? 0);
+  for (const [, hex, octal] of pattern.matchAll(ESCAPED))
+    last = Math.max(last, Number.parseInt(hex ?? octal ?? "", hex === undefined ? 8 : 16));
+  return (pattern.split("-").length - 1) * Math.min(last, LAST_FOLDED);
 }

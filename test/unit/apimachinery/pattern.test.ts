@@ -47,6 +47,63 @@ describe("a pattern", () => {
     assert.equal(compilePattern("(", { left: PLENTY }), "Invalid");
   });
 
+  describe("with classes that ignore case", () => {
+    const wide = ["B-\u{1e942}", "\\x{42}-\\x{1e942}", "\\x42-\\x{01e942}", "\\101-\u{1e942}", "+--\u{1e942}"];
+    const many = (range: string) => range.repeat(Math.floor(950 / range.length));
+
+    it("is not compiled if that goes through many characters, also to find out that it is invalid", () => {
+      const start = performance.now();
+      for (const range of wide) {
+        const ranges = many(range);
+        for (const text of [`(?i)[${ranges}]`, `(?s-i)(?si:[^${ranges}])`, `(?i)[${ranges}`])
+          assert.equal(compilePattern(text, { left: PLENTY }), "TooLarge", text.slice(0, 40));
+        assert.ok(compilePattern(`[${ranges}]`, { left: PLENTY }) instanceof Pattern);
+      }
+      const took = performance.now() - start;
+      assert.ok(took < 500, `it took ${took} ms`);
+    });
+
+    it("is paid for by the characters in its ranges", () => {
+      const effort = { left: 1_000_000 };
+      const made = Array.from({ length: 40 }, (_, n) => compilePattern(`(?i)[B-\u{1e942}]${n}`, effort));
+      assert.ok(made.filter((pattern) => pattern !== undefined).length < 5);
+    });
+  });
+
+  it("with a class that does not end is found to be invalid at once", () => {
+    for (const text of ["\\x", "\\]", "[:a:]", "[:a", "[", "\\Q", "a-"].map((part) => `[${part.repeat(300)}`))
+      assert.notEqual(compilePattern(text, { left: PLENTY }), undefined);
+  });
+
+  it("is counted for what its classes hold, once", () => {
+    const sizeOf = (text: string) => {
+      const pattern = compilePattern(text, { left: PLENTY });
+      assert.ok(pattern instanceof Pattern, text);
+      return pattern.size;
+    };
+    const letters = Array.from({ length: 400 }, (_, n) => String.fromCodePoint(0x3400 + 2 * n)).join("");
+    assert.ok(sizeOf(`[${letters}]`) > 100);
+    assert.ok(sizeOf(`[${letters}]{9}`) < 200);
+  });
+
+  it("that is ordinary matches, and costs little", () => {
+    for (const [text, found, other] of [
+      ["(?i)^[a-z0-9]+$", "AbC9", "a-b"],
+      ["(?i)^[а-яё]+$", "Привет", "hello"],
+      ["(?i)^[\\x{e0}-\\x{ff}]+$", "ÀÿŸ", "a"],
+      ["^[a-zA-Z0-9._-]+$", "a.B-1_", "a b"],
+      ["^[一-龥]{1,60}$", "中文", "a"],
+      ["^\\p{L}+$", "Straße", "1"],
+      ["(?i)^\\p{Lu}+$", "straSSe", "1"],
+      ["^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$", "a.example", "-a"],
+    ] as const) {
+      const effort = { left: 200_000 };
+      const pattern = compilePattern(text, effort);
+      assert.ok(pattern instanceof Pattern, text);
+      assert.deepEqual([pattern.isFoundIn(found, effort), pattern.isFoundIn(other, effort)], [true, false], text);
+    }
+  });
+
   it("is paid for each time, by its size and the text's", () => {
     const cost = (text: string, size = 1) => {
       const effort = { left: PLENTY };
