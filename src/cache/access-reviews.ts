@@ -13,8 +13,6 @@ export interface AccessPlace {
 }
 
 const LIVES_MS = 60_000;
-/** Beyond so many, those that are too old to be used are dropped. */
-const KEPT = 2_000;
 const REVIEWS = { plural: "selfsubjectrulesreviews" };
 /** A server that does not let the identity ask. */
 const NOTHING_KNOWN: AccessRules = { incomplete: true, resourceRules: [] };
@@ -26,6 +24,7 @@ interface Answer {
 
 export class AccessReviews {
   readonly #client: Pick<Client, "rules">;
+  /** From the oldest to the newest. */
   readonly #answers = new Map<string, Answer>();
 
   constructor(client: Pick<Client, "rules">) {
@@ -52,10 +51,13 @@ export class AccessReviews {
   }
 
   #ask(place: AccessPlace): Promise<AccessRules> {
-    if (this.#answers.size > KEPT)
-      for (const [key, answer] of this.#answers) if (!isNewerThan(answer, LIVES_MS)) this.#answers.delete(key);
+    for (const [key, answer] of this.#answers) {
+      if (isNewerThan(answer, LIVES_MS)) break;
+      this.#answers.delete(key);
+    }
     const rules = this.#review(place);
     const answer = { rules, since: Date.now() };
+    this.#answers.delete(keyOf(place));
     this.#answers.set(keyOf(place), answer);
     rules.catch((error) => {
       if (!isStatus(error, 403) && this.#answers.get(keyOf(place)) === answer) this.#answers.delete(keyOf(place));

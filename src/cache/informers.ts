@@ -101,10 +101,15 @@ export class Informers {
     for (const dependency of subscriptions) {
       const key = subscriptionKey(dependency);
       const known = before.get(key) ?? after.get(key);
+      if (known === undefined) this.#scopes.join(dependency);
       after.set(key, known ?? subscriberOf(dependent, dependency, notify));
     }
     this.#subscriptions.set(dependent, after);
-    for (const [key, subscriber] of before) if (!after.has(key)) this.#unsubscribe(subscriber);
+    for (const [key, subscriber] of before) {
+      if (after.has(key)) continue;
+      this.#unsubscribe(subscriber);
+      this.#scopes.leave(subscriber.dependency);
+    }
     for (const [key, subscriber] of after) {
       if (before.has(key)) continue;
       // A new subscriber that would see which objects exist must have that permission now.

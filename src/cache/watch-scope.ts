@@ -21,7 +21,6 @@ const OWN = ["inlay.dev/v1alpha1/secretbindings", "inlay.dev/v1alpha1/secretgran
 const EVERYTHING = { group: "*", version: "*", plural: "*" };
 /** How long it is believed what somebody may watch everywhere. */
 const EVERYWHERE_LIVES_MS = 60_000;
-const EVERYWHERE_KEPT = 1_000;
 const REVIEW_AGAIN_MS = 1_000;
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
@@ -49,7 +48,9 @@ export class WatchScopes {
   readonly #reviews: Pick<AccessReviews, "of" | "expire">;
   readonly #isNamespaced: boolean;
   readonly #decisions = new Map<string, Known>();
-  /** Whether somebody may watch a kind, or one name of it, everywhere. */
+  /** How many subscribers each group has. A decision is kept while there are any. */
+  readonly #members = new Map<string, number>();
+  /** Whether somebody may watch a kind, or one name of it, everywhere. From the oldest answer to the newest. */
   readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
   #stopped = false;
 
@@ -58,6 +59,21 @@ export class WatchScopes {
     this.#client = client;
     this.#reviews = reviews;
     this.#isNamespaced = isNamespaced;
+  }
+
+  /** To be called for each subscriber before `of`. */
+  join(dependency: Subscription): void {
+    const key = groupKey(dependency);
+    this.#members.set(key, (this.#members.get(key) ?? 0) + 1);
+  }
+
+  /** To be called for each subscriber that joined, when it is gone. `of` is not called for it after that. */
+  leave(dependency: Subscription): void {
+    const key = groupKey(dependency);
+    const left = (this.#members.get(key) ?? 0) - 1;
+    if (left > 0) return void this.#members.set(key, left);
+    this.#members.delete(key);
+    this.#decisions.delete(key);
   }
 
   /** How wide a stream may be, or why there may be none. */
@@ -185,8 +201,10 @@ export class WatchScopes {
     const key = `${identity}|${resourceKey(resource)}|${name ?? ""}`;
     let known = this.#everywhere.get(key);
     if (known === undefined || known.until < Date.now()) {
-      if (this.#everywhere.size > EVERYWHERE_KEPT)
-        for (const [each, { until }] of this.#everywhere) if (until < Date.now()) this.#everywhere.delete(each);
+      for (const [each, { until }] of this.#everywhere) {
+        if (until >= Date.now()) break;
+        this.#everywhere.delete(each);
+      }
       const allowed = this.#client.may(identity, "watch", resource, undefined, name);
       known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
       this.#everywhere.set(key, known);

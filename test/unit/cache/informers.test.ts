@@ -163,6 +163,26 @@ describe("informers", () => {
     assert.deepEqual([api.open, api.lists, called], [[], 0, []]);
   });
 
+  it("ask again what an account may watch once nothing is left that the answer was for", async () => {
+    watcher.subscribe("a", [bucket]);
+    watcher.subscribe("a", []);
+    await observe("b");
+    api.rights.add(`${ACCOUNT} registry/secrets *`);
+    await observe("c", bucket);
+    assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
+  });
+
+  it("keep the answer while it is for anything, also where what asked for it goes", async () => {
+    const account = `${ACCOUNT} registry/secrets *`;
+    api.rights.add(account);
+    await observe("a", bucket);
+    for (let n = 0; n < 10; n++) {
+      watcher.subscribe("b", [{ ...other, ref: ref(SECRETS, `s-${n}`, "registry") }]);
+      await observe("b");
+    }
+    assert.equal(api.reviews.filter((review) => review === account).length, 1);
+  });
+
   it("stay for who depends on one object in two ways, when one of them goes", async () => {
     api.rights.add("- serviceaccounts *");
     const asSource = { identity: ACCOUNT, ref: account.ref };
