@@ -379,14 +379,12 @@ describe("of two bindings at one path", () => {
     await bind("one", "spec.inner.a", from);
     await bind("other", "spec.inner.c", from);
     await bind("two", "spec.other", from);
+    for (const name of ["one", "other", "two"]) await team.until(name, "Synced");
     await bind("whole", "spec.inner", { template: '{"b": "x"}', as: "json" });
-    await team.until("one", "Synced");
-    await team.until("two", "Synced");
     assert.match(
       await says(team, "whole", "Conflict"),
       /^Holder holder: spec\.inner is for .*\/one, which has precedence/,
     );
-    await team.until("other", "Synced");
     const { spec } = await team.api.get(objectPath(kind, undefined, "holder"));
     assert.deepEqual(spec, { inner: { a: "1", c: "1" }, other: "1" });
   });
