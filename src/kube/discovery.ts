@@ -1,4 +1,5 @@
 /** A kind or a plural comes in, the resource as the API server serves it goes out; undefined when it serves none. */
+import { setNewest } from "../apimachinery/newest.ts";
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import { isStatus } from "./api-error.ts";
 import { rootOf } from "./client.ts";
@@ -93,12 +94,7 @@ export class Discovery {
 
   #load(apiVersion: string, fetch = () => this.#fetch(apiVersion)): { resources: Promise<Resource[]>; until: number } {
     const entry = { resources: fetch(), until: Date.now() + FOUND_LIVES_MS };
-    this.#versions.delete(apiVersion);
-    this.#versions.set(apiVersion, entry);
-    for (const oldest of this.#versions.keys()) {
-      if (this.#versions.size <= MAX_KNOWN) break;
-      this.#versions.delete(oldest);
-    }
+    setNewest(this.#versions, apiVersion, entry, MAX_KNOWN);
     entry.resources.catch(() => {
       if (this.#versions.get(apiVersion) === entry) this.#versions.delete(apiVersion);
     });

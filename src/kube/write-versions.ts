@@ -5,6 +5,7 @@
  * and what that of the stored version lacks. So the schemas are compared, once for each change of them.
  */
 import { createHash } from "node:crypto";
+import { setNewest } from "../apimachinery/newest.ts";
 import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { isNotFound, isStatus } from "./api-error.ts";
@@ -134,7 +135,7 @@ export class WriteVersions {
     // What has not come yet is not waited for: it may be slow, and is older than what comes next.
     const answer = this.#readCrd(`${CRDS}/${name}`, known?.last);
     const next: Known = { since: Date.now(), answer, last: known?.last };
-    keep(this.#crds, name, next);
+    setNewest(this.#crds, name, next, MAX_KNOWN);
     try {
       next.last = await answer;
       return next.last.versions;
@@ -171,7 +172,7 @@ export class WriteVersions {
     let known = this.#published.get(key);
     if (known?.addresses !== addresses) {
       known = { addresses, served: this.#servedIn(resource, [...found.keys()]), versions: new Map() };
-      keep(this.#published, key, known);
+      setNewest(this.#published, key, known, MAX_KNOWN);
     }
     try {
       const served = await known.served;
@@ -215,13 +216,3 @@ export class WriteVersions {
 
 /** As the API server makes it. */
 const hashOf = (kind: string) => createHash("sha256").update(kind).digest().subarray(0, 8).toString("base64");
-
-/** The last that is kept goes to the end, and the first goes once there are too many. */
-function keep<T>(map: Map<string, T>, key: string, value: T): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= MAX_KNOWN) break;
-    map.delete(oldest);
-  }
-}

@@ -4,6 +4,7 @@
  * tokens that are not known cost the API server at most some requests a second, however many arrive.
  */
 import { hash } from "node:crypto";
+import { setNewest } from "../apimachinery/newest.ts";
 import type { AccessReviews } from "../kube/access-reviews.ts";
 import { describeError, type Log } from "./log.ts";
 
@@ -103,8 +104,8 @@ export class MetricsAccess {
     const until = performance.now() + REMEMBERED_MS[verdict];
     this.#allowed.delete(digest);
     this.#refused.delete(digest);
-    if (verdict === 200) keep(this.#allowed, digest, until);
-    else keep(this.#refused, digest, { verdict, until });
+    if (verdict === 200) setNewest(this.#allowed, digest, until, MAX_REMEMBERED);
+    else setNewest(this.#refused, digest, { verdict, until }, MAX_REMEMBERED);
   }
 }
 
@@ -124,11 +125,4 @@ class Budget {
   giveBack(): void {
     this.#atOnce -= 1;
   }
-}
-
-/** A Map is in the order in which its entries were made. */
-function keep<V>(map: Map<string, V>, key: string, value: V): void {
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > MAX_REMEMBERED && oldest !== undefined) map.delete(oldest);
 }

@@ -3,6 +3,7 @@
  * there is shared: pods that began after both changes need not begin again for the second. Of this process alone: after a
  * restart nothing is shared, which restarts a workload once more at worst.
  */
+import { setNewest } from "../../apimachinery/newest.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
 
 interface Written {
@@ -37,12 +38,7 @@ export class SharedStamps {
     }
     const sentAt = performance.now();
     const answer = write();
-    this.#written.delete(uid);
-    this.#written.set(uid, { by, place, sentAt, answer: answer.catch(() => "stale" as const) });
-    for (const oldest of this.#written.keys()) {
-      if (this.#written.size <= MAX_SIZE) break;
-      this.#written.delete(oldest);
-    }
+    setNewest(this.#written, uid, { by, place, sentAt, answer: answer.catch(() => "stale" as const) }, MAX_SIZE);
     return answer;
   }
 }
