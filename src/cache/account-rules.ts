@@ -22,7 +22,7 @@ interface Answer {
   since: number;
 }
 
-export class AccessReviews {
+export class AccountRules {
   readonly #client: Pick<Client, "rules">;
   /** From the oldest to the newest. */
   readonly #answers = new Map<string, Answer>();

@@ -10,7 +10,7 @@ import { ApiError } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import type { WatchTransport } from "../kube/list-watch.ts";
-import { type AccessPlace, AccessReviews } from "./access-reviews.ts";
+import { type AccessPlace, AccountRules } from "./account-rules.ts";
 import { nameIn } from "./cached-object.ts";
 import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
@@ -59,7 +59,7 @@ export class Informers {
     restarted: RestartHandler,
     isNamespaced = false,
   ) {
-    const reviews = new AccessReviews(client);
+    const reviews = new AccountRules(client);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
     this.#streams = new Streams(transport, restarted, {
       refused: (stream, error) => this.#narrow(stream, error),

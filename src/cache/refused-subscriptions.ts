@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "../kube/api-error.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
-import type { AccessPlace, AccessReviews } from "./access-reviews.ts";
+import type { AccessPlace, AccountRules } from "./account-rules.ts";
 
 /** Of everybody's accounts together. A review takes a millisecond of the API server. */
 const REVIEWS_A_SECOND = 10;
@@ -19,14 +19,14 @@ interface Group<S> {
 }
 
 export class RefusedSubscriptions<S extends object> {
-  readonly #reviews: Pick<AccessReviews, "refresh">;
+  readonly #reviews: Pick<AccountRules, "refresh">;
   readonly #rulesChanged: (place: AccessPlace) => void;
   readonly #groups = new Map<string, Group<S>>();
   readonly #groupOf = new Map<S, string>();
   readonly #bucket = new SlowBucket(REVIEWS_A_SECOND);
 
   /** `rulesChanged` is called when an account may do something else than when its subscriptions were looked at last. */
-  constructor(reviews: Pick<AccessReviews, "refresh">, rulesChanged: (place: AccessPlace) => void) {
+  constructor(reviews: Pick<AccountRules, "refresh">, rulesChanged: (place: AccessPlace) => void) {
     this.#reviews = reviews;
     this.#rulesChanged = rulesChanged;
   }

@@ -7,7 +7,7 @@ import { ApiError, isStatus } from "../kube/api-error.ts";
 import { type Client, pathOf } from "../kube/client.ts";
 import { CONTROLLER, homeOf, type Identity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
-import type { AccessPlace, AccessReviews } from "./access-reviews.ts";
+import type { AccessPlace, AccountRules } from "./account-rules.ts";
 import { isCollection, isTelling, namespaceOf, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
 
 /**
@@ -45,7 +45,7 @@ interface Known {
 
 export class WatchScopes {
   readonly #client: Pick<Client, "may">;
-  readonly #reviews: Pick<AccessReviews, "of" | "expire">;
+  readonly #reviews: Pick<AccountRules, "of" | "expire">;
   readonly #isNamespaced: boolean;
   readonly #decisions = new Map<string, Known>();
   /** How many subscribers each group has. A decision is kept while there are any. */
@@ -55,7 +55,7 @@ export class WatchScopes {
   #stopped = false;
 
   /** An installation for one namespace has no stream of more, whoever could have one. */
-  constructor(client: Pick<Client, "may">, reviews: Pick<AccessReviews, "of" | "expire">, isNamespaced: boolean) {
+  constructor(client: Pick<Client, "may">, reviews: Pick<AccountRules, "of" | "expire">, isNamespaced: boolean) {
     this.#client = client;
     this.#reviews = reviews;
     this.#isNamespaced = isNamespaced;

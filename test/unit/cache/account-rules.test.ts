@@ -1,6 +1,6 @@
 /** What the answers about permissions that are kept cost. */
 import assert from "node:assert/strict";
-import { AccessReviews } from "../../../src/cache/access-reviews.ts";
+import { AccountRules } from "../../../src/cache/account-rules.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { fakeClient } from "../fakes.ts";
 
@@ -9,7 +9,7 @@ const identity = serviceAccountIdentity("registry", "inlay");
 describe("reviews of permissions", () => {
   it("of many namespaces in a minute take no time for those that are kept", async () => {
     const client = fakeClient({ rules: async () => ({ incomplete: false, resourceRules: [] }) });
-    const reviews = new AccessReviews(client);
+    const reviews = new AccountRules(client);
     const start = performance.now();
     for (let n = 0; n < 20_000; n++) await reviews.of({ identity, namespace: `team-${n}` });
     const took = performance.now() - start;
