@@ -27,7 +27,7 @@ const ROTATIONS = 100;
 /** After all were made: the namespace has had its turn of whatever is dear by then. */
 const JUDGED_SECONDS = 120;
 const WATCHED_SECONDS = 20;
-/** Between changes: a Secret that changes sixty times in a minute is written more rarely, whoever else is there. */
+/** Between changes: Inlay writes a Secret that changes sixty times in a minute more rarely. */
 const PAUSE_MS = 100;
 
 export async function measureHostile(rig: Rig): Promise<void> {

@@ -166,7 +166,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   };
 }
 
-/** Nobody is behind the name that the API server gives to all that was there before the first apply. */
+/** The API server gives all that was there before the first apply to a field manager that does not exist. */
 function withoutUnknown(live: KubeObject): KubeObject {
   const managedFields = (live.metadata.managedFields ?? []).filter(({ manager }) => manager !== BEFORE_FIRST_APPLY);
   return { ...live, metadata: { ...live.metadata, managedFields } };
@@ -219,7 +219,7 @@ function fatesOf(
   if (!isHeld && !place.within) {
     if (mode === "Retain") return [];
     if (isNumbered(path)) return [["shifted", place.at]];
-    // What others took they hold. What was written and nobody holds is ours: the API server has forgotten who wrote the object.
+    // What another manager took over, it holds. What was written and has no manager is ours: managedFields was cleared.
     const isForgotten = written.includes(String(path)) && otherHolders(live, fieldManager, place.held).length === 0;
     return isForgotten ? [["removed", place.at]] : [];
   }

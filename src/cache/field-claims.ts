@@ -163,7 +163,7 @@ export class FieldClaims {
 }
 
 /**
- * Whether what a binding names of an object, and does not hold, keeps nobody from it: status has come to the current spec,
+ * Whether what a binding names of an object, and does not hold, has no precedence: status has come to the current spec,
  * and what it says of the object is the binding's own to mend. That an object is not there yet is the same for all.
  */
 function isPassedOver({ metadata, status }: StoredBinding, record: TargetStatus | undefined): boolean {
@@ -178,7 +178,7 @@ export function claimedPaths(record: TargetStatus): string[] {
   return [...(record.paths ?? []), ...pendingPaths(record)];
 }
 
-/** What was announced stays on record while its write is refused, and is nobody's then. */
+/** What was announced stays on record while its write is refused, and has no precedence then. */
 function pendingPaths({ reason, paths, pendingPaths: announced = [] }: TargetStatus): string[] {
   return UNKNOWN.includes(reason) ? announced.filter((path) => !paths?.includes(path)) : [];
 }

@@ -225,7 +225,7 @@ export class Informers {
     const stream = this.#streamOf(subscriber);
     if (subscriber.isOneByOne) this.#oneByOne.release(dependent);
     this.#refused.delete(subscriber);
-    // Nobody would ask again for an answer that is nobody's any more.
+    // Without a subscriber, no poll would ask for this answer again.
     if (subscriber.refused !== undefined) this.#scopes.forget(dependency);
     subscriber.isOneByOne = false;
     subscriber.refused = undefined;

@@ -25,7 +25,7 @@ export class OneByOne {
     const count = this.#counts.get(dependent) ?? 0;
     if (count > 1) this.#counts.set(dependent, count - 1);
     else this.#counts.delete(dependent);
-    // Before that, nobody was left out.
+    // Before that, there was room for all.
     if (count < this.#most || this.#called.has(dependent)) return;
     this.#called.add(dependent);
     queueMicrotask(() => {

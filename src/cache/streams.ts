@@ -25,7 +25,7 @@ export interface StreamEvents {
   ended(stream: Stream): void;
 }
 
-/** Streams that the API server refuses are asked for again so often, whoever has how many. A refused list takes 0.2 ms. */
+/** Streams that the API server refuses are asked for again so often, for all accounts together. A refused list takes 0.2 ms. */
 const RETRIES_A_SECOND = 10;
 const NO_ROOM = new ApiError("WATCH", 0, "TooManyStreams");
 

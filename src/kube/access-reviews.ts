@@ -38,7 +38,7 @@ export class AccessReviews {
     return status.allowed;
   }
 
-  /** A 429 is thrown like any other refusal: whoever asks for a page can ask again. */
+  /** A 429 is thrown like any other refusal: the scraper can ask again. */
   #review<S>(group: string, kind: string, spec: object): Promise<{ status: S }> {
     return this.#transport.request({
       method: "POST",

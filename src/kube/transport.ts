@@ -124,7 +124,7 @@ export class Transport {
   }
 
   /**
-   * The time by the API server's clock, which its timestamps are compared with, in ms of the epoch: as its last answer told it,
+   * The time by the API server's clock, which its timestamps are compared with, in ms of the epoch: from its last answer,
    * to the second, and never ahead. Ours until it answers.
    */
   serverTime(): number {

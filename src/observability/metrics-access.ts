@@ -57,7 +57,7 @@ export class MetricsAccess {
     if (refused !== undefined && now < refused.until) return refused.verdict;
     const underWay = this.#underWay.get(digest);
     if (underWay !== undefined) return underWay;
-    // Whoever was allowed to scrape before does not wait behind strangers.
+    // A token that was allowed to scrape before does not wait behind unknown ones.
     const budget = this.knows(address) ? this.#known : this.#strangers;
     if (until === undefined && !budget.take(now)) return 429;
     const review = this.#review(token, digest).finally(() => {

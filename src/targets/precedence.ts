@@ -26,7 +26,7 @@ import type { PreparedTarget } from "./sync.ts";
 
 /**
  * For how many accounts at most it is asked whether they may write, each time that a binding looks at an object. Claims of
- * further accounts that are not held for sure keep nobody out.
+ * further accounts that are not held for sure have no precedence.
  */
 const MAX_ACCOUNTS_ASKED = 16;
 
@@ -118,7 +118,7 @@ function isTheirs(claim: CompetingClaim, isHeld: boolean): boolean {
   return claim.held || claim.made || !(isHeld || claim.passed);
 }
 
-/** One that has not written to an object for sure, and has no rights there, keeps nobody from it. */
+/** A binding that has not written to an object for sure, and may not write there, has no precedence. */
 async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, ref: ObjectRef): Promise<boolean> {
   const identity = serviceAccountIdentity(namespaceIn(key), account);
   try {

@@ -20,7 +20,7 @@ export class SchemaController {
     this.queue.add("published");
   }
 
-  /** There is one key: all schemas. Whoever depends on one listens to `Schemas.onChange`. */
+  /** There is one key: all schemas. What depends on one listens to `Schemas.onChange`. */
   async reconcile(): Promise<WorkResult> {
     await this.#schemas.refresh();
     return { retry: "after", ms: EVERY_MS };

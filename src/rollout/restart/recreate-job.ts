@@ -209,7 +209,7 @@ function changedCopy({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
   const [job, copy] = [describe(ref), describe({ ...ref, name: copyName(uid) })];
   return new Problem(
     "Rejected",
-    `${job} is not made anew: somebody has changed its copy, ${copy}. Look at what the copy says and create ${job} yourself, or delete the copy to do without`,
+    `${job} is not recreated: somebody has changed its copy, ${copy}. Check the copy and create ${job} yourself, or delete the copy if you don't need ${job}`,
   );
 }
 
