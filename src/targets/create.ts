@@ -15,7 +15,8 @@ import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { correctObject, makeObject } from "../apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "../apply/manifest.ts";
-import { attempt, forbidden, refusal, verbsFor } from "../kube/access-error.ts";
+import { attempt, verbsFor } from "../kube/access-error.ts";
+import { assertMay } from "../kube/assert-may.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
@@ -110,7 +111,7 @@ async function decideOn(
     // It may have been made, by a request of which the answer is not known.
     if (!isNew && record.uid === undefined) return { ...prepared, record: { ...record, onRelease }, isNew };
     // Until it is made, the label is enough to say whose it is. So that is announced only where it can be made at once.
-    await assertMayCreate(context, wanted);
+    await assertMay(accessOf(context, wanted), "create");
     const putOffMs = mayMakeIn(context, prepared.decision.takenBy, ref);
     const { uid: _, ...former } = record;
     const none = { ...withoutOwnership(record), onRelease };
@@ -129,18 +130,6 @@ async function decideOn(
   const whole = compose(isOnce ? plan.fields : fieldsFor(wanted, live, same));
   const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same);
   return { record: intent, isNew, wanted, live, whole, decision };
-}
-
-/** Throws Problem. No name: who may make objects may not be told by theirs. */
-async function assertMayCreate(context: SyncContext, { ref, target }: Wanted): Promise<void> {
-  const { client, identity, verbs } = accessOf(context, { ref, target });
-  const use = { identity, ref, verbs };
-  try {
-    if (await client.may(identity, "create", ref.resource, ref.namespace)) return;
-  } catch (error) {
-    throw refusal(error, use, "create");
-  }
-  throw forbidden(use, "create");
 }
 
 function mayMakeIn({ deps, binding, sourceRevisions, sourceUids }: SyncContext, takenBy: string[], ref: ObjectRef) {

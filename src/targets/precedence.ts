@@ -15,8 +15,10 @@ import type { ObjectRef } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { accountOf, type CompetingClaim, claimedPaths, type FieldClaim, parsedPaths } from "../cache/field-claims.ts";
-import { attempt, forbidden, refusal, verbsFor } from "../kube/access-error.ts";
+import { attempt, verbsFor } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
+import { assertMay } from "../kube/assert-may.ts";
+import type { ObjectAccess } from "../kube/get.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { Dependencies, SyncContext } from "./dependencies.ts";
 import { withoutAwaited } from "./record-changes.ts";
@@ -62,7 +64,7 @@ export async function deferToCompetingBinding(
     : await releasePaths(context, record, "Retain", keep);
   if (released.problem) return { record: released.record, problem: released.problem };
   // Who has it is told to nobody who has no right to the object himself.
-  const refused = released.released ? undefined : await attempt(mayPatch(context, target, ref));
+  const refused = released.released ? undefined : await attempt(assertMay(accessOf(context, target, ref), "patch"));
   if (refused instanceof Problem) return { record, problem: refused };
   const message = `${lost.path} is for the SecretBinding ${lost.to}, which has precedence; nothing was written. Take the field out of one of the two`;
   // It is looked at again when the other one changes.
@@ -129,14 +131,8 @@ async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, 
   }
 }
 
-/** Throws Problem if the binding's own account may not. */
-async function mayPatch({ deps, binding, identity }: SyncContext, target: Target, ref: ObjectRef): Promise<void> {
+/** What the binding's own account needs at the target. */
+function accessOf({ deps, binding, identity }: SyncContext, target: Target, ref: ObjectRef): ObjectAccess<"may"> {
   const isMade = target.create !== undefined;
-  const use = { identity, ref, verbs: verbsFor(isMade, onReleaseOf(binding, target, isMade)) };
-  try {
-    if (await deps.client.may(identity, "patch", ref.resource, ref.namespace, ref.name)) return;
-  } catch (error) {
-    throw refusal(error, use, "patch");
-  }
-  throw forbidden(use, "patch");
+  return { client: deps.client, identity, ref, verbs: verbsFor(isMade, onReleaseOf(binding, target, isMade)) };
 }
