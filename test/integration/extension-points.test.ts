@@ -81,8 +81,9 @@ describe("the extension points", function () {
     };
 
     it("is shown while another replica leads, and does nothing", async () => {
+      // It is ready once it has seen the Lease.
       for (const path of ["/livez", "/readyz"])
-        assert.deepEqual(await manager.page(path), { status: 200, text: "ok\n" });
+        await eventually(async () => assert.deepEqual(await manager.page(path), { status: 200, text: "ok\n" }));
       const { text } = await manager.page("/metrics");
       for (const name of ["clusterthing", "secretbinding", "reloader"]) {
         const labels = `name="${name}",controller="${name}"`;
