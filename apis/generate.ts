@@ -13,6 +13,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = { SecretBinding: "StoredBin
 export const generated = [
   { crd: "apis/secretbindings.yaml", module: "src/api/secret-binding.ts" },
   { crd: "apis/secretgrants.yaml", module: "src/api/secret-grant.ts" },
+  { crd: "apis/bindingcompositions.yaml", module: "src/api/binding-composition.ts" },
 ];
 
 /** The text of the module that belongs to one CRD. */
@@ -42,6 +43,9 @@ const COMMENT_OF_ONE_LINE = /\/\*\*\n *\* (.*)\n *\*\//g;
  */
 function asRead(schema: JSONSchema): JSONSchema {
   const out: JSONSchema = { ...schema };
+  const isFreeForm = out["x-kubernetes-preserve-unknown-fields"] === true && out.properties === undefined;
+  if (isFreeForm && out.type === undefined) out.tsType = "unknown";
+  else if (isFreeForm && out.type === "object") out.tsType = "Record<string, unknown>";
   if (out.properties) {
     const entries = Object.entries(out.properties);
     const defaulted = entries.filter(([, value]) => value.default !== undefined).map(([key]) => key);

@@ -18,7 +18,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["cache"],
   ["observability"],
   ["kube"],
-  ["transform", "workloads", "workqueue"],
+  ["transform", "workloads", "workqueue", "composition"],
   ["api"],
   ["apimachinery"],
 ];

@@ -213,7 +213,7 @@ export interface StoredBinding {
               /** Not here, but in the target. */
               kind?: string;
               /** Not here; the controller of the object writes it. */
-              status?: {};
+              status?: Record<string, unknown>;
               /** Labels and annotations of the object, and nothing else. */
               metadata?: {
                 /** Not here, but in the target. */
@@ -357,7 +357,7 @@ export interface StoredBinding {
               /** Not here, but in the target. */
               kind?: string;
               /** Not here; the controller of the object writes it. */
-              status?: {};
+              status?: Record<string, unknown>;
               /** Labels and annotations of the object, and nothing else. */
               metadata?: {
                 /** Not here, but in the target. */
