@@ -2,11 +2,10 @@
  * Builds the control plane's programs: what comes in is the recipe, what goes out is a folder that holds all of them or
  * is not there at all. The work is done in a folder beside it, under a lock, and ends with one rename.
  */
-import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
+import { goIn } from "./go.ts";
 import { lock } from "./lock.ts";
 import { Progress } from "./progress.ts";
 import type { Recipe } from "./recipe.ts";
@@ -97,40 +96,8 @@ async function kwokStages(recipe: Recipe): Promise<string> {
   return documents.join("\n---\n");
 }
 
-interface GoOptions {
-  env?: Record<string, string>;
-  onOutput?: (line: string) => unknown;
-  onMessage?: (line: string) => unknown;
-}
-
-/** Runs go in a folder; fails with go's own last words. */
-async function go(folder: string, args: string[], { env, onOutput, onMessage }: GoOptions): Promise<void> {
-  const child = spawn("go", args, {
-    cwd: folder,
-    env: { ...process.env, ...env, GOWORK: "off" },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const messages: string[] = [];
-  createInterface(child.stdout).on("line", (line) => onOutput?.(line));
-  createInterface(child.stderr).on("line", (line) => {
-    messages.push(line);
-    if (messages.length > 30) messages.shift();
-    onMessage?.(line);
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.on("error", (error: NodeJS.ErrnoException) => reject(error.code === "ENOENT" ? goIsMissing(error) : error));
-    child.on("close", (code, signal) => {
-      if (code === 0) return resolve();
-      const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
-      reject(new Error(`go ${args.slice(0, 2).join(" ")} ${how} in ${folder}:\n${messages.join("\n")}`));
-    });
-  });
-}
-
-const goIsMissing = (cause: Error) =>
-  new Error(
-    "The tests run against a real Kubernetes API server, which is built from source the first time, and that needs Go " +
-      "(https://go.dev/dl): no `go` was found in the PATH. Or let KUBEBUILDER_ASSETS name a folder that has etcd and " +
-      "kube-apiserver, such as setup-envtest makes.",
-    { cause },
-  );
+const go = goIn(
+  "The tests run against a real Kubernetes API server, which is built from source the first time, and that needs Go " +
+    "(https://go.dev/dl): no `go` was found in the PATH. Or let KUBEBUILDER_ASSETS name a folder that has etcd and " +
+    "kube-apiserver, such as setup-envtest makes.",
+);

@@ -30,9 +30,10 @@ export async function findPrograms(env: Environment = process.env): Promise<Prog
   return programsIn(folder, "The cache");
 }
 
-export function cacheFolder(env: Environment, key: string): string {
+/** Where the programs of one build are kept, outside of the repository. */
+export function cacheFolder(env: Environment, key: string, subject = "control-plane"): string {
   const cache = env["INLAY_CACHE"] || join(env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "inlay");
-  return join(cache, "control-plane", key);
+  return join(cache, subject, key);
 }
 
 /** The programs that a folder has; it must have etcd and kube-apiserver. */

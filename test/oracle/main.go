@@ -1,0 +1,102 @@
+// The oracle answers what Crossplane's field paths and Go's own formats and conversions make of a value, for tests that
+// compare Inlay with them. It reads one request a line, {"op": …, "input": …}, and answers each with one line: {"result": …}
+// or {"error": …}. Answers have the order of the requests.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// An operation gets the request's input and returns what the answer's result is.
+type operation func(input json.RawMessage) (any, error)
+
+// operations has all that can be asked for. Each file of a subject adds its own in init.
+var operations = map[string]operation{}
+
+type request struct {
+	Op    string          `json:"op"`
+	Input json.RawMessage `json:"input"`
+}
+
+type answer struct {
+	Result any    `json:"result,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+func main() {
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	out := bufio.NewWriterSize(os.Stdout, 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			fail(err)
+		}
+		if _, err := out.Write(append(encode(respond(line)), '\n')); err != nil {
+			fail(err)
+		}
+		// Many requests may come at once; their answers leave together.
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				fail(err)
+			}
+		}
+	}
+	if err := out.Flush(); err != nil {
+		fail(err)
+	}
+}
+
+func respond(line []byte) (given answer) {
+	// A panic is an answer too: the next request does not depend on it.
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			given = answer{Error: fmt.Sprintf("panic: %v", panicked)}
+		}
+	}()
+	var asked request
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return answer{Error: fmt.Sprintf("request: %v", err)}
+	}
+	operate, ok := operations[asked.Op]
+	if !ok {
+		return answer{Error: fmt.Sprintf("request: no operation %q", asked.Op)}
+	}
+	result, err := operate(asked.Input)
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return answer{Result: result}
+}
+
+func encode(value answer) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text, _ = json.Marshal(answer{Error: fmt.Sprintf("answer: %v", err)})
+	}
+	return text
+}
+
+// decode reads an operation's input; fields that it does not know are a mistake of the test. Use UseNumber's json.Number
+// or json.RawMessage in the struct for numbers that have to survive.
+func decode(input json.RawMessage, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	decoder.DisallowUnknownFields()
+	decoder.UseNumber()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	return nil
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "oracle:", err)
+	os.Exit(1)
+}
