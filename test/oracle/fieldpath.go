@@ -7,7 +7,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// What Crossplane's field paths make of an object: parse, get, set, expand, merge.
+// What Crossplane's field paths make of an object: parse, get, set, delete, expand, merge.
 func init() {
 	operations["path.parse"] = parsePath
 	operations["path.get"] = onObject(func(paved *fieldpath.Paved, asked pathRequest) (any, error) {
@@ -23,6 +23,9 @@ func init() {
 			return nil, err
 		}
 		return changed(paved, paved.SetValue(asked.Path, value))
+	})
+	operations["path.delete"] = onObject(func(paved *fieldpath.Paved, asked pathRequest) (any, error) {
+		return changed(paved, paved.DeleteField(asked.Path))
 	})
 	operations["path.expand"] = onObject(func(paved *fieldpath.Paved, asked pathRequest) (any, error) {
 		paths, err := paved.ExpandWildcards(asked.Path)

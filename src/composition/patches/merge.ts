@@ -1,0 +1,95 @@
+/** Merges a value into what is at a path already, with the rules of the library that Crossplane merges with (dario.cat/mergo). */
+import type { Segment } from "../../apimachinery/field-path.ts";
+import { isObject, stringifyJson } from "../../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
+import { getField, setField } from "./fields.ts";
+import { textOf } from "./path.ts";
+
+/** How a merge decides. A value that is empty ("", 0, false, [], {}) is replaced in any case. */
+export interface MergePolicy {
+  /** Whether the given value wins against the value that is there. */
+  readonly overwrites: boolean;
+  /** Whether lists are appended to lists. */
+  readonly appends: boolean;
+}
+
+/** Writes a value by a policy; without one, it replaces what is there. The object takes over the value. Throws Problem("InvalidValue"). */
+export function mergeValue(
+  object: JsonObject,
+  path: readonly Segment[],
+  value: JsonValue,
+  policy: MergePolicy | undefined,
+): void {
+  const there = policy === undefined ? undefined : getField(object, path);
+  let result = value;
+  if (policy !== undefined && there !== undefined && there !== null && value !== null) {
+    const isAppended = policy.appends && Array.isArray(there) && Array.isArray(value);
+    const holder = { there };
+    mergeField(holder, "there", isAppended ? without(value, there) : value, { ...policy, path });
+    result = holder.there;
+  }
+  setField(object, path, result);
+}
+
+interface Merge extends MergePolicy {
+  readonly path: readonly Segment[];
+}
+
+function mergeField(target: JsonObject, key: string, given: JsonValue, merge: Merge): void {
+  const there = Object.hasOwn(target, key) ? target[key] : undefined;
+  if (given === null) {
+    if (merge.overwrites) put(target, key, null);
+  } else if (Array.isArray(given) && merge.appends) {
+    put(target, key, [...listAt(there ?? [], merge), ...given]);
+  } else {
+    if (isObject(given) && isObject(there)) {
+      for (const [field, value] of Object.entries(given)) mergeField(there, field, value, merge);
+      if (!isEmpty(there)) return;
+    }
+    if (merge.overwrites || isEmpty(there)) put(target, key, given);
+  }
+}
+
+function listAt(value: JsonValue, { path }: Merge): JsonValue[] {
+  if (Array.isArray(value)) return value;
+  const message = `a list can be appended to a list only, and ${textOf(path)} has something else, there or below it; use the policy ForceMergeObjects or Replace`;
+  throw new Problem("InvalidValue", message);
+}
+
+/** The elements that a list has not yet. */
+function without(list: readonly JsonValue[], there: readonly JsonValue[]): JsonValue[] {
+  const known = new Set(there.map(canonical));
+  return list.filter((element) => !known.has(canonical(element)));
+}
+
+/** One text for equal values. */
+const canonical = (value: JsonValue): string => stringifyJson(sorted(value));
+
+function sorted(value: JsonValue): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return { entries: entries.map(([key, each]) => [key, sorted(each)]) };
+}
+
+function isEmpty(value: JsonValue | undefined): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (isObject(value)) return Object.keys(value).length === 0;
+  return value === undefined || value === null || value === "" || value === 0 || value === false;
+}
+
+/** A copy that shares nothing with the value. */
+export function copyJson(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(copyJson);
+  if (!isObject(value)) return value;
+  const copy: JsonObject = {};
+  for (const [key, each] of Object.entries(value)) put(copy, key, copyJson(each));
+  return copy;
+}
+
+/** Sets a field of an object, whatever it is called. */
+function put(object: JsonObject, key: string, value: JsonValue): void {
+  if (key !== "__proto__") object[key] = value;
+  else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+}
