@@ -23,9 +23,17 @@ type request struct {
 	Input json.RawMessage `json:"input"`
 }
 
+// An answer has one of both; a result may be null.
 type answer struct {
-	Result any    `json:"result,omitempty"`
-	Error  string `json:"error,omitempty"`
+	result any
+	err    string
+}
+
+func (given answer) MarshalJSON() ([]byte, error) {
+	if given.err != "" {
+		return json.Marshal(map[string]any{"error": given.err})
+	}
+	return json.Marshal(map[string]any{"result": given.result})
 }
 
 func main() {
@@ -58,28 +66,28 @@ func respond(line []byte) (given answer) {
 	// A panic is an answer too: the next request does not depend on it.
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			given = answer{Error: fmt.Sprintf("panic: %v", panicked)}
+			given = answer{err: fmt.Sprintf("panic: %v", panicked)}
 		}
 	}()
 	var asked request
 	if err := json.Unmarshal(line, &asked); err != nil {
-		return answer{Error: fmt.Sprintf("request: %v", err)}
+		return answer{err: fmt.Sprintf("request: %v", err)}
 	}
 	operate, ok := operations[asked.Op]
 	if !ok {
-		return answer{Error: fmt.Sprintf("request: no operation %q", asked.Op)}
+		return answer{err: fmt.Sprintf("request: no operation %q", asked.Op)}
 	}
 	result, err := operate(asked.Input)
 	if err != nil {
-		return answer{Error: err.Error()}
+		return answer{err: err.Error()}
 	}
-	return answer{Result: result}
+	return answer{result: result}
 }
 
 func encode(value answer) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
-		text, _ = json.Marshal(answer{Error: fmt.Sprintf("answer: %v", err)})
+		text, _ = json.Marshal(answer{err: fmt.Sprintf("answer: %v", err)})
 	}
 	return text
 }
