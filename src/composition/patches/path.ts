@@ -1,7 +1,7 @@
 /** Reads the paths of patches, which are spelled as Crossplane spells them. */
 import { FieldPath, type Segment } from "../../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS } from "../../apimachinery/json.ts";
-import { Problem } from "../../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 
 /** `wildcard`: every element of a list, or every field of an object. */
 export type CompositeSegment = Segment | { readonly kind: "wildcard" };
@@ -83,8 +83,10 @@ function segmentsOf(text: string): Segment[] {
 function bracketAt(text: string, at: number): { segment: Segment; length: number } {
   const element = take(ELEMENT, text, at);
   if (element !== "") {
-    const [, segment] = FieldPath.parse(`list${element}`).segments;
-    return { segment: segment as Segment, length: element.length };
+    // Not every quoted text is a string, and a field may be there twice.
+    const parsed = attemptSync(() => FieldPath.parse(`list${element}`).segments[1] as Segment);
+    if (parsed instanceof Problem) throw wrong(text, at + 1, elementHint);
+    return { segment: parsed, length: element.length };
   }
   const end = text.indexOf("]", at);
   if (end < 0) throw wrong(text, at, "this bracket is not closed");
@@ -98,7 +100,7 @@ function bracketAt(text: string, at: number): { segment: Segment; length: number
 }
 
 const elementHint =
-  "an element of a list is written as [type=Ready] or [name=\"a b\",port=80]; put a key that has = in it in quotes, as in ['a=b']";
+  "an element of a list is written as [type=Ready] or, with each field once, [name=\"a b\",port=80]; put a key that has = in it in quotes, as in ['a=b']";
 
 /** Quotes around a key are not part of it. */
 const keyOf = (text: string): Segment => ({ kind: "key", key: text.replace(/^['"]+|['"]+$/g, "") });

@@ -54,6 +54,8 @@ describe("a path of a patch", () => {
       ["a]", 2],
       ["a[b[c]", 4],
       ["a[b = c]", 3],
+      ["a[b=c,b=d]", 3],
+      ['a[b="\\q"]', 3],
     ];
     for (const [text, column] of refused) {
       const { reason, message } = attemptSync(() => parseCompositePath(text)) as Problem;
