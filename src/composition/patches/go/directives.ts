@@ -1,0 +1,128 @@
+/** Reads a Go format: what comes in is the text, what goes out are texts and directives that say which value each takes. */
+import { Problem } from "../../../apimachinery/problem.ts";
+import { isVerb, VERBS } from "./verbs.ts";
+
+/** A number of the format, or the place of the value that has it, for `*`. */
+export type Count = number | { readonly from: number };
+
+export interface ParsedDirective {
+  readonly verb: string;
+  readonly flags: string;
+  readonly width: Count | undefined;
+  readonly precision: Count | undefined;
+  /** The place of the value, from 0. */
+  readonly value: number;
+}
+
+export const MAX_COUNT = 1_000;
+const FLAGS = /[#0+\- ]*/y;
+const DIGITS = /\d+/y;
+const INDEX = /\[(\d+)\]/y;
+
+/** Throws Problem("InvalidComposition") unless the directives take exactly so many values, by verbs that there are. */
+export function parseFormat(fmt: string, values: number, place: string): (string | ParsedDirective)[] {
+  return new Parser(fmt, values, place).parse();
+}
+
+class Parser {
+  readonly #fmt: string;
+  readonly #values: number;
+  readonly #place: string;
+  #at = 0;
+  #next = 0;
+  #isReordered = false;
+
+  constructor(fmt: string, values: number, place: string) {
+    this.#fmt = fmt;
+    this.#values = values;
+    this.#place = place;
+  }
+
+  parse(): (string | ParsedDirective)[] {
+    const parts: (string | ParsedDirective)[] = [];
+    for (;;) {
+      const percent = this.#fmt.indexOf("%", this.#at);
+      parts.push(this.#fmt.slice(this.#at, percent < 0 ? undefined : percent));
+      if (percent < 0) break;
+      this.#at = percent + 1;
+      parts.push(this.#directive());
+    }
+    // Values that are named by their place may be used in any order, and left out.
+    if (!this.#isReordered && this.#next < this.#values) throw this.#wrongNumber();
+    return parts;
+  }
+
+  #directive(): string | ParsedDirective {
+    const flags = this.#take(FLAGS) ?? "";
+    let hasIndex = this.#index();
+    const width = this.#count(hasIndex);
+    hasIndex &&= width === undefined;
+    let precision: Count | undefined;
+    if (this.#fmt[this.#at] === ".") {
+      if (hasIndex) throw this.#wrong("write an index such as [1] directly before the verb or the *");
+      this.#at += 1;
+      hasIndex = this.#index();
+      precision = this.#count(hasIndex) ?? 0;
+      hasIndex &&= precision === 0;
+    }
+    if (!hasIndex) this.#index();
+    const code = this.#fmt.codePointAt(this.#at);
+    if (code === undefined) throw this.#wrong("a verb is missing after the last %; write %% for a percent sign");
+    const verb = String.fromCodePoint(code);
+    this.#at += verb.length;
+    if (verb === "%") {
+      if (typeof width === "object" || typeof precision === "object")
+        throw this.#wrong("a percent sign takes no *; write %%");
+      return "%";
+    }
+    if (!isVerb(verb)) throw this.#wrong(`%${verb} is not a verb; the verbs are ${VERBS}`);
+    return { verb, flags, width, precision, value: this.#value() };
+  }
+
+  #count(hasIndex: boolean): Count | undefined {
+    if (this.#fmt[this.#at] === "*") {
+      this.#at += 1;
+      return { from: this.#value() };
+    }
+    const digits = this.#take(DIGITS);
+    if (digits === undefined) return undefined;
+    if (hasIndex) throw this.#wrong("write an index such as [1] directly before the verb or the *");
+    if (Number(digits) > MAX_COUNT) throw this.#wrong(`a width or precision is at most ${MAX_COUNT}`);
+    return Number(digits);
+  }
+
+  /** The place of the next value, which is then taken. */
+  #value(): number {
+    if (this.#next >= this.#values) throw this.#wrongNumber();
+    return this.#next++;
+  }
+
+  /** Whether there was one, such as [1]: the place of the value that is next. */
+  #index(): boolean {
+    if (this.#fmt[this.#at] !== "[") return false;
+    const index = Number(this.#take(INDEX)?.slice(1, -1));
+    if (!(index >= 1 && index <= this.#values)) {
+      throw this.#wrong(`an index is a whole number in brackets from [1] to [${this.#values}]`);
+    }
+    this.#next = index - 1;
+    this.#isReordered = true;
+    return true;
+  }
+
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#fmt)?.[0];
+    if (found !== undefined) this.#at += found.length;
+    return found;
+  }
+
+  #wrongNumber(): Problem {
+    const there = this.#values === 1 ? "there is one value" : `there are ${this.#values} values`;
+    const advice = this.#values === 1 ? "write one verb, such as %s, or %[1]s to repeat it" : "write one verb for each";
+    return this.#wrong(`${there} to format, which is not what the verbs take; ${advice}`);
+  }
+
+  #wrong(what: string): Problem {
+    return new Problem("InvalidComposition", `${this.#place}: ${what}`);
+  }
+}

@@ -1,0 +1,105 @@
+/** Asks the oracle about Go's values, which have a type that JSON does not tell; and makes such values at random. */
+import fc from "fast-check";
+import type { JsonObject, JsonValue } from "../../../../src/apimachinery/objects.ts";
+import { bytesOf, type GoValue, textOf } from "../../../../src/composition/patches/go/value.ts";
+import { ask } from "../../../oracle/oracle.ts";
+
+/** What Go makes of it; undefined where it refuses. */
+export async function askGo(op: string, input: JsonObject): Promise<GoValue | undefined> {
+  const { result } = await ask(`value.${op}`, input);
+  return result === undefined ? undefined : untag(result as JsonObject);
+}
+
+export function tag(value: GoValue): JsonValue {
+  if (value === null) return { null: true };
+  if (typeof value === "string") return { string: bytesOf(value).toString("base64") };
+  if (typeof value === "bigint") return { int64: String(value) };
+  if (typeof value === "number") return { float64: Object.is(value, -0) ? "-0" : String(value) };
+  if (typeof value === "boolean") return { bool: value };
+  if (Array.isArray(value)) return { list: value.map(tag) };
+  return { object: Object.fromEntries(Object.entries(value).map(([key, each]) => [key, tag(each)])) };
+}
+
+function untag(tagged: JsonObject): GoValue {
+  const [[type, value] = []] = Object.entries(tagged);
+  switch (type) {
+    case "null":
+      return null;
+    case "string":
+      return textOf(Buffer.from(value as string, "base64"));
+    case "int64":
+      return BigInt(value as string);
+    case "float64":
+      return Number((value as string).replace("Inf", "Infinity"));
+    case "bool":
+      return value as boolean;
+    case "list":
+      return (value as JsonObject[]).map(untag);
+    default:
+      return Object.fromEntries(
+        Object.entries(value as JsonObject).map(([key, each]) => [key, untag(each as JsonObject)]),
+      );
+  }
+}
+
+/** Without `!` and parentheses, by which a mistake that Go prints is found. What newer Unicodes have is left out too. */
+const character = fc.oneof(
+  fc.constantFrom(..."abzAZ019 \"'`\\<>&%\t\n\r\0\u001f\u007f\u0085é\u00a0ßÅŉǰΣσᾳᾼİı€\u2028\ufeff\ufffd日😀\ue000"),
+  fc.integer({ min: 0x20, max: 0x24f }).map((code) => String.fromCodePoint(code)),
+);
+export const plainText = fc.string({ unit: character, maxLength: 12 }).map((text) => text.replace(/[!()\u019b]/g, "x"));
+
+/** Bytes that may be no UTF-8. */
+const rawText = fc.uint8Array({ maxLength: 8 }).map((bytes) => textOf(bytes).replace(/[!()]/g, "x"));
+export const text = fc.oneof({ weight: 3, arbitrary: plainText }, { weight: 1, arbitrary: rawText });
+
+export const int64 = fc.oneof(
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+  fc.bigInt({ min: -300n, max: 300n }),
+  fc.integer({ min: 0x20, max: 0x24f }).map(BigInt),
+  fc.constantFrom(0n, 1n, 0xd800n, 0x10ffffn, 0x110000n, -1n),
+);
+export const float64 = fc.oneof(
+  fc.double(),
+  fc.integer({ min: -1_000_000, max: 1_000_000 }).map((whole) => whole / 8),
+  fc.constantFrom(
+    0,
+    -0,
+    1,
+    0.5,
+    1.5,
+    2.5,
+    1e6,
+    1e20,
+    1e21,
+    1e22,
+    123456789,
+    1e-4,
+    1e-5,
+    5e-324,
+    Number.MAX_VALUE,
+    NaN,
+    Infinity,
+    -Infinity,
+  ),
+  fc.constantFrom(9.995, 99.95, 0.05, 0.25, 999999.5, 9.5),
+);
+export const scalar: fc.Arbitrary<GoValue> = fc.oneof(text, int64, float64, fc.boolean(), fc.constant(null));
+
+const { any } = fc.letrec<{ any: GoValue }>((tie) => ({
+  any: fc.oneof(
+    { depthSize: "small" },
+    scalar,
+    fc.array(tie("any"), { maxLength: 3 }),
+    fc.dictionary(plainText, tie("any"), { maxKeys: 3, noNullPrototype: true }),
+  ),
+}));
+export const value = any;
+
+/** A finite one, as JSON may hold it. */
+export const jsonValue = value.filter(isJson);
+
+function isJson(each: GoValue): boolean {
+  if (typeof each === "number") return Number.isFinite(each);
+  return typeof each !== "object" || each === null || Object.values(each).every(isJson);
+}
