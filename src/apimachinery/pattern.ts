@@ -47,11 +47,27 @@ export class Pattern {
     this.#program = RE2JS.compile(text);
   }
 
+  /** How many groups it has, besides all that matches. */
+  get groups(): number {
+    return this.#program.groupCount();
+  }
+
   /** Whether it matches anywhere in the text; undefined when too little effort is left to say. */
   isFoundIn(text: string, effort: Effort): boolean | undefined {
+    const found = this.groupIn(text, 0, effort);
+    return found === undefined ? undefined : found !== null;
+  }
+
+  /**
+   * What a group of the first match holds, the empty text where the group takes no part in it; null when nothing matches, and
+   * undefined when too little effort is left to say.
+   */
+  groupIn(text: string, group: number, effort: Effort): string | null | undefined {
     effort.left -= this.size * (text.length + MATCH_EFFORT);
+    if (effort.left < 0) return undefined;
     // Not `test`, whose cache of states takes megabytes for each pattern.
-    return effort.left < 0 ? undefined : this.#program.matcher(text).find();
+    const matcher = this.#program.matcher(text);
+    return matcher.find() ? (matcher.group(group) ?? "") : null;
   }
 }
 
