@@ -1,0 +1,25 @@
+/** Changes the case of texts as Go does: character by character, each to one other. Bytes that are not UTF-8 are replaced. */
+
+/** Greek letters with an iota below, whose other form JavaScript writes as two letters. */
+const WITH_IOTA = /[\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]/;
+const DOTTED_I = "\u0130";
+
+export function toUpper(text: string): string {
+  return /^[\0-\x7f]*$/.test(text) ? text.toUpperCase() : Array.from(text.toWellFormed(), upper).join("");
+}
+
+export function toLower(text: string): string {
+  return /^[\0-\x7f]*$/.test(text) ? text.toLowerCase() : Array.from(text.toWellFormed(), lower).join("");
+}
+
+function upper(character: string): string {
+  const [made, more] = character.toUpperCase();
+  if (made !== undefined && more === undefined) return made;
+  if (!WITH_IOTA.test(character)) return character;
+  const code = character.charCodeAt(0);
+  return String.fromCharCode(code + (code < 0x1fb0 ? 8 : 9));
+}
+
+function lower(character: string): string {
+  return character === DOTTED_I ? "i" : character.toLowerCase();
+}

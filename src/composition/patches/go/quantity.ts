@@ -1,0 +1,80 @@
+/** Reads a quantity such as 1.5Gi as apimachinery does, and gives the float64 that its AsApproximateFloat64 gives. */
+
+const QUANTITY = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[+-]?\d*)$/;
+type Unit = readonly [base: 2 | 10, exponent: number];
+const decimalUnits = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].map((each, n): [string, Unit] => [
+  each,
+  [10, 3 * n - 9],
+]);
+const binaryUnits = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].map((each, n): [string, Unit] => [each, [2, 10 * n + 10]]);
+const UNITS: ReadonlyMap<string, Unit> = new Map([...decimalUnits, ...binaryUnits]);
+/** How many digits surely fit an int64. */
+const SAFE_DIGITS = 18;
+const NANO = 9;
+/** Beyond that, every number is infinite to a double. */
+const MAX_EXPONENT = 400;
+const MAX_INT64 = 2n ** 63n - 1n;
+
+/** Undefined for what is no quantity. */
+export function parseQuantity(text: string): number | undefined {
+  const [, sign, whole, fraction = "", suffix] = QUANTITY.exec(text) ?? [];
+  if (sign === undefined || whole === undefined || suffix === undefined || text === "") return undefined;
+  const unit = unitOf(suffix);
+  if (unit === undefined) return undefined;
+  const [base, exponent] = unit;
+  const digits = (whole || "0") + fraction;
+  const value = quick(digits, fraction.length, base, exponent) ?? slow(text, digits, fraction.length, base, exponent);
+  // There is no negative zero among quantities.
+  return sign === "-" && value ? -value : value;
+}
+
+function unitOf(suffix: string): Unit | undefined {
+  const known = UNITS.get(suffix);
+  if (known !== undefined) return known;
+  if (!/^[eE][+-]?\d{1,19}$/.test(suffix)) return undefined;
+  const exponent = BigInt(suffix.slice(1).replace("+", ""));
+  if (BigInt.asIntN(64, exponent) !== exponent) return undefined;
+  // As there, where an exponent has 32 bits.
+  return [10, Number(BigInt.asIntN(32, exponent))];
+}
+
+/** For what fits an int64 with a decimal exponent. */
+function quick(digits: string, places: number, base: 2 | 10, exponent: number): number | undefined {
+  if (base === 2 && places > 0) return undefined;
+  const spare = base === 2 ? 14 - digits.length - Math.trunc((exponent * 3) / 10) : SAFE_DIGITS - digits.length;
+  const scale = (base === 2 ? 0 : exponent) - places;
+  if (spare < 0 || scale < -NANO) return undefined;
+  const value = BigInt(digits) << BigInt(base === 2 ? exponent : 0);
+  return value > MAX_INT64 ? undefined : times10(Number(value), scale);
+}
+
+/** For everything else: rounded up to a billionth, and binary units end at an int64's end. */
+function slow(text: string, digits: string, places: number, base: 2 | 10, exponent: number): number | undefined {
+  if (!/^[+-]?\.?\d/.test(text)) return undefined;
+  const unscaled = BigInt(digits) << BigInt(base === 2 ? exponent : 0);
+  const scale = places - (base === 2 ? 0 : exponent);
+  if (unscaled === 0n) return times10(0, -scale);
+  const billionths = toBillionths(unscaled, scale);
+  if (billionths === undefined) return Infinity;
+  if (base === 2 && billionths > MAX_INT64 * 10n ** 9n) return Number(MAX_INT64);
+  return times10(Number(billionths), -NANO);
+}
+
+function toBillionths(unscaled: bigint, scale: number): bigint | undefined {
+  const shift = NANO - scale;
+  if (shift > MAX_EXPONENT) return undefined;
+  if (shift >= 0) return unscaled * 10n ** BigInt(shift);
+  if (-shift > String(unscaled).length) return 1n;
+  const divisor = 10n ** BigInt(-shift);
+  return (unscaled + divisor - 1n) / divisor;
+}
+
+/** With the powers of ten that Go's math.Pow10 has, which are products of two. */
+function times10(value: number, exponent: number): number {
+  if (exponent === 0) return value;
+  if (exponent > 308) return value * Infinity;
+  if (exponent < -323) return value * 0;
+  const [rest, step] = [Math.abs(exponent) % 32, Math.abs(exponent) - (Math.abs(exponent) % 32)];
+  const power = exponent > 0 ? Number(`1e${step}`) * Number(`1e${rest}`) : Number(`1e-${step}`) / Number(`1e${rest}`);
+  return value * power;
+}

@@ -1,0 +1,140 @@
+/** Compiles the transforms of the type string: what comes in is any value, what goes out is a text. */
+import { createHash } from "node:crypto";
+import { toLower, toUpper } from "./go/case.ts";
+import { toJsonText } from "./go/json-text.ts";
+import { assertShort, bytesOf, type GoValue, invalid, TextBuilder, textOf, typeOf } from "./go/value.ts";
+import { compileGoFormat, plainText } from "./go-format.ts";
+import type { Options } from "./options.ts";
+import { checkPattern, Matcher } from "./patterns.ts";
+
+/** What a transform does, and the texts that the composition gives in it. */
+export interface Step {
+  apply(value: GoValue): GoValue;
+  constants: readonly string[];
+}
+
+const OPTION = {
+  Format: "fmt",
+  Convert: "convert",
+  TrimPrefix: "trim",
+  TrimSuffix: "trim",
+  Regexp: "regexp",
+  Join: "join",
+  Replace: "replace",
+} as const;
+type StringType = keyof typeof OPTION;
+const TYPES = Object.keys(OPTION) as StringType[];
+const NAMES = ["type", ...new Set(Object.values(OPTION))];
+
+export function compileString(options: Options): Step {
+  options.only(NAMES);
+  const type = options.choice("type", TYPES, "Format");
+  options.only(["type", OPTION[type]], NAMES);
+  return compilers[type](options);
+}
+
+const compilers: Readonly<Record<StringType, (options: Options) => Step>> = {
+  Format: compileFmt,
+  Convert: (options) => {
+    const conversion = conversions[options.choice("convert", CONVERSIONS)];
+    return { apply: conversion, constants: [] };
+  },
+  TrimPrefix: (options) => {
+    const trim = options.text("trim", '"prefix-"');
+    const cut = (text: string) => (text.startsWith(trim) ? text.slice(trim.length) : text);
+    return { apply: (value) => cut(plainText(value)), constants: [] };
+  },
+  TrimSuffix: (options) => {
+    const trim = options.text("trim", '"-suffix"');
+    const cut = (text: string) => (text.endsWith(trim) ? text.slice(0, text.length - trim.length) : text);
+    return { apply: (value) => cut(plainText(value)), constants: [] };
+  },
+  Regexp: compileRegexp,
+  Join: compileJoin,
+  Replace: compileReplace,
+};
+
+function compileFmt(options: Options): Step {
+  const fmt = options.text("fmt", '"%s-primary"');
+  const format = compileGoFormat(fmt, 1, `${options.place}.fmt`);
+  return { apply: (value) => format([value]), constants: [fmt] };
+}
+
+const conversions = {
+  ToUpper: (value: GoValue) => toUpper(plainText(value)),
+  ToLower: (value: GoValue) => toLower(plainText(value)),
+  ToJson: toJsonText,
+  ToBase64: (value: GoValue) => bytesOf(plainText(value)).toString("base64"),
+  FromBase64: (value: GoValue) => fromBase64(plainText(value)),
+  ToSha1: (value: GoValue) => createHash("sha1").update(hashed(value)).digest("hex"),
+  ToSha256: (value: GoValue) => createHash("sha256").update(hashed(value)).digest("hex"),
+  ToSha512: (value: GoValue) => createHash("sha512").update(hashed(value)).digest("hex"),
+  ToAdler32: (value: GoValue) => String(adler32(hashed(value))),
+} as const;
+const CONVERSIONS = Object.keys(conversions) as (keyof typeof conversions)[];
+
+/** A text, or the JSON of anything else. */
+const hashed = (value: GoValue) => bytesOf(typeof value === "string" ? value : toJsonText(value));
+
+/** Standard alphabet and padding; line breaks may be anywhere. */
+function fromBase64(text: string): string {
+  const plain = text.replace(/[\r\n]/g, "");
+  if (plain.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(plain)) {
+    throw invalid("the text is not base64 of the standard alphabet with padding");
+  }
+  return textOf(Buffer.from(plain, "base64"));
+}
+
+const ADLER_MODULUS = 65_521;
+
+function adler32(bytes: Uint8Array): number {
+  let [a, b] = [1, 0];
+  for (const byte of bytes) {
+    a = (a + byte) % ADLER_MODULUS;
+    b = (b + a) % ADLER_MODULUS;
+  }
+  return b * 0x10000 + a;
+}
+
+function compileRegexp(options: Options): Step {
+  const regexp = options.below("regexp", 'regexp: {match: "[a-z]+"}').only(["match", "group"]);
+  const match = regexp.text("match", '"[a-z]+"');
+  const group = regexp.get("group") === undefined ? 0n : regexp.int64("group");
+  const { groups } = checkPattern(match, `${regexp.place}.match`);
+  if (group < 0n || group > BigInt(groups)) {
+    throw regexp.wrong("group", `is a group that the regular expression does not have; it has 0 to ${groups}`);
+  }
+  const apply = (value: GoValue) => {
+    const found = new Matcher().groupIn(match, plainText(value), Number(group));
+    if (found === null) throw invalid("the regular expression does not match the text");
+    return found;
+  };
+  return { apply, constants: [] };
+}
+
+function compileJoin(options: Options): Step {
+  const separator = options.below("join", 'join: {separator: ","}').only(["separator"]).text("separator", '","');
+  const apply = (value: GoValue) => {
+    if (!Array.isArray(value)) throw invalid(`Join takes a list, not ${typeOf(value)}`);
+    const to = new TextBuilder();
+    for (const [position, each] of value.entries()) {
+      if (position > 0) to.add(separator);
+      to.add(plainText(each));
+    }
+    return to.toString();
+  };
+  return { apply, constants: [separator] };
+}
+
+function compileReplace(options: Options): Step {
+  const swap = options.below("replace", 'replace: {search: "_", replace: "-"}').only(["search", "replace"]);
+  const [search, replace] = [swap.text("search", '"_"'), swap.text("replace", '"-", or "" to remove what is found')];
+  if (search === "") throw swap.wrong("search", 'is empty; write the text to replace, such as "_"');
+  const apply = (value: GoValue) => {
+    const parts = plainText(value).split(search);
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    assertShort(length + (parts.length - 1) * replace.length);
+    return parts.join(replace);
+  };
+  return { apply, constants: [replace] };
+}
