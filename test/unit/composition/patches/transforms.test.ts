@@ -1,0 +1,217 @@
+/** What transforms make of a value, one after the other, and where they differ from Crossplane's on purpose. */
+import assert from "node:assert/strict";
+import type { Transform } from "../../../../src/api/composition.ts";
+import { stringifyJson } from "../../../../src/apimachinery/json.ts";
+import type { JsonValue } from "../../../../src/apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
+import { compileTransforms } from "../../../../src/composition/patches/transforms.ts";
+
+const of = (value: JsonValue, ...transforms: unknown[]) =>
+  compileTransforms(transforms as Transform[], "here").apply(value);
+const math = (options: object) => ({ type: "math", math: options });
+const string = (options: object) => ({ type: "string", string: options });
+const convert = (toType: string, format?: string) => ({
+  type: "convert",
+  convert: { toType, ...(format && { format }) },
+});
+const map = (pairs: object) => ({ type: "map", map: pairs });
+const match = (options: object) => ({ type: "match", match: options });
+
+/** Refused as the value's mistake, by the transform of that place. */
+function fails(value: JsonValue, ...transforms: unknown[]): void {
+  const problem = attemptSync(() => of(value, ...transforms));
+  assert.ok(problem instanceof Problem, `made ${JSON.stringify(problem)}`);
+  assert.equal(problem.reason, "InvalidValue");
+  assert.ok(problem.message.startsWith(`transforms[${transforms.length - 1}]: `), problem.message);
+  if (typeof value === "string" && value.length > 4) assert.ok(!problem.message.includes(value), problem.message);
+}
+
+/** Refused as the author's mistake, at a place below `here.transforms[0]`. */
+function isMistake(transform: unknown, place: string): void {
+  const problem = attemptSync(() => compileTransforms([transform as Transform], "here"));
+  assert.ok(problem instanceof Problem, `no mistake: ${stringifyJson(transform)}`);
+  assert.equal(problem.reason, "InvalidComposition");
+  assert.ok(problem.message.startsWith(`here.transforms[0]${place}: `), problem.message);
+}
+
+describe("math", () => {
+  it("multiplies whole numbers exactly, and numbers with a fraction as float64", () => {
+    assert.equal(of(2 ** 40, math({ type: "Multiply", multiply: 1024 * 1024 })), 2n ** 60n);
+    assert.equal(of(1.5, math({ multiply: 2 })), 3);
+    assert.equal(of(2n ** 62n, math({ multiply: -2 })), -(2n ** 63n));
+  });
+
+  it("clamps by the whole part, and gives the bound as a whole number", () => {
+    assert.equal(of(3.9, math({ type: "ClampMax", clampMax: 3 })), 3.9);
+    assert.equal(of(4.1, math({ type: "ClampMax", clampMax: 3 })), 3);
+    assert.equal(of(-5, math({ type: "ClampMin", clampMin: 0 })), 0);
+    assert.equal(of(1e300, math({ type: "ClampMax", clampMax: 3 })), 3);
+  });
+
+  it("refuses what is not a number, and a product of more than 64 bits", () => {
+    for (const value of ["12345", true, null, [1], {}]) fails(value, math({ multiply: 1 }));
+    fails(2n ** 62n, math({ multiply: 2 }));
+  });
+});
+
+describe("map and match", () => {
+  it("give any JSON, whose whole numbers stay int64", () => {
+    const pairs = { eu: { zones: [1, 2n ** 60n] }, us: 5, none: null };
+    assert.deepEqual(of("eu", map(pairs)), pairs.eu);
+    assert.equal(of("us", map(pairs), string({ fmt: "%d" })), "5");
+    assert.equal(of("none", map(pairs)), null);
+    assert.equal(of("a", match({ patterns: [{ literal: "a", result: 5 }] }), string({ fmt: "%03d" })), "005");
+    assert.deepEqual(of('[1, "a"]', convert("array", "json"), string({ fmt: "%#v" })), '[]interface {}{1, "a"}');
+  });
+
+  it("have no key but those that are written", () => {
+    for (const key of ["constructor", "__proto__", "secret"]) fails(key, map({ eu: 1 }));
+    assert.equal(of("__proto__", map(JSON.parse('{"__proto__": "x"}'))), "x");
+  });
+
+  it("give the result of the first pattern that fits; literal is the default", () => {
+    const patterns = [
+      { literal: "prod", result: 1 },
+      { type: "regexp", regexp: "^pr.d", result: 2 },
+      { type: "regexp", regexp: "od", result: 3 },
+    ];
+    assert.deepEqual(
+      ["prod", "pro", "prxd2", "mood"].map((each) => of(each, match({ patterns }))),
+      [1, null, 2, 3],
+    );
+    assert.equal(of("x", match({ patterns, fallbackTo: "Input" })), "x");
+    assert.equal(of("x", match({ patterns, fallbackValue: "y" })), "y");
+    assert.equal(of("x", match({ patterns, fallbackTo: "Input", fallbackValue: null })), "x");
+  });
+
+  it("take texts only, even if only the fallback is left", () => {
+    for (const value of [5, null, ["a"]]) {
+      fails(value, map({ 5: 1 }));
+      fails(value, match({ fallbackValue: "x" }));
+    }
+  });
+});
+
+describe("string", () => {
+  it("formats, trims, joins and replaces", () => {
+    assert.equal(of("a", string({ fmt: "%s-primary" })), "a-primary");
+    assert.equal(of("pre-a-pre-", string({ type: "TrimPrefix", trim: "pre-" })), "a-pre-");
+    assert.equal(of({ a: 1 }, string({ type: "TrimSuffix", trim: "]" })), "map[a:1");
+    assert.equal(of([], string({ type: "Join", join: { separator: "," } })), "");
+    assert.equal(of(["a", 1, null], string({ type: "Join", join: { separator: "," } })), "a,1,<nil>");
+    assert.equal(of("a.b.c", string({ type: "Replace", replace: { search: ".", replace: "$&" } })), "a$&b$&c");
+    assert.equal(of("v1.22", string({ type: "Regexp", regexp: { match: "v(\\d+)", group: 1 } })), "1");
+  });
+
+  it("takes off the whole last separator", () => {
+    assert.equal(of(["a", "b"], string({ type: "Join", join: { separator: ", " } })), "a, b");
+  });
+
+  it("keeps bytes that are no UTF-8 between transforms, and replaces them at the end", () => {
+    const [decode, encode] = [
+      string({ type: "Convert", convert: "FromBase64" }),
+      string({ type: "Convert", convert: "ToBase64" }),
+    ];
+    assert.equal(of("/wD+8J+YgA==", decode, encode), "/wD+8J+YgA==");
+    assert.equal(of("/wD+", decode), "\ufffd\0\ufffd");
+  });
+
+  it("refuses what Go marks as a mistake, what is not base64, no match, and no list", () => {
+    fails("hunter2", string({ fmt: "%d" }));
+    for (const text of ["YQ", "YQ=", "Y Q=", "-_==", "YQ==YQ=="])
+      fails(text, string({ type: "Convert", convert: "FromBase64" }));
+    fails("hunter2", string({ type: "Regexp", regexp: { match: "x" } }));
+    for (const value of ["hunter2", null, {}]) fails(value, string({ type: "Join", join: { separator: "" } }));
+  });
+});
+
+describe("a chain of transforms", () => {
+  it("tells float64 from int64 until it ends", () => {
+    assert.equal(of("1e6", convert("float64"), string({ fmt: "%v" })), "1e+06");
+    assert.equal(of(1_000_000, convert("float64"), string({ fmt: "%T" })), "float64");
+    assert.equal(of(1_000_000, convert("float64"), convert("string")), "1000000");
+    assert.equal(of(5, convert("float64")), 5);
+    assert.equal(of("1e18", convert("float64")), 10n ** 18n);
+    assert.equal(of("1.5Gi", convert("float64", "quantity")), 1610612736);
+    assert.deepEqual(compileTransforms(undefined, "here").apply([1.5, "a"]), [1.5, "a"]);
+  });
+
+  it("ends in no number that JSON does not have", () => {
+    for (const text of ["inf", "NaN"]) fails(text, convert("float64"), string({ type: "Convert", convert: "ToJson" }));
+    assert.throws(() => of("inf", convert("float64")), { reason: "InvalidValue" });
+    assert.equal(of("inf", convert("float64"), string({ fmt: "%v" })), "+Inf");
+    fails(1e300, convert("int64"));
+  });
+
+  it("takes no objects, lists and null to convert, nor JSON that is too deep", () => {
+    for (const value of [null, [], {}]) fails(value, convert("string"));
+    fails("[".repeat(300) + "]".repeat(300), convert("array", "json"));
+    fails("hunter2", convert("object", "json"));
+    assert.equal(of("null", convert("object", "json")), null);
+  });
+
+  it("bounds the texts that it makes, and the time that patterns take", () => {
+    const long = "a".repeat(2 ** 20);
+    const replace = (by: string) => string({ type: "Replace", replace: { search: "a", replace: by } });
+    assert.equal((of(long, replace("b")) as string).length, 2 ** 20);
+    for (const grow of [
+      replace("bb"),
+      replace("é"),
+      string({ fmt: "%sx" }),
+      string({ type: "Convert", convert: "ToBase64" }),
+    ])
+      fails(long, grow);
+    fails(new Array<string>(2 ** 20).fill("a"), string({ type: "Join", join: { separator: "," } }));
+    fails(long, string({ type: "Regexp", regexp: { match: "(a?){50}b" } }));
+    fails(long, match({ patterns: [{ type: "regexp", regexp: "(a?){50}b" }] }));
+  });
+
+  it("names all texts that the composition gives", () => {
+    const transforms = [
+      map({ a: "one", b: { two: ["three", 4] } }),
+      match({ patterns: [{ literal: "no", result: "five" }], fallbackValue: "six" }),
+      string({ fmt: "%s-seven" }),
+      string({ type: "Replace", replace: { search: "no", replace: "eight" } }),
+      string({ type: "Join", join: { separator: "nine" } }),
+      string({ type: "TrimPrefix", trim: "no" }),
+    ];
+    const { constants } = compileTransforms(transforms as Transform[], "here");
+    assert.deepEqual(constants, ["one", "two", "three", "five", "six", "%s-seven", "eight", "nine"]);
+  });
+});
+
+describe("a mistake of the author", () => {
+  it("is found before there is a value, and named with its place", () => {
+    isMistake({ type: "maths" }, ".type");
+    isMistake({ string: { fmt: "%s" } }, ".type");
+    isMistake("string", "");
+    isMistake({ type: "math" }, ".math");
+    isMistake({ ...math({ multiply: 1 }), map: { a: 1 } }, ".map");
+    isMistake({ ...math({ multiply: 1 }), when: 1 }, ".when");
+    isMistake(math({}), ".math.multiply");
+    isMistake(math({ multiply: 1.5 }), ".math.multiply");
+    isMistake(math({ multiply: 2n ** 63n }), ".math.multiply");
+    isMistake(math({ multiply: 1, clampMin: 1 }), ".math.clampMin");
+    isMistake(map({}), ".map");
+    isMistake(match({ patterns: [{ literal: "a" }, { type: "regexp", regexp: "(" }] }), ".match.patterns[1].regexp");
+    isMistake(match({ patterns: [{ type: "regexp", literal: "a" }] }), ".match.patterns[0].literal");
+    isMistake(match({ fallbackTo: "Input", fallbackValue: 1 }), ".match.fallbackValue");
+    isMistake(string({ fmt: "%s%s" }), ".string.fmt");
+    isMistake(string({ fmt: "plain" }), ".string.fmt");
+    isMistake(string({ fmt: "%s", trim: "a" }), ".string.trim");
+    isMistake(string({ type: "Convert", convert: "ToMd5" }), ".string.convert");
+    isMistake(string({ type: "Regexp", regexp: { match: "(a)", group: 2 } }), ".string.regexp.group");
+    isMistake(string({ type: "Regexp", regexp: { match: "((a{100}){100}){100}" } }), ".string.regexp.match");
+    isMistake(string({ type: "Replace", replace: { search: "", replace: "a" } }), ".string.replace.search");
+    isMistake(string({ type: "Join" }), ".string.join");
+    isMistake(convert("text"), ".convert.toType");
+    isMistake(convert("object"), ".convert.format");
+  });
+
+  it("in a name has the nearest one in its message", () => {
+    const message = (transform: unknown) =>
+      (attemptSync(() => compileTransforms([transform as Transform], "here")) as Problem).message;
+    assert.match(message(string({ ftm: "%s" })), /mean fmt\?/);
+    assert.match(message(convert("flaot64")), /mean float64\?/);
+  });
+});
