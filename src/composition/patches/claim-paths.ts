@@ -1,0 +1,24 @@
+/** Tells which parts of a claim the patches of a composition need. */
+import type { FieldPath } from "../../apimachinery/field-path.ts";
+import type { CompiledPatch } from "./compile.ts";
+import { plainPrefix } from "./path.ts";
+
+/** Each path ends before its first list or wildcard. None is below another one. */
+export interface ClaimPaths {
+  readonly reads: readonly FieldPath[];
+  readonly writes: readonly FieldPath[];
+}
+
+export function claimPaths(patches: readonly CompiledPatch[]): ClaimPaths {
+  const reads = patches.filter(({ direction }) => direction === "FromComposite").flatMap((patch) => patch.reads);
+  const writes = patches.filter(({ direction }) => direction === "ToComposite").map((patch) => patch.writes);
+  return { reads: topmost(reads.map(plainPrefix)), writes: topmost(writes.map(plainPrefix)) };
+}
+
+/** In the order of their texts. */
+function topmost(paths: readonly FieldPath[]): FieldPath[] {
+  const byText = new Map(paths.map((path) => [path.toString(), path]));
+  const isBelow = (path: FieldPath) =>
+    path.segments.some((_, length) => length > 0 && byText.has(path.upTo(length).toString()));
+  return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, path]) => (isBelow(path) ? [] : [path]));
+}

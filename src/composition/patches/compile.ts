@@ -1,0 +1,196 @@
+/** Checks the patches of a composition when it is made, and prepares them: paths, policies, formats and transforms. */
+import type { Patch, PatchSet } from "../../api/composition.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
+import { suggestNames } from "../../apimachinery/suggest-names.ts";
+import { MAX_WRITTEN_INDEX } from "./fields.ts";
+import { compileFormat } from "./go-format.ts";
+import type { MergePolicy } from "./merge.ts";
+import { mistake, Options } from "./options.ts";
+import { type CompositePath, type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
+import { type CompiledTransforms, compileTransforms } from "./transforms.ts";
+
+export interface CompiledPatch {
+  /** Where it is in the composition, such as `bindings[s3].patches[2]`. */
+  readonly place: string;
+  readonly direction: "FromComposite" | "ToComposite";
+  /** Fields of the claim for FromComposite, of the binding for ToComposite. */
+  readonly reads: readonly ConcretePath[];
+  /** A field of the other object. */
+  readonly writes: CompositePath;
+  /** Whether the policy demands that the fields to read are there. */
+  readonly isRequired: boolean;
+  /** How the value is merged into what is there; without it, the value replaces that. */
+  readonly merge: MergePolicy | undefined;
+  /** Makes one text of all values, for patches that combine. */
+  readonly combine: ReturnType<typeof compileFormat> | undefined;
+  readonly transforms: CompiledTransforms;
+  /** All texts that the composition itself gives: those of the transforms, and the format of combine. */
+  readonly constants: readonly string[];
+}
+
+const DIRECTIONS = {
+  FromCompositeFieldPath: "FromComposite",
+  ToCompositeFieldPath: "ToComposite",
+  CombineFromComposite: "FromComposite",
+  CombineToComposite: "ToComposite",
+} as const;
+
+type CopyType = keyof typeof DIRECTIONS;
+type PatchType = CopyType | "PatchSet";
+
+const COPY = ["type", "fromFieldPath", "toFieldPath", "policy", "transforms"];
+const COMBINE = ["type", "combine", "toFieldPath", "policy", "transforms"];
+const FIELDS: Readonly<Record<PatchType, readonly string[]>> = {
+  FromCompositeFieldPath: COPY,
+  ToCompositeFieldPath: COPY,
+  CombineFromComposite: COMBINE,
+  CombineToComposite: COMBINE,
+  PatchSet: ["type", "patchSetName"],
+};
+const TYPES = Object.keys(FIELDS) as PatchType[];
+const ALL_FIELDS = [...new Set(Object.values(FIELDS).flat())];
+const ENVIRONMENT_TYPE = /^(?:Combine)?(?:From|To)Environment(?:FieldPath)?$/;
+
+const FORCED: MergePolicy = { overwrites: true, appends: false };
+const FORCED_APPENDING: MergePolicy = { overwrites: true, appends: true };
+const KEEPING: MergePolicy = { overwrites: false, appends: false };
+const MERGE_POLICIES = {
+  Replace: undefined,
+  MergeObjects: KEEPING,
+  MergeObjectsAppendArrays: { overwrites: false, appends: true },
+  ForceMergeObjects: FORCED,
+  ForceMergeObjectsAppendArrays: FORCED_APPENDING,
+  // Names from older releases of Crossplane.
+  MergeObject: KEEPING,
+  AppendArray: FORCED_APPENDING,
+} as const satisfies Record<string, MergePolicy | undefined>;
+const POLICY_NAMES = Object.keys(MERGE_POLICIES) as (keyof typeof MERGE_POLICIES)[];
+
+/**
+ * The patches of one binding, in order, with those of PatchSets in the place of each patch that uses a set. `place` is that of the
+ * binding, such as `bindings[s3]`. Throws Problem("InvalidComposition") that says where the first mistake is, and what to write.
+ */
+export function compilePatches(
+  patches: readonly Patch[] | undefined,
+  patchSets: readonly PatchSet[] | undefined,
+  place: string,
+): CompiledPatch[] {
+  return (patches ?? []).flatMap((patch, index) => {
+    const options = new Options(patch, `${place}.patches[${index}]`);
+    const type = typeOf(options);
+    if (type !== "PatchSet") return [compilePatch(type, options, patch)];
+    return compileSet(setOf(options, patchSets ?? []), `${options.place}.`);
+  });
+}
+
+/** Checks every PatchSet, also one that no binding uses. Throws Problem("InvalidComposition"). */
+export function checkPatchSets(patchSets: readonly PatchSet[] | undefined): void {
+  const names = new Set<string>();
+  for (const [index, set] of (patchSets ?? []).entries()) {
+    if (names.has(set.name)) throw mistake(`patchSets[${index}].name`, `another PatchSet is called ${set.name} too`);
+    names.add(set.name);
+    compileSet(set, "");
+  }
+}
+
+function compileSet({ name, patches }: PatchSet, prefix: string): CompiledPatch[] {
+  return patches.map((patch, index) => {
+    const options = new Options(patch, `${prefix}patchSets[${name}].patches[${index}]`);
+    const type = typeOf(options);
+    if (type !== "PatchSet") return compilePatch(type, options, patch);
+    throw options.wrong("type", "is PatchSet, and a PatchSet can't use another one; copy the patches of that one");
+  });
+}
+
+function setOf(options: Options, patchSets: readonly PatchSet[]): PatchSet {
+  const wanted = options.text("patchSetName", "the name of an entry of spec.patchSets");
+  const found = patchSets.find(({ name }) => name === wanted);
+  if (found !== undefined) return found;
+  const names = patchSets.map(({ name }) => name);
+  const hint = names.length === 0 ? "spec.patchSets is empty" : suggestNames("spec.patchSets", wanted, names);
+  throw options.wrong("patchSetName", `is ${wanted}, and no PatchSet is called that; ${hint}`);
+}
+
+/** The type, after a check that the patch has no other fields than patches of that type have. */
+function typeOf(options: Options): PatchType {
+  const given = options.get("type");
+  if (typeof given === "string" && ENVIRONMENT_TYPE.test(given)) {
+    const advice = "add a ConfigMap as a source to the base of the binding instead";
+    throw options.wrong("type", `is ${given}, and Inlay has no environment; ${advice}`);
+  }
+  const type = options.choice("type", TYPES, "FromCompositeFieldPath");
+  options.only(FIELDS[type], ALL_FIELDS);
+  return type;
+}
+
+function compilePatch(type: CopyType, options: Options, { transforms: given }: Patch): CompiledPatch {
+  const isCombined = type === "CombineFromComposite" || type === "CombineToComposite";
+  const { reads, combine, constants } = isCombined ? compileCombine(options) : compileCopy(options);
+  const transforms = compileTransforms(given ?? undefined, options.place);
+  return {
+    place: options.place,
+    direction: DIRECTIONS[type],
+    reads,
+    writes: compileTarget(options, isCombined),
+    ...compilePolicy(options),
+    combine,
+    transforms,
+    constants: [...constants, ...transforms.constants],
+  };
+}
+
+type Input = Pick<CompiledPatch, "reads" | "combine" | "constants">;
+
+function compileCopy(options: Options): Input {
+  return { reads: [compileSource(options)], combine: undefined, constants: [] };
+}
+
+function compileCombine(patch: Options): Input {
+  const options = patch.below("combine", "variables, strategy and string below it");
+  options.only(["variables", "strategy", "string"]);
+  options.choice("strategy", ["string"]);
+  const string = options.below("string", 'fmt: "%s-%s" below it, with one verb for each variable').only(["fmt"]);
+  const fmt = string.text("fmt", '"%s-%s", with one verb for each variable');
+  const variables = options.list("variables");
+  if (variables.length === 0)
+    throw options.missing("variables", "the fields to combine, as in [{fromFieldPath: spec.host}]");
+  const reads = variables.map((variable, index) => {
+    return compileSource(new Options(variable, `${options.place}.variables[${index}]`).only(["fromFieldPath"]));
+  });
+  return { reads, combine: compileFormat(fmt, reads.length, `${string.place}.fmt`), constants: [fmt] };
+}
+
+function compileSource(options: Options): ConcretePath {
+  const path = compilePath(options, "fromFieldPath");
+  if (isConcrete(path)) return path;
+  const advice = "name one element, as in [0] or [name=web], or read the whole list";
+  throw options.wrong("fromFieldPath", `has [*], which can't be read; ${advice}`);
+}
+
+function compileTarget(options: Options, isCombined: boolean): CompositePath {
+  const isSame = !isCombined && options.get("toFieldPath") === undefined;
+  const name = isSame ? "fromFieldPath" : "toFieldPath";
+  const path = compilePath(options, name);
+  if (isCombined && !isConcrete(path))
+    throw options.wrong(name, "has [*], which a patch that combines can't write; write one field");
+  if (path.segments.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
+    throw options.wrong(name, `has an index over ${MAX_WRITTEN_INDEX}, the highest that is written`);
+  return path;
+}
+
+function compilePath(options: Options, name: string): CompositePath {
+  const text = options.text(name, "the path of a field, such as spec.host");
+  const path = attemptSync(() => parseCompositePath(text));
+  if (path instanceof Problem) throw options.wrong(name, path.message);
+  if (path.segments[0]?.kind === "key") return path;
+  throw options.wrong(name, "does not begin with a field of the object, such as spec");
+}
+
+function compilePolicy(patch: Options): Pick<CompiledPatch, "isRequired" | "merge"> {
+  const options = new Options(patch.get("policy") ?? {}, `${patch.place}.policy`);
+  options.only(["fromFieldPath", "toFieldPath"]);
+  return {
+    isRequired: options.choice("fromFieldPath", ["Optional", "Required"], "Optional") === "Required",
+    merge: MERGE_POLICIES[options.choice("toFieldPath", POLICY_NAMES, "Replace")],
+  };
+}
