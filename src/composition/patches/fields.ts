@@ -94,7 +94,7 @@ function placeIn(value: JsonValue, segment: Segment, above: readonly CompositeSe
   return place;
 }
 
-/** What a wildcard stands for. */
+/** What a wildcard means. */
 function membersOf(value: JsonValue, above: readonly CompositeSegment[]): [Segment, JsonValue][] {
   if (Array.isArray(value)) return value.map((each, index) => [{ kind: "index", index }, each]);
   if (!isObject(value)) throw mismatch(above, "a list or an object");

@@ -124,7 +124,7 @@ describe("an element that a path names by its fields", () => {
 });
 
 describe("what a message says of a field", () => {
-  it("is the path of the composition and the rule, and no key that a wildcard stands for", () => {
+  it("is the path of the composition and the rule, and no key that a wildcard means", () => {
     const from = { spec: { secretkey: { b: "secretvalue" } } };
     for (const text of ["spec[*].b.c", "spec[*].b[0]", "spec[*].b[*]", "spec[*][*][d=e]"]) {
       const { message } = attemptSync(() => expandWildcards(from, parseCompositePath(text).segments)) as Problem;
