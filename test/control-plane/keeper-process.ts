@@ -6,15 +6,18 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import type { Order, Report } from "./keeper.ts";
 
 interface Running {
   child: ChildProcess;
   exited: Promise<void>;
   stopWithin: number;
+  /** The last signal that was sent to it. */
+  signal?: NodeJS.Signals;
 }
 
 /** By name, in the order of their first start; undefined while one does not run. */
@@ -23,6 +26,9 @@ const programs = new Map<string, Running | undefined>();
 const { GOGC } = process.env;
 const folder = await mkdtemp(join(tmpdir(), "inlay-control-plane-"));
 let stopping: Promise<void> | undefined;
+/** What /proc says of a thread that is stopped, or gone. */
+const STOPPED = /^State:\s[TXZ]/m;
+const GONE = "State:\tX (dead)";
 
 process.on("message", (order: Order) => {
   follow(order).then(
@@ -45,7 +51,7 @@ async function follow(order: Order): Promise<number | undefined> {
     case "start":
       return await start(order);
     case "signal":
-      programs.get(order.name)?.child.kill(order.signal);
+      await send(order.name, order.signal);
       return undefined;
     case "stop":
       await stopAll();
@@ -80,6 +86,26 @@ async function start(order: Order & { do: "start" }): Promise<number> {
   });
 }
 
+/** Sends a signal. A program goes on for a moment after SIGSTOP, so it is sent when the program has stopped. */
+async function send(name: string, signal: NodeJS.Signals): Promise<void> {
+  const program = programs.get(name);
+  if (program === undefined) return;
+  program.signal = signal;
+  program.child.kill(signal);
+  const isToStop = () => program.signal === "SIGSTOP" && programs.get(name) === program && stopping === undefined;
+  while (isToStop() && !(await isStopped(program.child.pid as number))) await setImmediate();
+}
+
+/** Once one thread has stopped, no other begins: the second look sees those too that began during the first. */
+const isStopped = async (pid: number) => (await haveStopped(pid)) && (await haveStopped(pid));
+
+/** Whether all threads that are listed have stopped. They are listed on Linux only. */
+async function haveStopped(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const texts = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/status`, "utf8").catch(() => GONE));
+  return (await Promise.all(texts)).every((text) => STOPPED.test(text));
+}
+
 /** Stops the programs one after the other, as the API server must be gone before its etcd, and then this process. */
 function stopAll(): Promise<void> {
   stopping ??= (async () => {
@@ -94,7 +120,7 @@ function stopAll(): Promise<void> {
     }
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     // The answer to the order to stop goes out first.
-    setImmediate(() => process.exit(0));
+    void setImmediate().then(() => process.exit(0));
   })();
   return stopping;
 }

@@ -187,7 +187,7 @@ export class Program {
     this.#endExpected = false;
   }
 
-  /** Sends a signal; unless it only pauses or resumes, waits until the program is gone. */
+  /** Sends a signal, and waits until the program is gone, or after SIGSTOP until it has stopped. */
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     if (this.pid === undefined) return;
     const ends = signal !== "SIGSTOP" && signal !== "SIGCONT";
