@@ -47,6 +47,7 @@ export interface ParsedSource {
 export interface ResolveContext {
   readonly discovery: Pick<Discovery, "byPlural">;
   readonly installation: Pick<Installation, "scope" | "closedNamespace">;
+  /** Reads the objects that are sources. Bindings of one account share reads, so nothing may change what it returns. */
   readonly client: Pick<Client, "get">;
   /** The binding's account. */
   readonly identity: Identity;

@@ -107,6 +107,7 @@ export class FakeCluster {
     const record = (_: unknown, { reason }: { reason: string }) => this.events.push(reason);
     const deps = dependenciesOf<ReconcileDependencies>({
       client: this.#client,
+      sourceReads: this.#client,
       watcher: this.informers,
       installation: this.#installation,
       discovery: {

@@ -12,6 +12,7 @@ import { Propagation } from "../../observability/propagation.ts";
 import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
+import { SharedReads } from "../../sources/shared-reads.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -53,7 +54,8 @@ export class BindingController {
       if (cause === "change") this.#propagation.changed(key);
       this.queue.add(key, cause);
     });
-    const deps = { ...services, propagation: this.#propagation, rollouts: metrics, watcher, requeue };
+    const sourceReads = new SharedReads(client);
+    const deps = { ...services, sourceReads, propagation: this.#propagation, rollouts: metrics, watcher, requeue };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), limiter);
     this.#reconciler = new Reconciler({ ...deps, actorOf: (binding) => actors.actorOf(binding) }, rollouts);

@@ -4,6 +4,7 @@ import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
+import type { SharedReads } from "../../sources/shared-reads.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies, WriteContext } from "../../targets/dependencies.ts";
 import type { Targets, TargetWithRecord } from "../../targets/records.ts";
@@ -16,6 +17,8 @@ import type { TargetResult } from "./result-cache.ts";
 export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "wrote">;
   watcher: Watcher;
+  /** Reads the sources of all bindings. */
+  sourceReads: Pick<SharedReads, "get">;
   /** Who acts for a binding. Undefined for a generated binding that is not as generated: it is requeued when it is. */
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
 }

@@ -109,9 +109,9 @@ export class Reconciler {
 
   /** Subscribes to all that the binding depends on. Returns a result where the watches don't show all of it yet. */
   async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
-    const { bindings, watcher } = this.#deps;
+    const { bindings, watcher, sourceReads: client } = this.#deps;
     const { identity } = actor.as;
-    const references = await resolveReferences(binding, { ...this.#deps, identity });
+    const references = await resolveReferences(binding, { ...this.#deps, client, identity });
     const found = await this.#rollouts.find(binding, identity, references);
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];

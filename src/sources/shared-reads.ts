@@ -1,0 +1,90 @@
+/**
+ * Reads sources, and shares a read between the bindings of one account that ask for the same object in the same version. What was
+ * read is kept for a moment, and only so much of it.
+ */
+import type { JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { type Client, pathOf } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+import { sizeOf } from "../transform/budget.ts";
+
+/** A read serves those who ask within this time after it was sent, so an account that lost a permission uses it no longer. */
+const SHARED_MS = 1_000;
+/** How much is kept, of all objects and of each, in characters. A larger object is shared until its answer is there. */
+const MAX_KEPT = 4 * 1024 ** 2;
+const MAX_KEPT_EACH = 256 * 1024;
+/** What a value takes in memory besides its characters. */
+const PER_VALUE = 16;
+
+interface Read {
+  answer: Promise<SecretValue<KubeObject>>;
+  sentAt: number;
+  /** 0 until the answer is kept. */
+  size: number;
+}
+
+export class SharedReads {
+  readonly #client: Pick<Client, "get">;
+  readonly #now: () => number;
+  /** In the order in which they were sent. */
+  readonly #reads = new Map<string, Read>();
+  #size = 0;
+
+  /** `now` is a clock in ms that never goes back. */
+  constructor(client: Pick<Client, "get">, now = () => performance.now()) {
+    this.#client = client;
+    this.#now = now;
+  }
+
+  /**
+   * As `Client.get`. Without `seen`, the version that the watch of the caller shows, it is a read of its own. The caller must not
+   * change the object.
+   */
+  async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
+    if (seen === undefined) return this.#client.get<T>(identity, ref);
+    const { resource, namespace, name } = ref;
+    const key = [identity, pathOf(resource, namespace, name), seen].join("|");
+    const known = this.#reads.get(key);
+    const isRecent = known !== undefined && this.#now() < known.sentAt + SHARED_MS;
+    const { answer } = isRecent ? known : this.#send(key, identity, ref, seen);
+    return (await answer).reveal() as T;
+  }
+
+  #send(key: string, identity: Identity, ref: ObjectRef, seen: string): Read {
+    const answer = this.#client.get(identity, ref, seen).then((object) => new SecretValue(object));
+    const read: Read = { answer, sentAt: this.#now(), size: 0 };
+    this.#drop(key);
+    this.#reads.set(key, read);
+    const drop = () => this.#drop(key, read);
+    answer.then((object) => {
+      const left = read.sentAt + SHARED_MS - this.#now();
+      // A later version is what the watch shows next: then it is asked for by that.
+      const isAsSeen = object.reveal().metadata.resourceVersion === seen;
+      if (left <= 0 || !isAsSeen || !this.#keep(read, object.reveal())) return drop();
+      setTimeout(drop, left).unref();
+    }, drop);
+    return read;
+  }
+
+  /** Returns false for an object that is too large. The oldest ones make room for others. */
+  #keep(read: Read, object: KubeObject): boolean {
+    const { characters, elements } = sizeOf(object as unknown as JsonValue);
+    const size = characters + elements * PER_VALUE;
+    if (size > MAX_KEPT_EACH) return false;
+    read.size = size;
+    this.#size += size;
+    for (const [key, each] of this.#reads) {
+      if (this.#size <= MAX_KEPT) break;
+      if (each.size > 0) this.#drop(key);
+    }
+    return true;
+  }
+
+  /** Forgets what is under a key, or only that read. */
+  #drop(key: string, only?: Read): void {
+    const read = this.#reads.get(key);
+    if (read === undefined || (only !== undefined && read !== only)) return;
+    this.#size -= read.size;
+    this.#reads.delete(key);
+  }
+}
