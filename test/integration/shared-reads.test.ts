@@ -1,0 +1,90 @@
+/** Bindings of one account share the reads of their sources, and no other account gets anything from these reads. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { newNeighbours } from "../controller/neighbours.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+
+const BINDINGS = 200;
+/** How long so many take on a machine that has other things to do. */
+const WITHIN_MS = 60_000;
+/** A read is shared for a second: far fewer than bindings, also where they take half a minute. */
+const MAX_READS = 40;
+
+const names = Array.from({ length: BINDINGS }, (_, n) => `copy-${n}`);
+
+const spec = (name: string) => ({
+  sources: [{ secret: { name: "bucket" } }],
+  targets: [
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name,
+      fields: [{ path: "data.key", from: { source: "bucket", key: "key" } }],
+    },
+  ],
+});
+
+async function untilCopied(team: TestNamespace, value: string): Promise<void> {
+  await eventually(async () => {
+    const { items } = await team.api.get(team.path("v1", "configmaps"));
+    const copied = items.filter(({ data }: AnyObject) => data?.key === value);
+    assert.equal(copied.length, BINDINGS);
+  }, WITHIN_MS);
+}
+
+describe(`${BINDINGS} bindings of one account and one Secret`, function () {
+  this.timeout("3m");
+
+  it("take a few reads for a rotation, and all targets have the new value", async () => {
+    const team = await createNamespace();
+    await team.grant([{ apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] }], { role: "patch" });
+    const former = secretText("former");
+    await team.secret("bucket", { key: former });
+    await Promise.all(names.map((name) => team.api.create(team.path("v1", "configmaps"), { metadata: { name } })));
+    await Promise.all(names.map((name) => team.bind(name, spec(name))));
+    await untilCopied(team, former);
+    await team.controller.idle(WITHIN_MS);
+
+    const mark = await auditLog().mark();
+    const value = secretText("rotated");
+    await team.secret("bucket", { key: value });
+    await untilCopied(team, value);
+    const { metadata } = await team.api.get(`${team.path("v1", "secrets")}/bucket`);
+    const requests = await requestsFor(team, mark);
+    const reads = requests.filter(({ verb, resource }) => verb === "get" && resource === "secrets");
+    assert.ok(reads.length > 0 && reads.length <= MAX_READS, `${reads.length} reads`);
+    const versions = reads.map(({ uri }) => new URL(uri, "https://x").searchParams.get("resourceVersion"));
+    assert.deepEqual([...new Set(versions)], [metadata.resourceVersion]);
+    assert.equal(requests.filter(({ verb }) => verb === "patch").length, BINDINGS);
+  });
+});
+
+describe("a binding of another account", () => {
+  it("that may watch the Secret and not get it gets nothing of what was read for others", async () => {
+    const { both, value } = await newNeighbours({ rights: false });
+    const { owner, reader } = both;
+    const mayWatch = [{ apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] }];
+    await reader.grant(mayWatch, { role: "watch", namespace: owner.namespace });
+    await both.grant();
+    await owner.harbor();
+    await owner.bind("harbor-s3", accessKeySpec());
+    await eventually(async () => assert.equal((await owner.s3()).accesskey, value));
+    const mark = await auditLog().mark();
+    await reader.bind("harbor-s3", both.spec());
+    await reader.until("harbor-s3", "Forbidden");
+    for (let turn = 0; turn < 5; turn++) {
+      const rotated = await both.rotate();
+      await eventually(async () => assert.equal((await owner.s3()).accesskey, rotated));
+    }
+    await reader.until("harbor-s3", "Forbidden");
+    assert.equal((await reader.s3()).accesskey, undefined);
+    const reads = (await requestsFor(reader, mark)).filter(
+      ({ verb, resource }) => verb === "get" && resource === "secrets",
+    );
+    assert.deepEqual([...new Set(reads.map(({ code }) => code))], [403]);
+  });
+});
