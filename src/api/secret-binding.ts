@@ -70,6 +70,8 @@ export interface StoredBinding {
             name: string;
             /** Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to. */
             namespace?: string;
+            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant stands in for the right of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
+            granted?: boolean;
           };
           configMap?: never;
           object?: never;
@@ -106,6 +108,8 @@ export interface StoredBinding {
             name: string;
             /** Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to. */
             namespace?: string;
+            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant stands in for the right of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
+            granted?: boolean;
           };
           object?: never;
         }
@@ -636,7 +640,7 @@ export interface StoredBinding {
       /** The generation of the spec that this condition speaks of. */
       observedGeneration?: number;
     }[];
-    /** The sources of other namespaces of which values were copied by a SecretGrant, such as "Secret storage/bucket". Without the grant these values must be rotated. */
+    /** The sources of which values were copied by a SecretGrant, such as "Secret storage/bucket". Without the grant these values must be rotated. */
     copiedSources?: string[];
     /** Every object that is or was written, with the record of what there is this binding's. Objects that were selected and are in the same state stand in one entry. */
     targets?: (

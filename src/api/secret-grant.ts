@@ -1,6 +1,6 @@
 /** Generated from apis/secretgrants.yaml by `npm run generate`. Do not edit. */
 
-/** A SecretGrant lets SecretBindings of other namespaces read Secrets and ConfigMaps of this one. It is the half of the consent that this namespace gives; the account of a binding needs its own right to read them too. */
+/** A SecretGrant lets SecretBindings of other namespaces read Secrets and ConfigMaps of this one, and those of this namespace whose source says granted. It is the half of the consent that this namespace gives; the account of a binding needs its own right to read them too. */
 export interface SecretGrant {
   apiVersion: string;
   kind: string;
@@ -13,7 +13,7 @@ export interface SecretGrant {
      * @minItems 1
      * @maxItems 64
      *
-     * Items: The bindings of one namespace, or of those that match. Exactly one of namespace and namespaceSelector.
+     * Items: The bindings of one namespace, of those that match, or of a BindingComposition. Exactly one of namespace, namespaceSelector and composition.
      */
     from: (
       | {
@@ -22,14 +22,15 @@ export interface SecretGrant {
           /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
           namespaceUID?: string;
           namespaceSelector?: never;
-          /** Only bindings that act as the account of this name in their namespace. Any account unless given. */
+          composition?: never;
+          /** Only bindings that act as the account of this name. Any account unless given. */
           serviceAccountName?: string;
         }
       | {
           namespace?: never;
           /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
           namespaceUID?: string;
-          /** The namespaces that match all that is given, as they are at the moment. Anyone who may label or name a namespace so gets access. */
+          /** The namespaces that match all that is given, as they are at the moment. Anyone who may label or name a namespace so gets access. A selector never matches the namespace of the grant itself. */
           namespaceSelector: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.
@@ -61,7 +62,18 @@ export interface SecretGrant {
               values?: string[];
             }[];
           };
-          /** Only bindings that act as the account of this name in their namespace. Any account unless given. */
+          composition?: never;
+          /** Only bindings that act as the account of this name. Any account unless given. */
+          serviceAccountName?: string;
+        }
+      | {
+          namespace?: never;
+          /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
+          namespaceUID?: string;
+          namespaceSelector?: never;
+          /** The name of a BindingComposition. Its bindings may read, in whatever namespace they are: those that Inlay computes from its claims at the moment, and no others that carry its label. */
+          composition: string;
+          /** Only bindings that act as the account of this name. Any account unless given. */
           serviceAccountName?: string;
         }
     )[];

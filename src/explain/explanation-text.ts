@@ -50,7 +50,7 @@ function sourceRows(explanation: SourceExplanation) {
   const version = resourceVersion ?? `${seenText(seen)}${optional && seen.state === "NotFound" ? ", optional" : ""}`;
   const granted =
     grants?.state === "Found"
-      ? `granted by ${grants.names.join(", ")}`
+      ? [`granted by ${grants.names.join(", ")}`, grants.message ?? []].flat().join(", ")
       : (grants?.message ?? "no SecretGrant there lets this binding read it");
   return [
     [source, describeObject(kind, namespace, name), version, used.length === 0 ? "nothing" : used.join(", ")],

@@ -40,7 +40,10 @@ export interface SourceExplanation extends ReadState {
   resourceVersion?: string;
   /** What the fields take of it: keys, paths of fields, or `*` for all. `present` is left out where it can't be known. */
   uses: { key: string; present?: boolean }[];
-  /** Of a source of another namespace: whether a SecretGrant there lets the binding read it, and which. */
+  /**
+   * Of a source that needs a SecretGrant: whether one lets the binding read it, and which. The message says where that goes by
+   * the binding's label for its composition, which the controller does not go by.
+   */
   grants?: ReadState & { names: string[] };
 }
 

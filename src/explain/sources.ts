@@ -1,12 +1,13 @@
 /** A binding comes in; each of its sources goes out, with what of it is used and whether that is there. Never a value. */
 import type { SecretBinding } from "../api/binding.ts";
+import { COMPOSITION_LABEL } from "../api/composition.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { attempt } from "../kube/access-error.ts";
-import { allows, type HomeNamespace, homeOf } from "../sources/grant-rules.ts";
+import { type Asker, allows, type HomeNamespace, homeOf } from "../sources/grant-rules.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
@@ -42,16 +43,14 @@ async function lookAt(
   source: ParsedSource,
   uses: readonly string[],
 ): Promise<SourceExplanation> {
-  const own = binding.metadata.namespace as string;
   const ref = await (source.locate ? attempt(source.locate(tools.discovery)) : NO_OBJECT);
   const { kind, name } = source.describe();
   const base = { source: source.name, name, optional: source.policy.optional };
   if (ref instanceof Problem)
     return { ...base, kind, state: "Unreadable", message: ref.message, uses: uses.map((key) => ({ key })) };
-  const isElsewhere = ref.namespace !== undefined && ref.namespace !== own;
   const [reading, grants] = await Promise.all([
     tools.reader.get(ref, keeping(uses, source), "whole"),
-    isElsewhere ? grantsIn(tools, ref.namespace as string) : undefined,
+    source.data?.needsGrant ? grantsIn(tools, source.data.namespace) : undefined,
   ]);
   const kept = reading.state === "Found" ? reading.it : undefined;
   return {
@@ -104,9 +103,17 @@ async function grantsFor(
   const own = metadata.namespace as string;
   const home = await reader.get({ resource: NAMESPACES, name: own }, homeOf);
   const known = { namespace: foundOr<HomeNamespace | undefined>(home, undefined), object };
-  const asker = { namespace: own, account: spec.serviceAccountName };
-  const by = foundOr(grants, []).filter((grant) => allows(grant.spec, asker, asked, known));
-  if (by.length > 0) return { state: "Found", names: by.map(({ name }) => name) };
+  const label = metadata.labels?.[COMPOSITION_LABEL];
+  const asker: Asker = { namespace: own, account: spec.serviceAccountName, composition: "none" };
+  const allowing = (as: Asker) =>
+    foundOr(grants, []).flatMap(({ name, spec }) => (allows(spec, as, asked, known) ? [name] : []));
+  const names = allowing(asker);
+  if (names.length > 0) return { state: "Found", names };
+  const byLabel = label === undefined ? [] : allowing({ ...asker, composition: { by: label } });
+  if (byLabel.length > 0) {
+    const message = `if BindingComposition ${label} makes this binding, as its label ${COMPOSITION_LABEL} says`;
+    return { state: "Found", message, names: byLabel };
+  }
   const isSure = known.namespace !== undefined && known.object !== undefined;
   const message = "no SecretGrant there lets this binding read it, as far as you may see labels";
   return isSure ? { state: "NotFound", names: [] } : { state: "Unreadable", message, names: [] };

@@ -22,7 +22,7 @@ export interface Trace {
   bindings: BindingTrace[];
   /** SecretBindings that write into it. */
   writers: { binding: string; fields: string[] }[];
-  /** SecretGrants that let bindings of other namespaces read it. */
+  /** SecretGrants that let bindings read it. */
   grants: { name: string; from: string[] }[];
   workloads: WorkloadTrace[];
   /** ServiceAccounts of its namespace whose pods pull images with it. */
@@ -113,8 +113,9 @@ export function writerTrace(
 
 /** Whom a grant lets read, in words. */
 export function granteesOf({ from }: SecretGrant["spec"]): string[] {
-  return from.map(({ namespace, namespaceUID, namespaceSelector, serviceAccountName }) => {
+  return from.map(({ namespace, namespaceUID, namespaceSelector, composition, serviceAccountName }) => {
     const account = serviceAccountName === undefined ? "any account" : `account ${serviceAccountName}`;
+    if (composition !== undefined) return `${account} in bindings of BindingComposition ${composition}`;
     const uid = namespaceUID === undefined ? "" : ` with the uid ${namespaceUID}`;
     if (namespaceSelector === undefined) return `${account} of namespace ${namespace}${uid}`;
     return `${account} of namespaces that match ${selectorInWords(namespaceSelector)}`;

@@ -8,7 +8,7 @@ import { BindingStore } from "../cache/binding-store.ts";
 import { Informers } from "../cache/informers.ts";
 import type { RestartReason } from "../cache/reflector.ts";
 import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
-import { BindingController } from "../controllers/binding/controller.ts";
+import { BindingController, type CompositionProvider } from "../controllers/binding/controller.ts";
 import { ReloaderController } from "../controllers/reloader/controller.ts";
 import { SchemaController } from "../controllers/schemas/controller.ts";
 import { AccessReviews } from "../kube/access-reviews.ts";
@@ -59,11 +59,14 @@ export interface RunningController {
 /** What controllers are made of. */
 export type Services = ReturnType<typeof servicesOf>;
 
+/** No composition makes a binding, since no controller runs for them. */
+const NO_COMPOSITIONS: CompositionProvider = { compositionOf: () => "none" };
+
 /** The controllers of Inlay. A new one adds its line here. */
 export function controllersOf(services: Services, concurrency: number): Controller[] {
   const reloader = new ReloaderController(services);
   return [
-    new BindingController({ ...services, actors: reloader }, concurrency),
+    new BindingController({ ...services, actors: reloader, compositions: NO_COMPOSITIONS }, concurrency),
     reloader,
     new SchemaController(services),
   ];

@@ -3,7 +3,7 @@ import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import { type MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
+import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 
@@ -11,10 +11,14 @@ type Spec = SecretGrant["spec"];
 type Selector = LabelSelector & { names?: string[] };
 type Labels = Readonly<Record<string, string>>;
 
+/** The composition that makes a binding at the moment, as it is computed from the claims. Nothing that a binding says of itself counts. */
+export type ProducedBy = { readonly by: string } | "none" | "unknown";
+
 /** A binding, as a grant sees it. */
 export interface Asker {
   namespace: string;
   account: string;
+  composition: ProducedBy;
 }
 
 /** The namespace of a binding, as it is at a moment. */
@@ -32,13 +36,29 @@ interface Known {
   object: Labels | undefined;
 }
 
-export function allows(spec: Spec, asker: Asker, asked: ObjectRef, { namespace, object }: Known): boolean {
-  return admits(spec, asker, namespace) && coversObject(spec, asked, object);
+/** What counts as true of a composition that is not known: `"any"` asks whether the answer may come to be yes. */
+type Assumed = "none" | "any";
+
+export function allows(
+  spec: Spec,
+  asker: Asker,
+  asked: ObjectRef,
+  { namespace, object }: Known,
+  unknown: Assumed = "none",
+): boolean {
+  return admits(spec, asker, asked, namespace, unknown) && coversObject(spec, asked, object);
 }
 
-/** Whether `from` lets the binding in, whatever the grant is for. */
-export function admits(spec: Spec, asker: Asker, namespace: HomeNamespace | undefined): boolean {
-  return isFrom(spec, asker, by(namespace?.labels), (uid) => uid === namespace?.uid);
+/** Whether `from` admits the binding to an object of that place, whatever the grant is for. */
+export function admits(
+  spec: Spec,
+  asker: Asker,
+  asked: ObjectRef,
+  home: HomeNamespace | undefined,
+  unknown: Assumed = "none",
+): boolean {
+  const hasUID = (uid: string) => uid === home?.uid;
+  return isFrom(spec, asker, asked, { holds: by(home?.labels), hasUID, isMadeBy: madeBy(asker, unknown) });
 }
 
 /** Whether the grant lets anybody read the object. */
@@ -52,8 +72,18 @@ const by = (known: Labels | undefined) => (selector: LabelSelector) =>
 /** Whether it may, as far as names tell. */
 export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
   const isTrue = () => true;
-  return isFrom(spec, asker, isTrue, isTrue) && isTo(spec, asked, isTrue);
+  const matches = { holds: isTrue, hasUID: isTrue, isMadeBy: madeBy(asker, "any") };
+  return isFrom(spec, asker, asked, matches) && isTo(spec, asked, isTrue);
 }
+
+/** Whether the composition that makes a binding has a say in it. */
+export const looksAtComposition = ({ from }: Spec): boolean =>
+  from.some(({ composition }) => composition !== undefined);
+
+const madeBy =
+  ({ composition }: Asker, unknown: Assumed) =>
+  (name: string): boolean =>
+    composition === "unknown" ? unknown === "any" : composition !== "none" && composition.by === name;
 
 /** Whether more than the name of the binding's namespace has a say in it: its labels or its uid. */
 export function looksAtNamespace({ from }: Spec): boolean {
@@ -66,18 +96,22 @@ export function looksAtNamespace({ from }: Spec): boolean {
 const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
   (matchLabels ?? matchExpressions) !== undefined;
 
-function isFrom(
-  { from }: Spec,
-  { namespace, account }: Asker,
-  holds: (selector: LabelSelector) => boolean,
-  hasUID: (uid: string) => boolean,
-): boolean {
-  return from.some(
-    (each) =>
-      (each.serviceAccountName === undefined || each.serviceAccountName === account) &&
-      (each.namespaceUID === undefined || hasUID(each.namespaceUID)) &&
-      (each.namespaceSelector ? selects(each.namespaceSelector, namespace, holds) : each.namespace === namespace),
-  );
+/** How an entry of `from` compares with more than names. */
+interface Matches {
+  holds(selector: LabelSelector): boolean;
+  hasUID(uid: string): boolean;
+  isMadeBy(composition: string): boolean;
+}
+
+function isFrom({ from }: Spec, { namespace, account }: Asker, asked: ObjectRef, matches: Matches): boolean {
+  return from.some((each) => {
+    if (each.serviceAccountName !== undefined && each.serviceAccountName !== account) return false;
+    if (each.namespaceUID !== undefined && !matches.hasUID(each.namespaceUID)) return false;
+    if (each.composition !== undefined) return matches.isMadeBy(each.composition);
+    if (each.namespaceSelector === undefined) return each.namespace === namespace;
+    // Selectors say which other namespaces may read. The authors of the grant's own namespace are none of these.
+    return namespace !== asked.namespace && selects(each.namespaceSelector, namespace, matches.holds);
+  });
 }
 
 function isTo({ to }: Spec, { resource, name }: ObjectRef, holds: (selector: LabelSelector) => boolean): boolean {
@@ -89,23 +123,37 @@ function isTo({ to }: Spec, { resource, name }: ObjectRef, holds: (selector: Lab
 const selects = (selector: Selector, name: string, holds: (selector: LabelSelector) => boolean) =>
   nameMatcher(selector.names)(name) && holds(selector);
 
-/** What is read of another namespace and not granted there counts as missing: the source says what becomes of its fields. */
+/** What needs a grant and has none counts as missing: the source says what becomes of its fields. */
 export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {
   const { resource, namespace = "", name } = asked;
-  const account = describeIdentity(serviceAccountIdentity(asker.namespace, asker.account));
+  const { reader, called, from } = readerOf(asker);
   const grant = {
     apiVersion: apiVersionOf(SECRET_GRANTS),
     kind: SECRET_GRANTS.kind,
-    metadata: { name: `${asker.namespace}-${asker.account}-reads-${resource.plural}-${name}`, namespace },
-    spec: {
-      from: [{ namespace: asker.namespace, serviceAccountName: asker.account }],
-      to: [{ kind: resource.kind, name }],
-    },
+    metadata: { name: `${called}-reads-${resource.plural}-${name}`, namespace },
+    spec: { from: [from], to: [{ kind: resource.kind, name }] },
   };
   const what = describeObject(resource.kind, namespace, name);
   const how = `who may make grants there allows it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`;
-  const message = `no SecretGrant in namespace ${namespace} lets ${account} read ${what}; ${how}`;
+  const message = `no SecretGrant in namespace ${namespace} lets ${reader} read ${what}; ${how}`;
   return new MissingValue("NotGranted", message, policy);
+}
+
+/** Whom a grant has to name for a binding. */
+function readerOf({ namespace, account, composition }: Asker) {
+  if (typeof composition === "object") {
+    const { by: name } = composition;
+    return { reader: `BindingComposition ${name}`, called: name, from: { composition: name } };
+  }
+  const reader = describeIdentity(serviceAccountIdentity(namespace, account));
+  return { reader, called: `${namespace}-${account}`, from: { namespace, serviceAccountName: account } };
+}
+
+/** Nothing is read and nothing is removed until it is known: only then does it show whether a grant allows it. */
+export function compositionUnknown({ resource, namespace = "", name }: ObjectRef): Problem {
+  const what = describeObject(resource.kind, namespace, name);
+  const message = `a SecretGrant in namespace ${namespace} lets a BindingComposition read ${what}, and Inlay can't tell at the moment whether it makes this binding; see its condition Accepted with: kubectl get bindingcompositions`;
+  return new Problem("Unavailable", message);
 }
 
 /** With a namespace goes what it allowed. */

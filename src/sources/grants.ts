@@ -1,7 +1,7 @@
 /**
- * Lets a binding read sources of other namespaces that a SecretGrant there allows. Watches tell when to reconcile, and what may
- * be read at all: nothing for which no grant admits the binding's namespace and account. Each value that was read is checked by the grant as it is after that, so that none passes that came when the
- * grant was gone.
+ * Lets a binding read the sources that need a SecretGrant: those of other namespaces, and those that say `granted`. Watches show
+ * when to reconcile, and what may be read at all: nothing for which no grant admits the binding. Each value that was read is
+ * checked by the grant as it is after that, so that none passes that came when the grant was gone.
  */
 import type { SecretBinding, Status } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
@@ -15,7 +15,19 @@ import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { type Asker, admits, allows, goneWith, homeOf, looksAtNamespace, mayAllow, notGranted } from "./grant-rules.ts";
+import {
+  type Asker,
+  admits,
+  allows,
+  compositionUnknown,
+  goneWith,
+  homeOf,
+  looksAtComposition,
+  looksAtNamespace,
+  mayAllow,
+  notGranted,
+  type ProducedBy,
+} from "./grant-rules.ts";
 import type { ParsedSource, WatchedSource } from "./source.ts";
 
 type Spec = SecretGrant["spec"];
@@ -29,15 +41,16 @@ const grantOf = ({ name, version: { resourceVersion, spec } }: ListedObject) => 
 });
 
 export interface GrantedSources {
-  asker: Asker;
+  /** The binding as it is when this is called: the composition that makes it may be another after each request. */
+  asker(): Asker;
   /** The sources of which values were copied before, by status. */
   copied: readonly string[];
   /** What has to be watched to know. */
   dependencies: CollectionSubscription[];
-  /** Changes with all that the streams show of it. */
+  /** Changes with all that the streams show of it, and with the composition where that has a say. */
   state: string;
   /**
-   * The grants that let the binding read a source unless the labels of the source forbid it, or why they can't be seen.
+   * The grants that let the binding read a source unless the labels of the source forbid it, or why that is not known.
    * Undefined: it takes none.
    */
   grantsFor(ref: ObjectRef): readonly Grant[] | Problem | undefined;
@@ -47,9 +60,16 @@ export function observeGrants(
   watcher: Pick<Watcher, "list">,
   key: string,
   { metadata, spec: { serviceAccountName }, status }: SecretBinding,
-  sources: readonly ObjectRef[],
+  sources: readonly Pick<WatchedSource, "watched" | "needsGrant">[],
+  compositionOf: () => ProducedBy,
 ): GrantedSources {
-  const asker: Asker = { namespace: metadata.namespace as string, account: serviceAccountName };
+  const own = metadata.namespace as string;
+  const copied = status?.copiedSources ?? [];
+  const askerNow = (): Asker => ({ namespace: own, account: serviceAccountName, composition: compositionOf() });
+  const needing = sources.flatMap(({ watched, needsGrant }) => (needsGrant ? [watched] : []));
+  if (needing.length === 0) return { asker: askerNow, copied, dependencies: [], state: "", grantsFor: () => undefined };
+
+  const asker = askerNow();
   const dependencies: CollectionSubscription[] = [];
   const shown = (ref: CollectionSubscription): readonly ListedObject[] | Problem => {
     dependencies.push(ref);
@@ -58,8 +78,7 @@ export function observeGrants(
     return streamRefusal(seen.error, { identity: ref.identity, ref, verbs: READ_VERBS }, "watch");
   };
   const standings = new Map<ObjectRef, readonly Grant[] | Problem>();
-  for (const ref of sources) {
-    if (ref.namespace === undefined || ref.namespace === asker.namespace) continue;
+  for (const ref of needing) {
     const members = shown(collection({ resource: SECRET_GRANTS, namespace: ref.namespace, whole: true }));
     const isRelevant = ({ spec }: Grant) => mayAllow(spec, asker, ref);
     standings.set(ref, members instanceof Problem ? members : members.map(grantOf).filter(isRelevant));
@@ -67,47 +86,58 @@ export function observeGrants(
   const byNamespace = [...standings].flatMap(([ref, grants]) =>
     !(grants instanceof Problem) && grants.some(({ spec }) => looksAtNamespace(spec)) ? [ref] : [],
   );
-  const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [asker.namespace] })) : [];
+  const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [own] })) : [];
   const [place] = home instanceof Problem ? [] : home.map(({ version: { uid, labels = {} } }) => ({ uid, labels }));
   for (const [ref, grants] of standings) {
     if (grants instanceof Problem) continue;
-    const admitting = grants.filter(({ spec }) => admits(spec, asker, place));
+    const admitting = grants.filter(({ spec }) => admits(spec, asker, ref, place, "any"));
+    const isKnown = admitting.length === 0 || admitting.some(({ spec }) => admits(spec, asker, ref, place));
     // Without that watch, a namespace whose labels or uid let it in would stay in after they change.
-    standings.set(ref, home instanceof Problem && byNamespace.includes(ref) ? home : admitting);
+    if (home instanceof Problem && byNamespace.includes(ref)) standings.set(ref, home);
+    else standings.set(ref, isKnown ? admitting : compositionUnknown(ref));
   }
+  const { composition } = asker;
+  const madeBy = typeof composition === "object" ? `by ${composition.by}` : composition;
+  const said = (each: readonly Grant[]) =>
+    each.length === 0 || each.some(({ spec }) => looksAtComposition(spec)) ? madeBy : "";
   const state = [...standings.values()].map((each) =>
-    each instanceof Problem ? each.message : each.map(({ name, version }) => `${name}/${version}`).join(" "),
+    each instanceof Problem
+      ? each.message
+      : [...each.map(({ name, version }) => `${name}/${version}`), said(each)].join(" "),
   );
   const versions = home instanceof Problem ? [] : home.map(({ version }) => version.resourceVersion);
   const all = [...state, ...versions].join();
-  const copied = status?.copiedSources ?? [];
-  return { asker, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
+  return { asker: askerNow, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
 }
 
-/** Reads a source of another namespace, unless no grant there lets the binding. */
+/** Reads a source that needs a grant, unless there is none that lets the binding. */
 export async function readGranted(
   client: Pick<Client, "get">,
-  asker: Asker,
+  asker: () => Asker,
   grants: readonly Grant[] | Problem,
   { watched: ref, policy, read }: WatchedSource,
   seen: string | undefined,
 ): Promise<LiveSource | Problem> {
   if (grants instanceof Problem) return grants;
-  if (grants.length === 0) return refused(ref, notGranted(asker, ref, policy));
+  if (grants.length === 0) return refused(ref, notGranted(asker(), ref, policy));
   const source = await read(seen);
   if (source instanceof Problem || source.kind === "absent") return source;
   const place = getAsController(client, { resource: NAMESPACES, name: ref.namespace as string });
-  const standing = letsNow(client, asker, ref, source.labels.reveal(), grants);
+  const asking = asker();
+  const standing = letsNow(client, asking, ref, source.labels.reveal(), grants);
   const now = await attempt(Promise.all([place, standing]));
   if (now instanceof Problem) return now;
   const [there, by] = now;
   if (there === undefined || isGoing(there)) return refused(ref, goneWith(ref, policy));
-  if (by === undefined) return refused(ref, notGranted(asker, ref, policy));
+  if (by === undefined) return refused(ref, notGranted(asking, ref, policy));
   // What is granted anew is news, though the source is the same.
   return { ...source, version: `${source.version} ${by}`, isGranted: true };
 }
 
-/** The versions of what lets the binding read an object with these labels at this moment; undefined if nothing does. */
+/**
+ * The versions of what lets the binding read an object with these labels at this moment; undefined if nothing does. Throws
+ * Problem("Unavailable") where a composition decides that is not known.
+ */
 async function letsNow(
   client: Pick<Client, "get">,
   asker: Asker,
@@ -126,6 +156,8 @@ async function letsNow(
     if (grant !== undefined && !isGoing(grant) && allows(grant.spec, asker, asked, known))
       return [grant, home].map((each) => `${each?.metadata.uid}/${each?.metadata.resourceVersion}`).join();
   }
+  if (grants.some(({ spec }) => allows(spec, asker, asked, known, "any") && !allows(spec, asker, asked, known)))
+    throw compositionUnknown(asked);
   return undefined;
 }
 
@@ -144,7 +176,9 @@ export function copiedSources(
   parsed: readonly ParsedSource[],
   now: Iterable<string> = [],
 ): Pick<Status, "copiedSources"> {
-  const named = parsed.flatMap(({ data }) => (data ? describeObject(data.kind, data.namespace, data.name) : []));
+  const named = parsed.flatMap(({ data }) =>
+    data?.needsGrant ? describeObject(data.kind, data.namespace, data.name) : [],
+  );
   const copied = [...new Set([...(status?.copiedSources ?? []), ...now])].filter((each) => named.includes(each)).sort();
   return copied.length === 0 ? {} : { copiedSources: copied };
 }

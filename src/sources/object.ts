@@ -34,7 +34,7 @@ export const object: SourceKind = {
           const message = `the source ${called ?? name} is of a kind with scope ${actual}; say so in its field scope`;
           throw new Problem("InvalidBinding", message);
         }
-        return watchedSource(ref, policy, context, (read) => ({
+        return watchedSource(ref, policy, context, false, (read) => ({
           kind: "object",
           object: new SecretValue<JsonObject>(read),
         }));

@@ -12,7 +12,7 @@ interface Readability {
   account: Problem | undefined;
   /** The objects that its targets are. */
   objects: readonly { ref: ObjectRef | Problem }[];
-  /** What other namespaces let the binding read. */
+  /** What SecretGrants let the binding read. */
   grants: GrantedSources;
   problemOf(ref: ObjectRef | Problem): Problem | undefined;
   /** The version of an object that its watch shows. */

@@ -30,7 +30,13 @@ export interface ParsedSource {
   /** What a field names in it: a key, or the path of a field. */
   readonly addressedBy: "key" | "fieldPath";
   /** The Secret or ConfigMap that it is. Pods can refer to it, so `consumersOf` can too. */
-  readonly data?: { readonly kind: "Secret" | "ConfigMap"; readonly namespace: string; readonly name: string };
+  readonly data?: {
+    readonly kind: "Secret" | "ConfigMap";
+    readonly namespace: string;
+    readonly name: string;
+    /** It is of another namespace, or the binding says `granted`. */
+    readonly needsGrant: boolean;
+  };
   /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */
   readonly secretIn?: string;
   /** What messages call it before it is resolved. */
@@ -68,9 +74,11 @@ interface Resolved {
   read(seen: string | undefined): Promise<LiveSource | Problem>;
 }
 
-/** A source that is an object: the watch says which version it has. One of another namespace needs a SecretGrant. */
+/** A source that is an object: the watch says which version it has. */
 export interface WatchedSource extends Resolved {
   readonly watched: ObjectRef;
+  /** Nothing is read of it without a SecretGrant in its namespace. */
+  readonly needsGrant: boolean;
   readonly policy: MissingPolicy;
 }
 

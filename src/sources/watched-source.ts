@@ -18,6 +18,7 @@ export function watchedSource(
   ref: ObjectRef,
   policy: MissingPolicy,
   { client, identity }: Pick<ResolveContext, "client" | "identity">,
+  needsGrant: boolean,
   contentOf: (object: StoredObject) => Content,
 ): WatchedSource {
   const { resource, namespace = "", name } = ref;
@@ -26,6 +27,7 @@ export function watchedSource(
     place: [resource.group, resource.kind, namespace, name],
     policy,
     watched: ref,
+    needsGrant,
     read: async (seen) => {
       const read = await attempt(getIfExists<StoredObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
       if (read instanceof Problem) return read;
@@ -45,13 +47,15 @@ export function watchedSource(
 export function dataSource(
   kind: "Secret" | "ConfigMap",
   name: string | undefined,
-  named: { name: string; namespace?: string },
+  named: { name: string; namespace?: string; granted?: boolean },
   { namespace: own, policy }: ParseContext,
   entriesOf: (object: StoredObject) => Entry[],
 ): ParsedSource {
   const isSecret = kind === "Secret";
   const resource = isSecret ? SECRETS : CONFIG_MAPS;
-  const data = { kind, namespace: named.namespace ?? own, name: named.name };
+  const namespace = named.namespace ?? own;
+  const needsGrant = named.granted === true || namespace !== own;
+  const data = { kind, namespace, name: named.name, needsGrant };
   const ref: ObjectRef = { resource, namespace: data.namespace, name: data.name };
   return {
     name: name ?? data.name,
@@ -69,7 +73,7 @@ export function dataSource(
     resolve: async (context) => {
       const closed = context.installation.closedNamespace(named.namespace);
       if (closed !== undefined) throw closed;
-      return watchedSource(ref, policy, context, (object) => ({
+      return watchedSource(ref, policy, context, needsGrant, (object) => ({
         kind: "data",
         isSecret,
         ...tokenOf(object),

@@ -28,7 +28,7 @@ export type LiveSource = {
 type Metadata = {
   readonly annotations: Texts;
   readonly labels: Texts;
-  /** It is of another namespace, where a SecretGrant lets the binding read it. */
+  /** The binding may read it by a SecretGrant alone. */
   readonly isGranted?: true;
 };
 

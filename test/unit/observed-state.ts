@@ -6,6 +6,7 @@ import { Problem } from "../../src/apimachinery/problem.ts";
 import type { Subscription } from "../../src/cache/subscription.ts";
 import { type ObservedState, observe } from "../../src/controllers/binding/observed-state.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
+import type { ProducedBy } from "../../src/sources/grant-rules.ts";
 import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
 import { FakeInformers, placeOf, version } from "./informers.ts";
@@ -28,6 +29,8 @@ export interface Given {
   at?: References["targets"][number]["at"];
   /** What older bindings claim of the target. */
   older?: unknown[];
+  /** Which composition makes the binding. */
+  composition?: ProducedBy;
   workloads?: Subscription[];
 }
 
@@ -47,10 +50,11 @@ export class ObservedStateFixture {
   }
 
   look(given: Given = {}): ObservedState {
-    const { binding = copying(), account = ACCOUNT, sources = [BUCKET], at = HARBOR, older = [], workloads } = given;
+    const { binding = copying(), account = ACCOUNT, sources = [BUCKET], at = HARBOR } = given;
+    const { older = [], composition = "none", workloads } = given;
     const references: References = {
       parsedSources: parseSources(binding),
-      sources: new Map(sources.map((ref) => [ref.name, watched(ref)])),
+      sources: new Map(sources.map((ref) => [ref.name, watched(ref, undefined, ref.namespace !== "registry")])),
       targets: binding.spec.targets.map((target) => ({ target, at })),
     };
     return observe(
@@ -60,6 +64,7 @@ export class ObservedStateFixture {
       { as: { identity: IDENTITY }, account },
       references,
       () => older,
+      () => composition,
       workloads,
     );
   }

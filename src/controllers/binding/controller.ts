@@ -12,6 +12,7 @@ import { Propagation } from "../../observability/propagation.ts";
 import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
+import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
@@ -27,6 +28,16 @@ export interface ActorProvider {
   onActorChanged(changed: (key: string) => void): void;
 }
 
+/** Says which BindingComposition makes a binding. SecretGrants for compositions go by it. */
+export interface CompositionProvider {
+  /**
+   * Computed from the claims as they are now, and for the binding as it is now: one that differs from what a composition makes
+   * is made by none. `"unknown"` where that can't be computed at the moment. When the answer changes, the binding has to be
+   * requeued.
+   */
+  compositionOf(binding: SecretBinding): ProducedBy;
+}
+
 interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
@@ -35,6 +46,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   schemas: Pick<Schemas, "of" | "onChange">;
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts">;
   actors: ActorProvider;
+  compositions: CompositionProvider;
 }
 
 export class BindingController {
@@ -45,7 +57,7 @@ export class BindingController {
   readonly #propagation: Propagation;
 
   constructor(services: Services, concurrency: number) {
-    const { installation, client, schemas, bindings, informers, metrics, actors } = services;
+    const { installation, client, schemas, bindings, informers, metrics, actors, compositions } = services;
     this.store = bindings;
     this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf: namespaceIn });
     this.#propagation = new Propagation((seconds) => metrics.propagated(seconds));
@@ -58,7 +70,9 @@ export class BindingController {
     const deps = { ...services, sourceReads, propagation: this.#propagation, rollouts: metrics, watcher, requeue };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), limiter);
-    this.#reconciler = new Reconciler({ ...deps, actorOf: (binding) => actors.actorOf(binding) }, rollouts);
+    const actorOf = (binding: SecretBinding) => actors.actorOf(binding);
+    const compositionOf = (binding: SecretBinding) => compositions.compositionOf(binding);
+    this.#reconciler = new Reconciler({ ...deps, actorOf, compositionOf }, rollouts);
     installation.onRollouts(() => {
       limiter.limitsChanged();
       rollouts.wake();

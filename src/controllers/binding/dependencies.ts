@@ -4,6 +4,7 @@ import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
+import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { SharedReads } from "../../sources/shared-reads.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies, WriteContext } from "../../targets/dependencies.ts";
@@ -21,6 +22,8 @@ export interface BindingDependencies extends Dependencies {
   sourceReads: Pick<SharedReads, "get">;
   /** Who acts for a binding. Undefined for a generated binding that is not as generated: it is requeued when it is. */
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
+  /** Which composition makes a binding at the moment. The binding is requeued when that changes. */
+  compositionOf(binding: SecretBinding): ProducedBy;
 }
 
 /** A binding, with what the watches show of all that it depends on. */

@@ -9,6 +9,7 @@ import type { Watcher } from "../../cache/watcher.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "../../kube/access-error.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { Owners } from "../../rollout/discover/dependents.ts";
+import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { observeGrants } from "../../sources/grants.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { References } from "../../targets/references.ts";
@@ -23,14 +24,16 @@ export function observe(
   { as, account }: Actor,
   references: References,
   competingAt: (target: Target, ref: ObjectRef) => readonly unknown[],
+  compositionOf: () => ProducedBy,
   workloads: readonly Subscription[] = [],
 ) {
   const { identity } = as;
   const selection = selectTargets(watcher, key, identity, references);
   const { objects, unresolved, closed, notes, dependencies, versions } = selection;
   const resolved = [...references.sources.values()].flatMap((source) => (source instanceof Problem ? [] : [source]));
-  const sourceRefs = resolved.flatMap(({ watched }) => watched ?? []);
-  const grantedSources = observeGrants(watcher, key, binding, sourceRefs);
+  const watchedSources = resolved.flatMap((each) => (each.watched ? [each] : []));
+  const sourceRefs = watchedSources.map(({ watched }) => watched);
+  const grantedSources = observeGrants(watcher, key, binding, watchedSources, compositionOf);
   // What nobody granted is not even looked at.
   const granted = sourceRefs.filter((ref) => {
     const grants = grantedSources.grantsFor(ref);
@@ -88,7 +91,7 @@ export function observe(
     /** Why nothing can be done as the binding's account at all. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,
-    /** What other namespaces let the binding read. */
+    /** What SecretGrants let the binding read. */
     grants: grantedSources,
     /** The version of an object that its stream shows. */
     seenVersion: (ref: ObjectRef) => looks.get(ref)?.version?.resourceVersion,

@@ -115,7 +115,8 @@ export class Reconciler {
     const found = await this.#rollouts.find(binding, identity, references);
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
-    const observed = observe(watcher, key, binding, actor, references, competing, lookups);
+    const compositionOf = () => this.#deps.compositionOf(binding);
+    const observed = observe(watcher, key, binding, actor, references, competing, compositionOf, lookups);
     // The watch calls when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>

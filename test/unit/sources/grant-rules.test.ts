@@ -2,14 +2,23 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretGrant } from "../../../src/api/secret-grant.ts";
-import { allows, looksAtNamespace, mayAllow, notGranted } from "../../../src/sources/grant-rules.ts";
+import {
+  type Asker,
+  allows,
+  looksAtComposition,
+  looksAtNamespace,
+  mayAllow,
+  notGranted,
+} from "../../../src/sources/grant-rules.ts";
 import { SECRETS } from "../resources.ts";
 
 type Spec = SecretGrant["spec"];
 type From = Spec["from"][number];
 type To = Spec["to"][number];
 
-const asker = { namespace: "registry", account: "inlay" };
+const asker: Asker = { namespace: "registry", account: "inlay", composition: "none" };
+const made: Asker = { ...asker, composition: { by: "harbors" } };
+const unsure: Asker = { ...asker, composition: "unknown" };
 const bucket = { resource: SECRETS, namespace: "storage", name: "bucket" };
 const unlabelled = { namespace: { uid: "a1", labels: {} }, object: {} };
 const unknown = { namespace: undefined, object: undefined };
@@ -54,6 +63,33 @@ describe("a SecretGrant", () => {
     assert.equal(allows({ ...spec, from: [...spec.from, here] }, asker, bucket, unknown), true);
   });
 
+  it("lets a binding of its own namespace through by that namespace or a composition, and by no selector", () => {
+    const own = { ...bucket, namespace: asker.namespace };
+    const selectors = [{ names: ["*"] }, { names: ["registry"] }, { matchLabels: { env: "prod" } }];
+    const prod = { namespace: { uid: "a1", labels: { env: "prod" } }, object: {} };
+    const is = (from: From, asked = own, as = made) => allows({ from: [from], to: [theBucket] }, as, asked, prod);
+    for (const namespaceSelector of selectors)
+      assert.deepEqual([is({ namespaceSelector }, bucket), is({ namespaceSelector })], [true, false]);
+    assert.deepEqual([is(here), is({ namespace: "storage" }), is({ composition: "harbors" })], [true, false, true]);
+    assert.equal(is({ composition: "harbors" }, own, asker), false);
+  });
+
+  it("for a composition lets through the bindings that it makes, with the account that the grant names", () => {
+    const by = (composition: string, more: object = {}): Spec => ({
+      from: [{ composition, ...more }],
+      to: [theBucket],
+    });
+    const is = (spec: Spec, as: Asker) => [mayAllow(spec, as, bucket), allows(spec, as, bucket, unlabelled)];
+    assert.deepEqual(is(by("harbors"), made), [true, true]);
+    assert.deepEqual(is(by("harbors", { serviceAccountName: "inlay" }), made), [true, true]);
+    assert.deepEqual(is(by("harbors", { serviceAccountName: "other" }), made), [false, false]);
+    assert.deepEqual(is(by("harbor"), made), [false, false]);
+    assert.deepEqual(is(by("harbors"), asker), [false, false]);
+    assert.deepEqual(is(by("harbors"), unsure), [true, false]);
+    assert.equal(allows(by("harbors"), unsure, bucket, unlabelled, "any"), true);
+    assert.deepEqual([by("harbors"), { ...by("x"), from: [here] }].map(looksAtComposition), [true, false]);
+  });
+
   it("never lets through what its names alone would not", () => {
     const name = fc.constantFrom("registry", "bucket", "other", "re*", "*t", "?ther");
     const selector = fc.record(
@@ -71,6 +107,7 @@ describe("a SecretGrant", () => {
         fc.oneof(
           fc.record({ namespace: name, namespaceUID: uid }, { requiredKeys: ["namespace"] }),
           fc.record({ namespaceSelector: selector }),
+          fc.record({ composition: fc.constantFrom("harbors", "others") }),
         ),
       )
       .map(([who, where]) => ({ ...who, ...where }) as From);
@@ -81,11 +118,13 @@ describe("a SecretGrant", () => {
       namespace: { uid: "b2", labels: { env: "prod" } },
       object: { env: "test" },
     });
+    const places = fc.constantFrom(bucket, { ...bucket, namespace: asker.namespace });
     const spec = fc.record({ from: fc.array(from, { maxLength: 3 }), to: fc.array(to, { maxLength: 3 }) });
     fc.assert(
-      fc.property(spec, labels, (said, known) => {
-        if (allows(said, asker, bucket, known)) assert.ok(mayAllow(said, asker, bucket));
-        if (allows(said, asker, bucket, unknown)) assert.ok(allows(said, asker, bucket, known));
+      fc.property(spec, labels, fc.constantFrom(asker, made, unsure), places, (said, known, as, asked) => {
+        if (allows(said, as, asked, known, "any")) assert.ok(mayAllow(said, as, asked));
+        if (allows(said, as, asked, known)) assert.ok(allows(said, as, asked, known, "any"));
+        if (allows(said, as, asked, unknown)) assert.ok(allows(said, as, asked, known));
       }),
     );
   });
@@ -97,5 +136,16 @@ describe("a SecretGrant", () => {
     assert.deepEqual([problem.reason, grant.metadata.namespace], ["NotGranted", "storage"]);
     assert.equal(allows(grant.spec, asker, bucket, unknown), true);
     assert.equal(allows(grant.spec, { ...asker, account: "other" }, bucket, unknown), false);
+  });
+
+  it("that is missing for a composition is told with a grant for that composition", () => {
+    const { message } = notGranted(made, bucket, { onMissing: "Wait", optional: false });
+    const [, said = ""] = /echo '(.*)' \| kubectl apply -f -$/.exec(message) ?? [];
+    const { spec } = JSON.parse(said) as SecretGrant;
+    assert.deepEqual(spec.from, [{ composition: "harbors" }]);
+    assert.deepEqual(
+      [made, asker].map((as) => allows(spec, as, bucket, unknown)),
+      [true, false],
+    );
   });
 });

@@ -5,6 +5,7 @@ import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { MissingValue, Problem } from "../../../src/apimachinery/problem.ts";
 import type { Watcher } from "../../../src/cache/watcher.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
+import type { ProducedBy } from "../../../src/sources/grant-rules.ts";
 import { asWithdrawn, copiedSources, observeGrants, readGranted } from "../../../src/sources/grants.ts";
 import { parseSources } from "../../../src/sources/registry.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
@@ -22,24 +23,27 @@ const spec = { from: [{ namespace: "registry" }], to: [{ kind: "Secret", name: "
 const byLabels = { ...spec, from: [{ namespaceSelector: { matchLabels: { env: "prod" } } }] };
 const byUID = { ...spec, from: [{ namespace: "registry", namespaceUID: "a1" }] };
 const bySourceLabels = { ...spec, to: [{ kind: "Secret", selector: { matchLabels: { env: "prod" } } }] };
+const byComposition = { ...spec, from: [{ composition: "harbors" }] };
+const none: ProducedBy = "none";
+const noComposition = (): ProducedBy => none;
 const version = (shown: object) => ({ uid: "u", resourceVersion: "1", generation: undefined, ...shown });
 const forbidden = new ApiError("WATCH", 403, "Forbidden");
 
 /** What streams show of a kind: the specs of its grants, the uid and labels of its namespaces, or why they can't. */
 type Shown = Record<string, object[] | ApiError>;
-const consentWith = (shown: Shown, refs: ObjectRef[] = [bucket]) => {
+const consentWith = (shown: Shown, sources = [watched(bucket, undefined, true)], compositionOf = noComposition) => {
   const list: Watcher["list"] = (_key, { resource: { plural } }) => {
     const there = shown[plural] ?? [];
     if (there instanceof ApiError) return { phase: "failed", error: there, members: [] };
     const shownOf = (each: object) => version(plural === "namespaces" ? each : { spec: each });
     return { phase: "synced", members: there.map((each, at) => ({ name: `${plural}-${at}`, version: shownOf(each) })) };
   };
-  return observeGrants({ list }, "registry/b", binding, refs);
+  return observeGrants({ list }, "registry/b", binding, sources, compositionOf);
 };
 
 /** What the API server answers by path; a missing one is not there. */
 type Answers = Record<string, object | ApiError>;
-async function read(shown: Shown, answers: Answers) {
+async function read(shown: Shown, answers: Answers, compositionOf = noComposition) {
   const asked: string[] = [];
   const get = async <T>(identity: string, { resource, namespace, name }: ObjectRef) => {
     assert.equal(identity, "");
@@ -49,11 +53,12 @@ async function read(shown: Shown, answers: Answers) {
     if (answer instanceof ApiError) throw answer;
     return answer as T;
   };
-  const source = watched(bucket, async () => {
+  const readSource = async () => {
     asked.push("source");
     return secret({ key: "value" });
-  });
-  const { asker, grantsFor } = consentWith(shown);
+  };
+  const source = watched(bucket, readSource, true);
+  const { asker, grantsFor } = consentWith(shown, [source], compositionOf);
   const found = await readGranted({ get }, asker, grantsFor(bucket) ?? [], source, undefined);
   const outcome =
     found instanceof Problem ? `!${found.reason}` : found.kind === "absent" ? found.problem.reason : "read";
@@ -63,11 +68,77 @@ const storage = { "namespaces/storage": { metadata: {} } };
 const stands = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec } };
 
 describe("consent", () => {
-  it("is asked of nobody for a source of the binding's own namespace, or of the cluster", () => {
-    const { namespace: _, ...ofCluster } = bucket;
-    const own = { ...bucket, namespace: "registry" };
-    const consent = consentWith({ secretgrants: forbidden }, [own, ofCluster]);
-    assert.deepEqual([consent.dependencies, consent.state, consent.grantsFor(own)], [[], "", undefined]);
+  it("is asked of nobody for a source that needs no grant", () => {
+    const own = watched({ ...bucket, namespace: "registry" });
+    const consent = consentWith({ secretgrants: forbidden }, [own], () => assert.fail("it is not asked"));
+    assert.deepEqual([consent.dependencies, consent.state, consent.grantsFor(own.watched)], [[], "", undefined]);
+  });
+
+  it("is asked for a source of the binding's own namespace that needs a grant", () => {
+    const own = watched({ ...bucket, namespace: "registry" }, undefined, true);
+    const granting = (from: object) => consentWith({ secretgrants: [{ ...spec, from: [from] }] }, [own]);
+    const grants = [{ namespace: "registry" }, { namespaceSelector: { names: ["*"] } }].map((from) =>
+      granting(from).grantsFor(own.watched),
+    );
+    assert.deepEqual(
+      grants.map((each) => (each instanceof Problem ? each.reason : each?.length)),
+      [1, 0],
+    );
+    assert.deepEqual(
+      granting({}).dependencies.map(({ namespace }) => namespace),
+      ["registry"],
+    );
+  });
+
+  describe("for a composition", () => {
+    const by = (name: string): ProducedBy => ({ by: name });
+    const shown = { secretgrants: [byComposition] };
+    const answers = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byComposition } };
+    const unknown = (): ProducedBy => "unknown";
+    /** One answer after the other; the last one stays. */
+    const inTurn = (...all: ProducedBy[]) => {
+      let at = 0;
+      return () => all[Math.min(at++, all.length - 1)] as ProducedBy;
+    };
+
+    it("lets through what that composition makes, and reads nothing for others", async () => {
+      assert.equal((await read(shown, answers, () => by("harbors"))).outcome, "read");
+      const nothing = { outcome: "NotGranted", asked: [] };
+      for (const other of [by("other"), none]) assert.deepEqual(await read(shown, answers, () => other), nothing);
+    });
+
+    it("reads nothing while it is not known what makes the binding, and takes out nothing for it", async () => {
+      assert.deepEqual(await read(shown, answers, unknown), { outcome: "!Unavailable", asked: [] });
+    });
+
+    it("is not needed where another grant lets the binding through", async () => {
+      const both = { ...answers, "secretgrants/storage/secretgrants-1": { metadata: {}, spec } };
+      assert.equal((await read({ secretgrants: [byComposition, spec] }, both, unknown)).outcome, "read");
+      assert.equal((await read({ secretgrants: [] }, answers, unknown)).outcome, "NotGranted");
+    });
+
+    it("takes out nothing where the labels of the source forbid the other grant, and it is not known", async () => {
+      const both = { ...answers, "secretgrants/storage/secretgrants-1": { metadata: {}, spec: bySourceLabels } };
+      const { outcome, asked } = await read({ secretgrants: [byComposition, bySourceLabels] }, both, unknown);
+      assert.deepEqual([outcome, asked[0]], ["!Unavailable", "source"]);
+    });
+
+    it("goes by what makes the binding once the value was read", async () => {
+      for (const [now, outcome] of [
+        [none, "NotGranted"],
+        ["unknown", "!Unavailable"],
+      ] as const)
+        assert.equal((await read(shown, answers, inTurn(by("harbors"), now))).outcome, outcome);
+    });
+
+    it("changes the state with what makes the binding, and no other grant does", () => {
+      const stateOf = (grants: object[], answer: ProducedBy) =>
+        consentWith({ secretgrants: grants }, undefined, () => answer).state;
+      const all = [by("harbors"), by("other"), none, "unknown"] as const;
+      assert.equal(new Set(all.map((answer) => stateOf([byComposition], answer))).size, 4);
+      assert.equal(new Set(all.map((answer) => stateOf([], answer))).size, 4);
+      assert.equal(new Set(all.map((answer) => stateOf([spec], answer))).size, 1);
+    });
   });
 
   it("lets a source through by a grant that stands once the value was read", async () => {
@@ -185,12 +256,16 @@ describe("a source that is not granted", () => {
   });
 
   it("stays on record for as long as the binding names it", () => {
-    const named = { sources: [{ secret: bucket }], defaults: { onMissing: "Wait" } };
+    const { resource: _, ...secret } = bucket;
+    const named = { sources: [{ secret }], defaults: { onMissing: "Wait" } };
     const sources = parseSources({ ...binding, spec: { ...binding.spec, ...named } } as unknown as SecretBinding);
     const known = "Secret storage/bucket";
     assert.deepEqual(copiedSources({}, sources), {});
     assert.deepEqual(copiedSources({}, sources, [known]), { copiedSources: [known] });
     assert.deepEqual(copiedSources({ status: { copiedSources: [known] } }, sources), { copiedSources: [known] });
     assert.deepEqual(copiedSources({ status: { copiedSources: [known] } }, []), {});
+    const own = { ...binding, metadata: { ...binding.metadata, namespace: "storage" } };
+    const ungranted = parseSources({ ...own, spec: { ...own.spec, ...named } } as unknown as SecretBinding);
+    assert.deepEqual(copiedSources({ status: { copiedSources: [known] } }, ungranted), {});
   });
 });

@@ -16,7 +16,7 @@ import { watched } from "./watched.ts";
 const BUCKET: ObjectRef = { resource: CONFIGMAPS, namespace: "team", name: "bucket" };
 const FORBIDDEN = new Problem("Forbidden", "the target may not be watched", "OnChange");
 const ownAlone: GrantedSources = {
-  asker: { namespace: "team", account: "inlay" },
+  asker: () => ({ namespace: "team", account: "inlay", composition: "none" }),
   copied: [],
   dependencies: [],
   state: "",

@@ -53,6 +53,20 @@ describe("spec.sources", () => {
     );
   });
 
+  it("needs a grant in another namespace, and where the entry says so", () => {
+    const at = (more: object) => ({ secret: { name: "bucket", ...more } });
+    const entries = [
+      at({}),
+      at({ granted: false }),
+      at({ granted: true }),
+      at({ namespace: "storage", granted: false }),
+    ];
+    const all = [...entries, at({ namespace: "registry" }), { configMap: { name: "region", granted: true } }];
+    const named = all.map((each, n) => ({ ...each, name: `s${n}` }));
+    const needing = parseSources(bindingOf({ sources: named })).map(({ data }) => data?.needsGrant);
+    assert.deepEqual(needing, [false, false, true, true, false, true]);
+  });
+
   it("says which sources pods can refer to, and where a Secret protects the values as well", () => {
     assert.deepEqual(
       parsed().map(({ data }) => data && `${data.kind} ${data.namespace}/${data.name}`),
@@ -202,7 +216,7 @@ describe("a kind of source that is polled", () => {
 
   it("is read without a watch, a grant or a request to the API server", async () => {
     const granted: GrantedSources = {
-      asker: { namespace: "registry", account: "inlay" },
+      asker: () => ({ namespace: "registry", account: "inlay", composition: "none" }),
       copied: [],
       dependencies: [],
       state: "",

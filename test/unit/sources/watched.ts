@@ -8,8 +8,9 @@ import type { LiveSource } from "../../../src/transform/live-source.ts";
 export function watched(
   ref: ObjectRef,
   read: () => Promise<LiveSource | Problem> = async () => new Problem("Unavailable", "the test reads nothing"),
+  needsGrant = false,
 ): WatchedSource {
   const { resource, namespace = "", name } = ref;
   const policy = { onMissing: "Wait" as const, optional: false };
-  return { place: [resource.group, resource.kind, namespace, name], policy, watched: ref, read };
+  return { place: [resource.group, resource.kind, namespace, name], policy, watched: ref, needsGrant, read };
 }

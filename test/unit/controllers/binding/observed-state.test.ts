@@ -48,6 +48,21 @@ describe("the observed state of a binding", () => {
     assert.ok(informers.watchedBy(KEY).includes("storage/secrets/shared"));
   });
 
+  it("watches a source that a SecretGrant opens to a composition only for the bindings that this makes", () => {
+    const spec = { ...allows("shared"), from: [{ composition: "harbors" }] };
+    informers.objects.set(`${GRANTS}/shared`, { ...version("1"), spec });
+    const isWatched = (composition: NonNullable<Given["composition"]>) => {
+      look({ sources: [SHARED], composition });
+      return informers.watchedBy(KEY).includes("storage/secrets/shared");
+    };
+    assert.deepEqual([{ by: "harbors" }, { by: "other" }, "none" as const, "unknown" as const].map(isWatched), [
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
   it("is pending until every stream has brought its first list, except those of workloads", () => {
     const workloads = [{ identity: IDENTITY, ref: inRegistry(DEPLOYMENTS, "core") }];
     const sources = [BUCKET, SHARED];
@@ -210,6 +225,15 @@ describe("the observed state of a binding", () => {
       assert.equal(fingerprint(given), before);
       informers.objects.set(`${GRANTS}/shared`, { ...version("1"), spec: allows("shared") });
       assert.notEqual(fingerprint(given), before);
+    });
+
+    it("that changes with the composition that makes the binding, where a SecretGrant asks for it", () => {
+      const spec = { ...allows("shared"), from: [{ composition: "harbors" }] };
+      informers.objects.set(`${GRANTS}/shared`, { ...version("1"), spec });
+      const answers = ["none", "unknown", { by: "harbors" }] as const;
+      const fingerprints = (sources: ObjectRef[]) =>
+        new Set(answers.map((composition) => fingerprint({ sources, composition }))).size;
+      assert.deepEqual([fingerprints([SHARED]), fingerprints([BUCKET])], [3, 1]);
     });
 
     it("that changes with the objects that a selector matches, and with each of them", () => {

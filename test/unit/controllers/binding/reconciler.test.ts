@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { Installation } from "../../../../src/api/installation.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { SECRET_GRANTS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { ProducedBy } from "../../../../src/sources/grant-rules.ts";
 import type { FakeCluster, ReconcileDependencies } from "../../cluster.ts";
 import { placeOf } from "../../informers.ts";
 import { targetOf } from "../../objects.ts";
@@ -212,6 +214,51 @@ describe("a reconcile", () => {
       loop.edit({ targets: [] });
       await loop.reconcile();
       assert.deepEqual(cluster.takeWrites(), ["inlay patch harborclusters/second", setFinalizers(), WRITE_STATUS]);
+    });
+  });
+
+  describe("with a source that a SecretGrant opens to a composition", () => {
+    const grant = { resource: SECRET_GRANTS, namespace: "registry", name: "harbors" };
+    const spec = { from: [{ composition: "harbors" }], to: [{ kind: "Secret", name: "bucket" }] };
+    let answer: ProducedBy;
+    const start = () => loop.restart({ compositionOf: () => answer });
+
+    beforeEach(async () => {
+      cluster.put(grant, { spec });
+      const { uid = "", resourceVersion = "" } = cluster.find(grant)?.metadata ?? {};
+      cluster.informers.objects.set(placeOf(grant), { uid, resourceVersion, generation: 1, spec });
+      answer = { by: "harbors" };
+      start();
+      loop.edit({ sources: [{ secret: { name: "bucket", granted: true }, onMissing: "Remove" }] });
+      await loop.sync();
+    });
+
+    it("reads and removes nothing until it is known what makes the binding, and then writes", async () => {
+      answer = "unknown";
+      loop.rotate("new");
+      assert.deepEqual(await loop.reconcile(), BACKOFF);
+      assert.deepEqual(cluster.takeRequests(), [WRITE_STATUS]);
+      assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["False", "Unavailable"]]);
+      answer = { by: "harbors" };
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
+    });
+
+    it("removes the value once no composition makes the binding, which says that the value must be rotated", async () => {
+      answer = "none";
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.ready], [{}, ["False", "GrantWithdrawn"]]);
+    });
+
+    it("keeps the result of a controller that has just started and does not know yet", async () => {
+      answer = "unknown";
+      start();
+      await loop.reconcile();
+      assert.deepEqual(specOf(), { key: "old" });
+      answer = { by: "harbors" };
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["True", "Synced"]]);
+      assert.ok(!cluster.takeRequests().includes(write()));
     });
   });
 
