@@ -7,7 +7,7 @@ import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { attempt } from "../kube/access-error.ts";
-import { type Asker, allows, type HomeNamespace, homeOf } from "../sources/grant-rules.ts";
+import { allows, type HomeNamespace, homeOf, type ProducedBy } from "../sources/grant-rules.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
@@ -92,6 +92,19 @@ export function grantsIn({ reader }: Tools, namespace: string): Promise<Reading<
   }));
 }
 
+/** The grants that allow a binding. What a composition makes is not computed here: the message says what goes by the label. */
+export function byLabelAtMost(
+  label: string | undefined,
+  allowing: (composition: ProducedBy) => string[],
+): SourceExplanation["grants"] {
+  const names = allowing("none");
+  if (names.length > 0) return { state: "Found", names };
+  const byLabel = label === undefined ? [] : allowing({ by: label });
+  if (byLabel.length === 0) return undefined;
+  const message = `if BindingComposition ${label} makes this binding, as its label ${COMPOSITION_LABEL} says`;
+  return { state: "Found", message, names: byLabel };
+}
+
 async function grantsFor(
   { reader }: Tools,
   { metadata, spec }: SecretBinding,
@@ -103,17 +116,12 @@ async function grantsFor(
   const own = metadata.namespace as string;
   const home = await reader.get({ resource: NAMESPACES, name: own }, homeOf);
   const known = { namespace: foundOr<HomeNamespace | undefined>(home, undefined), object };
-  const label = metadata.labels?.[COMPOSITION_LABEL];
-  const asker: Asker = { namespace: own, account: spec.serviceAccountName, composition: "none" };
-  const allowing = (as: Asker) =>
-    foundOr(grants, []).flatMap(({ name, spec }) => (allows(spec, as, asked, known) ? [name] : []));
-  const names = allowing(asker);
-  if (names.length > 0) return { state: "Found", names };
-  const byLabel = label === undefined ? [] : allowing({ ...asker, composition: { by: label } });
-  if (byLabel.length > 0) {
-    const message = `if BindingComposition ${label} makes this binding, as its label ${COMPOSITION_LABEL} says`;
-    return { state: "Found", message, names: byLabel };
-  }
+  const allowing = (composition: ProducedBy) => {
+    const asker = { namespace: own, account: spec.serviceAccountName, composition };
+    return foundOr(grants, []).flatMap(({ name, spec }) => (allows(spec, asker, asked, known) ? [name] : []));
+  };
+  const found = byLabelAtMost(metadata.labels?.[COMPOSITION_LABEL], allowing);
+  if (found !== undefined) return found;
   const isSure = known.namespace !== undefined && known.object !== undefined;
   const message = "no SecretGrant there lets this binding read it, as far as you may see labels";
   return isSure ? { state: "NotFound", names: [] } : { state: "Unreadable", message, names: [] };

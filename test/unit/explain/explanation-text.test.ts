@@ -33,7 +33,7 @@ const explanation: Explanation = {
       state: "Unreadable",
       message: "you may not get secrets/shared in namespace storage",
       uses: [{ key: "*" }],
-      grants: { state: "Found", names: ["readers"] },
+      grants: { state: "Found", names: ["readers"], message: "if" },
     },
     {
       source: "gone",
@@ -130,7 +130,7 @@ describe("the text of an explanation", () => {
       "  SOURCE  OBJECT                   VERSION                                              USED",
       "  bucket  Secret registry/bucket   4711                                                 accessKeyID, host (not there)",
       "  shared  Secret storage/shared    you may not get secrets/shared in namespace storage  all of it (unknown)",
-      "          granted by readers",
+      "          granted by readers, if",
       "  gone    ConfigMap registry/gone  not found, optional                                  nothing",
       "",
       "TARGET HarborCluster registry/harbor (goharbor.io/v1beta1)",

@@ -82,11 +82,13 @@ describe("the trace of a Secret", () => {
       { namespace: "a" },
       { namespace: "b", namespaceUID: "b2" },
       { namespaceSelector: selector, serviceAccountName: "inlay" },
+      { composition: "harbors" },
     ];
     assert.deepEqual(granteesOf({ from, to: [] } as unknown as Parameters<typeof granteesOf>[0]), [
       "any account of namespace a",
       "any account of namespace b with the uid b2",
       "account inlay of namespaces that match team-*, env=prod",
+      "any account in bindings of BindingComposition harbors",
     ]);
   });
 
