@@ -49,10 +49,16 @@ export class Neighbours {
     return this.owner.api.delete(this.grantPath(name));
   }
 
+  /** A Secret of the owner's as a source of the reader's, which needs a grant. */
+  secretOf(name: string): object {
+    const { owner, reader } = this;
+    return owner === reader ? { name, granted: true } : { name, namespace: owner.namespace };
+  }
+
   /** The spec of a binding that writes the access key of the owner's Secret into the reader's HarborCluster. */
   spec(source: object = {}, more: object = {}): object {
     return {
-      sources: [{ secret: { name: "bucket", namespace: this.owner.namespace }, ...source }],
+      sources: [{ secret: this.secretOf("bucket"), ...source }],
       targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } })],
       ...more,
     };
@@ -64,14 +70,14 @@ export class Neighbours {
    * shows only by the stream in question, and a watch shows changes in their order.
    */
   async barrier(): Promise<void> {
-    const { owner, reader } = this;
+    const { reader } = this;
     await this.grant(PULSE, { to: [{ kind: "Secret", name: PULSE }] });
     if (!(await reader.api.find(reader.bindingPath(PULSE)))) {
       await this.rotate(PULSE);
       await reader.harbor(PULSE);
       const fields = { accesskey: { from: { source: PULSE, key: "accessKeyID" } } };
       await reader.bind(PULSE, {
-        sources: [{ secret: { name: PULSE, namespace: owner.namespace } }],
+        sources: [{ secret: this.secretOf(PULSE) }],
         targets: [harborTarget(fields, { name: PULSE })],
       });
     }
@@ -97,6 +103,15 @@ export async function newNeighbours({ rights = true } = {}): Promise<{ both: Nei
   const value = await both.rotate();
   await reader.harbor();
   if (rights) await reader.grant(mayRead, { role: `${reader.namespace}-reads`, namespace: owner.namespace });
+  return { both, value };
+}
+
+/** One namespace is both: its bindings read its own Secrets by grants. */
+export async function newOwnReader(): Promise<{ both: Neighbours; value: string }> {
+  const team = await createNamespace();
+  const both = new Neighbours(team, team);
+  const value = await both.rotate();
+  await team.harbor();
   return { both, value };
 }
 

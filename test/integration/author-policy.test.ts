@@ -238,6 +238,49 @@ describe("the policy on a binding's author", () => {
     });
   });
 
+  describe("about a source that says granted", () => {
+    const granted = (name: string, is = true) => ({ secret: { name, granted: is } });
+    beforeEach(async () => {
+      await roleRef("ClusterRole", "inlay-edit");
+      await grant(actAs("inlay"));
+    });
+
+    it("asks nothing, since a SecretGrant of the namespace stands in for the author", async () => {
+      await allowed(binding([granted("bucket"), { configMap: { name: "ca", granted: true } }]));
+      await allowed(binding(Array.from({ length: 16 }, (_, i) => granted(`bucket-${i}`))));
+      await allowed(binding([{ secret: { name: "bucket", namespace: team.namespace, granted: true } }]));
+      await refused(binding([granted("bucket", false)]), /alice may not get secrets "bucket"/);
+      await refused(binding([{ configMap: { name: "ca", granted: false } }]), /alice may not get configmaps "ca"/);
+    });
+
+    it("asks about each of the others among sixteen", async () => {
+      const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
+      await grant(readSecrets(...names));
+      const mixed = names.map((name, i) => (i % 2 === 0 ? secret(name) : granted(name)));
+      await allowed(binding(mixed));
+      for (const index of names.keys()) {
+        await refused(binding(mixed.with(index, secret("foreign"))), /alice may not get secrets "foreign"/);
+      }
+    });
+
+    it("asks about the account as ever", async () => {
+      const said = /alice may not impersonate serviceaccounts "rotator"/;
+      await refused(binding([granted("bucket")], { serviceAccountName: "rotator" }), said);
+    });
+
+    it("asks again when granted is taken away, or the same Secret is listed without it", async () => {
+      await adminCreates(binding([granted("bucket")]));
+      const patch = (...sources: object[]) => author().merge(team.bindingPath("harbor-s3"), { spec: { sources } });
+      const said = /alice may not get secrets "bucket"/;
+      await eventually(() => assert.rejects(patch(secret("bucket")), said));
+      await assert.rejects(patch(granted("bucket", false)), said);
+      await assert.rejects(patch(granted("bucket"), { name: "again", ...secret("bucket") }), said);
+      await patch(granted("other"));
+      await grant(readSecrets("other"));
+      await eventually(() => patch(secret("other")));
+    });
+  });
+
   describe("with sixteen sources of every kind", () => {
     const ofNamespace: object[] = [
       ...Array.from({ length: 6 }, (_, i) => ({ configMap: { name: `settings-${i}` } })),

@@ -5,7 +5,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { inlay, inlayJson } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { newNeighbours } from "../controller/neighbours.ts";
+import { newNeighbours, newOwnReader } from "../controller/neighbours.ts";
 import { paste } from "../controller/paste.ts";
 import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
@@ -182,6 +182,18 @@ describe("inlay explain", () => {
     const { grants } = (await explain(both.reader)).json.sources[0];
     assert.equal(grants.state, "Found");
     assert.match(grants.names[0], /reads-secrets-bucket$/);
+  });
+
+  it("says which SecretGrant lets it read a source of its own namespace that says granted", async () => {
+    const { both, value } = await newOwnReader();
+    const { reader } = both;
+    await both.grant("others", { from: [{ namespaceSelector: { names: ["*"] } }] });
+    await reader.bind("harbor-s3", both.spec());
+    await reader.until("harbor-s3", "NotGranted");
+    assert.deepEqual((await explain(reader)).json.sources[0].grants, { state: "NotFound", names: [] });
+    await both.grant("own");
+    await both.untilHeld(value);
+    assert.deepEqual((await explain(reader)).json.sources[0].grants, { state: "Found", names: ["own"] });
   });
 
   it("tells one who may not read Secrets all the rest, and that he may not", async () => {

@@ -98,6 +98,14 @@ describe("the policy on a grant's author", () => {
     await refuses(grant(), /carol may not get secrets "bucket"/);
   });
 
+  it("asks the same for a grant to a composition", async () => {
+    await bindRole("ClusterRole", "inlay-grant");
+    const toComposition = grant([bucket], [{ composition: "harbors" }]);
+    await refuses(toComposition, /carol may not get secrets "bucket"/);
+    await give(get("secrets", "bucket"));
+    await lets(toComposition);
+  });
+
   const selectors: Record<string, object> = {
     "a wildcard": { names: ["b*"] },
     "the very name that may be read": { names: ["bucket"] },
@@ -184,8 +192,14 @@ describe("the schema of SecretGrant", () => {
     ],
     "an entry of from with both": [
       grant([bucket], [{ namespace: "a", namespaceSelector: { names: ["b"] } }]),
-      /exactly one of namespace and namespaceSelector/,
+      /exactly one of namespace, namespaceSelector and composition/,
     ],
+    "an entry of from with a namespace and a composition": [
+      grant([bucket], [{ ...registry, composition: "harbors" }]),
+      /exactly one of namespace, namespaceSelector and composition/,
+    ],
+    "a wildcard in a composition": [grant([bucket], [{ composition: "harbor*" }]), /should match/],
+    "a composition of 64 letters": [grant([bucket], [{ composition: "x".repeat(64) }]), /may not be more than 63/],
     "the uid of a namespace that it does not name": [
       grant([bucket], [{ namespaceUID: "a1", namespaceSelector: { names: ["a"] } }]),
       /namespaceUID is the uid of the namespace that the field namespace names/,

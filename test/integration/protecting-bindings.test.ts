@@ -120,6 +120,15 @@ describe("a binding that protects", function () {
         await guarded.refusesToCreate("edith", guard([{ ...source, protect: {} }]), said);
       }
     });
+
+    it("protects nothing that is read by a SecretGrant", async () => {
+      const said = /a source that is read by a SecretGrant can't be protected/;
+      for (const source of [
+        { secret: { name: "bucket", granted: true } },
+        { configMap: { name: "settings", granted: true } },
+      ])
+        await guarded.refusesToCreate("edith", guard([{ ...source, protect: {} }]), said);
+    });
   });
 
   describe("when it is there", () => {
