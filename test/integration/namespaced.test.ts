@@ -9,7 +9,7 @@ import { eventually } from "../controller/eventually.ts";
 import { Keyring } from "../controller/keyring.ts";
 import { registerSecretBytes, secretText } from "../controller/leak-detector.ts";
 import { folder, Installation, leads } from "../controller/one-namespace.ts";
-import { paste } from "../controller/paste.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
 import { describeRight, isAdmitted, isBy, rightsIn } from "../controller/rights.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
@@ -67,6 +67,24 @@ describe("an Inlay of one namespace", function () {
       await eventually(async () =>
         assert.ok((await team.events("harbor-s3")).some(({ reason }) => reason === "Written")),
       );
+    }
+  });
+
+  it("reads a source that says granted only with a SecretGrant of its namespace", async () => {
+    for (const { team } of [one, two]) {
+      const value = secretText("granted");
+      await team.secret("granted", { accessKeyID: value });
+      await team.harbor("granted");
+      const accesskey = { from: { source: "granted", key: "accessKeyID" } };
+      await team.bind("granted", {
+        sources: [{ secret: { name: "granted", granted: true } }],
+        targets: [harborTarget({ accesskey }, { name: "granted" })],
+      });
+      const refused = await team.until("granted", "NotGranted");
+      assert.deepEqual(await paste(commandsIn(messageOf(refused))), []);
+      await team.until("granted", "Synced");
+      assert.equal((await team.s3("granted")).accesskey, value);
+      await team.unbind("granted");
     }
   });
 

@@ -25,11 +25,10 @@ describe("deploy/namespaced", () => {
 
   it("gives the controller the very rights of deploy/manifests, but those that only a ClusterRole can give", async () => {
     const rights = async (folder: string) => rightsIn(await text(folder, "10-controller-role.yaml")).map(describeRight);
-    const grants = ["get", "list", "watch"].map((verb) => `${verb} inlay.dev/secretgrants`);
     const labels = ["list namespaces", "watch namespaces"];
     const reviews = ["authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews"];
     const crds = "get apiextensions.k8s.io/customresourcedefinitions";
-    const ofCluster = [...grants, ...labels, crds, ...reviews.map((kind) => `create ${kind}`)];
+    const ofCluster = [...labels, crds, ...reviews.map((kind) => `create ${kind}`)];
     const all = await rights("manifests");
     assert.deepEqual(
       (await rights("namespaced")).toSorted(),
