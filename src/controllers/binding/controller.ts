@@ -31,9 +31,10 @@ export interface ActorProvider {
 /** Says which BindingComposition makes a binding. SecretGrants for compositions go by it. */
 export interface CompositionProvider {
   /**
-   * Computed from the claims as they are now, and for the binding as it is now: one that differs from what a composition makes
-   * is made by none. `"unknown"` where that can't be computed at the moment. When the answer changes, the binding has to be
-   * requeued.
+   * Computed from the claims as they are now, and for the binding as it is now. `"unknown"` where that can't be computed at the
+   * moment, and for a binding that differs from what the composition makes until it is corrected or deleted: nothing is read
+   * for it, and nothing is removed. `"none"` removes what was copied by a grant, where the source says so. When the answer changes,
+   * the binding has to be requeued.
    */
   compositionOf(binding: SecretBinding): ProducedBy;
 }
