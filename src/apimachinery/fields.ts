@@ -1,7 +1,7 @@
 /** Reads fields of an object whose types are not known. No I/O. */
 import type { FieldPath } from "./field-path.ts";
 import { isObject } from "./json.ts";
-import type { JsonObject, KubeObject } from "./objects.ts";
+import type { JsonObject, JsonValue, KubeObject } from "./objects.ts";
 import { attemptSync, Problem } from "./problem.ts";
 
 /** The value below these keys, or undefined. */
@@ -28,6 +28,26 @@ export const conditionIn = (status: unknown, type: string): JsonObject | undefin
 export function valueAt(object: KubeObject, path: FieldPath): unknown {
   const value = attemptSync(() => path.get(object));
   return value instanceof Problem ? undefined : value;
+}
+
+/** A new object with those fields alone of another one. The paths go through objects only; what is not there is left out. */
+export function pickFields(object: object, paths: readonly FieldPath[]): JsonObject {
+  const picked: JsonObject = {};
+  for (const { segments } of paths) {
+    const keys = segments.flatMap((segment) => (segment.kind === "key" ? segment.key : []));
+    const last = keys.pop();
+    if (last === undefined) continue;
+    const [parent, value] = [at(object, ...keys), at(object, ...keys, last)];
+    if (value === undefined || !isObject(parent) || !Object.hasOwn(parent, last)) continue;
+    const into = keys.reduce<JsonObject>((from, key) => {
+      const below = Object.hasOwn(from, key) ? from[key] : undefined;
+      const next: JsonObject = isObject(below) ? below : {};
+      from[key] = next;
+      return next;
+    }, picked);
+    into[last] = value as JsonValue;
+  }
+  return picked;
 }
 
 /** The names that a list of objects has at a key; undefined where it is empty, or one has none. */

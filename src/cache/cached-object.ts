@@ -5,7 +5,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { markOf, type ReloaderMark } from "../api/reloader.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { apiVersionOf, type KubeObject, type Version } from "../apimachinery/objects.ts";
+import { pickFields } from "../apimachinery/fields.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import { apiVersionOf, type JsonObject, type KubeObject, type Version } from "../apimachinery/objects.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
 import { consumersKey, isCollection, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
@@ -18,6 +20,9 @@ export interface CachedObject extends Version {
   mark?: ReloaderMark;
   /** Of a Namespace only. */
   labels?: Readonly<Record<string, string>>;
+  /** The object with those fields alone that its subscription names. */
+  fields?: JsonObject;
+  isDeleted?: true;
 }
 
 export type Projection = (object: KubeObject) => CachedObject;
@@ -31,6 +36,14 @@ export function projectionFor(dependency: Subscription): Projection {
     // Of the kinds that Kubernetes has built in, a list says once what all in it are.
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
     return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field) });
+  }
+  if (isCollection(dependency) && dependency.fields !== undefined) {
+    const paths = dependency.fields.map((path) => FieldPath.parse(path));
+    return (object) => ({
+      ...versionOf(object),
+      fields: pickFields(object, paths),
+      ...(object.metadata.deletionTimestamp !== undefined && { isDeleted: true }),
+    });
   }
   if (resourceKey(resourceOf(dependency)) === resourceKey(NAMESPACES)) return labelledOf;
   return isCollection(dependency) && dependency.whole ? wholeOf : versionOf;
@@ -58,6 +71,10 @@ export function classifyChange(
   after: CachedObject | undefined,
   before: CachedObject | undefined,
 ): "none" | "progress" | "change" {
+  if (after?.fields !== undefined && before?.fields !== undefined) {
+    const isSame = after.uid === before.uid && after.isDeleted === before.isDeleted;
+    return isSame && sameJson(after.fields, before.fields) ? "none" : "change";
+  }
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return "change";
   if (!isDeepStrictEqual(besidesProgress(after.workload), besidesProgress(before.workload))) return "change";
   const isSame = after.generation === before.generation;

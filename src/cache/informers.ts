@@ -14,19 +14,19 @@ import { type AccessPlace, AccountRules } from "./account-rules.ts";
 import { nameIn } from "./cached-object.ts";
 import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
-import type { StreamState } from "./reflector.ts";
+import type { ReflectorState, StreamState } from "./reflector.ts";
 import { RefusedSubscriptions } from "./refused-subscriptions.ts";
 import { isLent, phaseOf, type Stream, type Subscriber, subscriberOf, subscribersOf, tenantOf } from "./stream.ts";
 import { type RestartHandler, Streams } from "./streams.ts";
 import {
   type CollectionSubscription,
+  isCollection,
   isTelling,
-  type ObjectSubscription,
+  projectionKey,
   resourceKey,
   type Subscription,
   subjectKey,
   subscriptionKey,
-  workloadKey,
 } from "./subscription.ts";
 import { groupKey, listWatchScope, narrowerScope, placeOf, type WatchScope, WatchScopes } from "./watch-scope.ts";
 import type { ChangeHandler, ListedObject, Watcher } from "./watcher.ts";
@@ -85,12 +85,12 @@ export class Informers {
     return {
       subscribe: (key, subscriptions) => {
         const id = idOf(key);
-        this.#replace(id, subscriptions, (cause) => {
-          if (cause === "change") changed(key, cause);
+        this.#replace(id, subscriptions, (cause, name) => {
+          if (cause === "change") changed(key, cause, name);
           else this.#calls.make(id, this.#subscriptions.get(id)?.size ?? 0, () => changed(key, cause));
         });
       },
-      get: (key, subscription) => this.#get(idOf(key), subscription),
+      get: (key, subscription, name) => this.#get(idOf(key), subscription, name),
       list: (key, collection, effort) => this.#list(idOf(key), collection, effort),
     };
   }
@@ -119,24 +119,19 @@ export class Informers {
     if (after.size === 0) this.#subscriptions.delete(dependent);
   }
 
-  #get(dependent: string, subscription: ObjectSubscription): ReturnType<Watcher["get"]> {
-    const subscriber = this.#subscriptions.get(dependent)?.get(subscriptionKey(subscription));
-    const stream = this.#streamOf(subscriber);
-    if (subscriber?.refused !== undefined) return { phase: "failed", error: subscriber.refused };
-    if (stream === undefined) return { phase: "pending" };
-    const version = stream.reflector?.get(subjectKey(subscription));
-    return { ...phaseOf(stream), ...(version && { version }) };
+  #get(dependent: string, subscription: Subscription, name = ""): ReturnType<Watcher["get"]> {
+    const { state, stream, subscriber } = this.#carrierOf(dependent, subscription);
+    const isOf = !isCollection(subscription) || subscriber?.isNamed(name);
+    const version = isOf ? stream?.reflector?.get(`${subjectKey(subscription)}${name}`) : undefined;
+    return { ...state, ...(version && { version }) };
   }
 
   #list(dependent: string, collection: CollectionSubscription, effort?: Effort): ReturnType<Watcher["list"]> {
-    const subscriber = this.#subscriptions.get(dependent)?.get(subscriptionKey(collection));
-    const stream = this.#streamOf(subscriber);
-    if (subscriber?.refused !== undefined) return { phase: "failed", error: subscriber.refused, members: [] };
-    if (subscriber === undefined || stream === undefined) return { phase: "pending", members: [] };
-    const { index, reflector } = stream;
-    if (reflector === undefined) return { ...phaseOf(stream), members: [] };
-    const { namespace } = collection;
+    const { state, stream, subscriber } = this.#carrierOf(dependent, collection);
     const members: ListedObject[] = [];
+    if (subscriber === undefined || stream?.reflector === undefined) return { ...state, members };
+    const { index, reflector } = stream;
+    const { namespace } = collection;
     for (const key of index.keysOf(subjectKey(collection), reflector)) {
       const name = nameIn(key);
       const version = reflector.get(key);
@@ -144,7 +139,16 @@ export class Informers {
       if (version === undefined || !subscriber.isNamed(name, effort)) continue;
       members.push({ ...(namespace !== undefined && { namespace }), name, version });
     }
-    return { ...phaseOf(stream), members };
+    return { ...state, members };
+  }
+
+  /** The stream that carries a subscription, unless it was refused, and how that is. */
+  #carrierOf(dependent: string, subscription: Subscription) {
+    const subscriber = this.#subscriptions.get(dependent)?.get(subscriptionKey(subscription));
+    const stream = subscriber?.refused === undefined ? this.#streamOf(subscriber) : undefined;
+    let state: ReflectorState = stream === undefined ? { phase: "pending" } : phaseOf(stream);
+    if (subscriber?.refused !== undefined) state = { phase: "failed", error: subscriber.refused };
+    return { state, stream, subscriber };
   }
 
   async stop(): Promise<void> {
@@ -169,7 +173,7 @@ export class Informers {
     const tenant = tenantOf(watchScope, dependency);
     const { namespace = "", name = "", labels = "" } = scope;
     const place = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form];
-    const streamKey = [...place, workloadKey(dependency), tenant ?? ""].join("|");
+    const streamKey = [...place, projectionKey(dependency), tenant ?? ""].join("|");
     if (subscriber.streamKey === streamKey) return;
     // Names in many namespaces are not the binding's, and each namespace is watched by itself.
     const isOneByOne = watchScope === "name" && !dependency.wide && identity !== CONTROLLER;

@@ -35,7 +35,7 @@ export interface Stream {
 export interface Subscriber {
   /** The key that depends on it, prefixed so that keys of different controllers never collide. */
   dependent: string;
-  notify(cause: "change" | "resync"): void;
+  notify(cause: "change" | "resync", name?: string): void;
   dependency: Subscription;
   /** Whether a name is of a collection. */
   isNamed: NameMatcher;
@@ -120,15 +120,15 @@ export function notifyOf(
       const isRelevant = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
       if (isRelevant && (effort.left < 0 || isNamed(name, effort))) concerned.push(subscriber);
     }
-  notifyAll(concerned, news === "progress" ? "resync" : "change");
+  notifyAll(concerned, news === "progress" ? "resync" : "change", name);
 }
 
-/** Each key once, however many of its subscriptions are concerned. */
-export function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync"): void {
+/** Each key once, however many of its subscriptions are concerned. `name` is the object that changed, if it is one. */
+export function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync", name?: string): void {
   const notified = new Set<string>();
   for (const { dependent, notify } of subscribers) {
     if (notified.has(dependent)) continue;
     notified.add(dependent);
-    notify(cause);
+    notify(cause, name);
   }
 }

@@ -28,6 +28,8 @@ export interface CollectionSubscription extends WatchIdentity {
   consumersOf?: Consumed;
   /** It is told only which objects there are, and what of them Reloader's annotations are about. */
   choice?: true;
+  /** The fields of each object that are kept too, as paths of keys alone. Only what changes in them is a change. */
+  fields?: readonly string[];
 }
 
 /** What pods of the same namespace read, by whichever keys. */
@@ -60,9 +62,17 @@ export function subjectKey(dependency: Subscription): string {
 /** Of the consumers of something among the objects whose keys begin so. No object has such a key: none has an empty name. */
 export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
-/** What is kept of a workload goes by where things stand in it. */
-export const workloadKey = ({ workload: { template = "", restart = "" } = {} }: Subscription): string =>
-  [template, restart].join("|");
+/** By what is kept of each object: of a workload that goes by where things stand in it. */
+export const projectionKey = (dependency: Subscription): string => {
+  const { template = "", restart = "" } = dependency.workload ?? {};
+  return [template, restart, ...(isCollection(dependency) ? (dependency.fields ?? []) : [])].join("|");
+};
+
+/** Whether more than metadata is looked at, of which there may be much. Little of it is kept. */
+export const looksAtWhole = (dependency: Subscription): boolean =>
+  dependency.workload !== undefined ||
+  (isCollection(dependency) &&
+    (dependency.whole === true || dependency.fields?.every((path) => /^metadata\b/.test(path)) === false));
 
 export const subscriptionKey = (dependency: Subscription): string =>
   [
@@ -70,7 +80,7 @@ export const subscriptionKey = (dependency: Subscription): string =>
     resourceKey(resourceOf(dependency)),
     subjectKey(dependency),
     dependency.wide ? "wide" : "",
-    workloadKey(dependency),
+    projectionKey(dependency),
     ...(isCollection(dependency)
       ? [
           dependency.whole ? "whole" : "",

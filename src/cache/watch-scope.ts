@@ -8,7 +8,15 @@ import { type Client, pathOf } from "../kube/client.ts";
 import { CONTROLLER, homeOf, type Identity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
 import type { AccessPlace, AccountRules } from "./account-rules.ts";
-import { isCollection, isTelling, namespaceOf, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
+import {
+  isCollection,
+  isTelling,
+  looksAtWhole,
+  namespaceOf,
+  resourceKey,
+  resourceOf,
+  type Subscription,
+} from "./subscription.ts";
 
 /**
  * From the widest to the narrowest stream that can carry a dependency: the controller's own, then those of its identity.
@@ -17,7 +25,12 @@ import { isCollection, isTelling, namespaceOf, resourceKey, resourceOf, type Sub
 export type WatchScope = "shared" | "sharedName" | "cluster" | "namespace" | "name";
 
 /** What the manifests let the controller watch for its own ends: nobody opened these kinds for others. */
-const OWN = ["inlay.dev/v1alpha1/secretbindings", "inlay.dev/v1alpha1/secretgrants", "v1/namespaces"];
+const OWN = [
+  "inlay.dev/v1alpha1/secretbindings",
+  "inlay.dev/v1alpha1/secretgrants",
+  "inlay.dev/v1alpha1/bindingcompositions",
+  "v1/namespaces",
+];
 const EVERYTHING = { group: "*", version: "*", plural: "*" };
 /** How long it is believed what somebody may watch everywhere. */
 const EVERYWHERE_LIVES_MS = 60_000;
@@ -219,16 +232,12 @@ export function listWatchScope(scope: WatchScope, dependency: Subscription): Sco
   const namespace = namespaceOf(dependency);
   return {
     resource: resourceOf(dependency),
-    form: isWhole(dependency) ? "whole" : "metadata",
+    form: looksAtWhole(dependency) ? "whole" : "metadata",
     ...((scope === "namespace" || scope === "name") && namespace !== undefined && { namespace }),
     ...(!isCollection(dependency) && (scope === "sharedName" || scope === "name") && { name: dependency.ref.name }),
     ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),
   };
 }
-
-/** Whether more than metadata is looked at, of which there may be much. Little of it is kept. */
-const isWhole = (dependency: Subscription) =>
-  dependency.workload !== undefined || (isCollection(dependency) && dependency.whole);
 
 /** The next narrower stream that can carry it; undefined if there is none. */
 export function narrowerScope(scope: WatchScope, dependency: Subscription): WatchScope | undefined {

@@ -6,9 +6,9 @@ import { Informers } from "../../../src/cache/informers.ts";
 import {
   type CollectionSubscription,
   type ObjectSubscription,
+  projectionKey,
   type Subscription,
   subscriptionKey,
-  workloadKey,
 } from "../../../src/cache/subscription.ts";
 import type { Watcher } from "../../../src/cache/watcher.ts";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/kube/identity.ts";
@@ -223,7 +223,7 @@ describe("informers of workloads", () => {
     const field = all({ workload: { restart: "spec.restartAt" } });
     const both = all({ workload: { template: TEMPLATE, restart: "spec.restartAt" } });
     const { workload: _, ...plain } = all();
-    for (const keyOf of [workloadKey, subscriptionKey])
+    for (const keyOf of [projectionKey, subscriptionKey])
       assert.equal(new Set([all(), field, both, plain].map(keyOf)).size, 4);
     const kept = (dependency: CollectionSubscription) => {
       const object = deployment("web", 1, ["bucket"]);
