@@ -4,7 +4,7 @@
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import type { JsonObject } from "../apimachinery/objects.ts";
+import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { refusal } from "../kube/access-error.ts";
@@ -17,16 +17,18 @@ import type { ContentionBudget } from "../targets/contention-budget.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
 
-/** The object that a binding is generated for. */
+/** The object that a binding is generated for. `namespace` is absent for one that belongs to the cluster. */
 export interface Owner {
   apiVersion: string;
   kind: string;
+  namespace?: string;
   name: string;
   uid: string;
 }
 
 /** A binding as it has to be. */
 export interface GeneratedBinding {
+  namespace: string;
   name: string;
   owner: Owner;
   spec: SecretBinding["spec"];
@@ -39,18 +41,14 @@ export interface Generator<G extends GeneratedBinding> {
   /** As whom they are written. */
   identity: Identity;
   fieldManager: string;
-  /** The objects that they are generated for belong to the cluster. */
-  hasClusterOwners?: true;
   /** What they are made of, for messages, such as `Reloader's annotations`. */
   origin: string;
-  /** Whether a binding says that it was generated. It need not be true. */
-  claims(binding: SecretBinding): boolean;
   /** Whether it is someone else's, although it has the name of a generated one. */
   isOthers(binding: SecretBinding): boolean;
   /** Whether the binding is `desired`, or has one of the specs that the API server keeps in place of it. */
   matches(binding: SecretBinding, desired: G, kept: G["spec"][]): boolean;
-  /** Whether it was generated for a former object of that name. */
-  isFormer(binding: SecretBinding, desired: G): boolean;
+  /** Whether it has to be deleted, and generated again after that: a change is not enough. */
+  isReplaced(binding: SecretBinding, desired: G): boolean;
   /** The metadata as it has to be, beside what others say there. */
   metadataOf(desired: G, present?: Partial<Metadata>): Partial<Metadata>;
   /** What a binding that could not be written means to its owner. */
@@ -73,8 +71,8 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   readonly #unchanged: (key: string) => void;
   /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what became of it. */
   readonly #kept = new Map<string, { written: G["spec"]; kept: G["spec"][] }>();
-  /** By namespace, what was said of each binding that could not be made. */
-  readonly #failures = new Map<string, Map<string, string>>();
+  /** By the caller's key, and there by the key of each binding that could not be made, why. */
+  readonly #failures = new Map<string, ReadonlyMap<string, Problem>>();
 
   /** `unchanged` is called with the key of a binding that was written and that no watch may show as changed. */
   constructor(services: GeneratedBindingServices, generator: Generator<G>, unchanged: (key: string) => void) {
@@ -93,58 +91,70 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     this.#kept.delete(metadata.uid);
   }
 
-  /** `present` are all bindings of the namespace, by their names. Owners of `unseen` kinds may exist although none is desired. */
+  /**
+   * Deletes `obsolete` bindings, and makes and corrects those that are `desired`. `find` returns the binding of that name, if
+   * there is one. `key` is of the caller's own: what it said of its bindings before is replaced.
+   */
   async sync(
-    namespace: string,
-    desired: ReadonlyMap<string, G>,
-    present: ReadonlyMap<string, SecretBinding>,
-    unseen: readonly string[],
+    key: string,
+    desired: readonly G[],
+    obsolete: readonly SecretBinding[],
+    find: (desired: G) => SecretBinding | undefined,
   ): Promise<WorkResult> {
-    const isUnseen = ({ metadata }: SecretBinding) =>
-      metadata.ownerReferences?.some(({ kind = "" }) => unseen.includes(kind)) === true;
-    const obsolete = [...present.values()].filter(
-      (each) => this.#generator.claims(each) && !desired.has(each.metadata.name) && !isUnseen(each),
-    );
-    const failures = new Map<string, string>();
+    const failures = new Map<string, Problem>();
     // Where a quota is used up, only deletions make room. One that fails keeps nothing else back.
     const [deleted] = await Promise.allSettled([mapConcurrent(obsolete, (each) => this.#delete(each))]);
+    const before = this.failuresOf(key);
     const [written] = await Promise.allSettled([
-      mapConcurrent([...desired.values()], (each) => this.#correct(namespace, each, present.get(each.name), failures)),
+      mapConcurrent(desired, (each) => this.#correct(each, find(each), before, failures)),
     ]);
-    this.forget(namespace);
-    if (failures.size > 0) this.#failures.set(namespace, failures);
+    this.forget(key);
+    if (failures.size > 0) this.#failures.set(key, failures);
     if (deleted.status === "rejected") throw deleted.reason;
     if (written.status === "rejected") throw written.reason;
     return soonest([...deleted.value, ...written.value]);
   }
 
-  forget(namespace: string): void {
-    this.#failures.delete(namespace);
+  /** Why bindings could not be made or corrected the last time, by their names. */
+  failuresOf(key: string): ReadonlyMap<string, Problem> {
+    return this.#failures.get(key) ?? new Map();
+  }
+
+  forget(key: string): void {
+    this.#failures.delete(key);
   }
 
   async #correct(
-    namespace: string,
     desired: G,
     present: SecretBinding | undefined,
-    failures: Map<string, string>,
+    before: ReadonlyMap<string, Problem>,
+    failures: Map<string, Problem>,
   ): Promise<WorkResult> {
-    const { client, contention } = this.#services;
-    const { identity, fieldManager, isOthers, isFormer, metadataOf } = this.#generator;
-    const { spec } = desired;
-    const ref = { resource: SECRET_BINDINGS, namespace, name: desired.name };
-    if (present === undefined) {
-      const object = { metadata: metadataOf(desired), spec };
-      try {
-        return await written(client.make(identity, ref, object as object as JsonObject, fieldManager));
-      } catch (error) {
-        const problem = refusal(error, { identity, ref, verbs: ["create"] }, "create");
-        if (problem.reason !== "Unavailable") this.#report(namespace, desired, problem, failures);
-        throw problem;
-      }
+    const { identity } = this.#generator;
+    const { namespace, name } = desired;
+    const ref = { resource: SECRET_BINDINGS, namespace, name };
+    try {
+      return await (present === undefined ? this.#make(ref, desired) : this.#repair(ref, present, desired));
+    } catch (error) {
+      const verb = present === undefined ? "create" : "update";
+      const problem = refusal(error, { identity, ref, verbs: [verb] }, verb);
+      if (problem.reason !== "Unavailable") this.#report(desired, problem, before, failures);
+      throw problem;
     }
+  }
+
+  #make(ref: ObjectRef, desired: G): Promise<WorkResult> {
+    const { identity, fieldManager, metadataOf } = this.#generator;
+    const object = { metadata: metadataOf(desired), spec: desired.spec };
+    return written(this.#services.client.make(identity, ref, object as object as JsonObject, fieldManager));
+  }
+
+  async #repair(ref: ObjectRef, present: SecretBinding, desired: G): Promise<WorkResult> {
+    const { client, contention } = this.#services;
+    const { identity, fieldManager, isOthers, isReplaced, metadataOf } = this.#generator;
+    const { spec } = desired;
     if (this.isAsGenerated(present, desired) || isOthers(present) || isGoing(present)) return DONE;
-    // What it wrote with another spec is released by that spec's account; and another owner has a baseline of its own.
-    if ((present.status?.targets ?? []).length > 0 || isFormer(present, desired)) return this.#delete(present);
+    if (isReplaced(present, desired)) return this.#delete(present);
     const contender = `generated/${present.metadata.uid}`;
     const revision = JSON.stringify(spec);
     const wait = contention.mayWrite(contender, revision, []);
@@ -173,15 +183,20 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   }
 
   /** Once for each binding that can't be made. */
-  #report(namespace: string, { name: binding, owner }: G, { message }: Problem, failures: Map<string, string>): void {
-    const { name, uid } = owner;
-    const note = `binding ${binding} could not be made, ${this.#generator.consequence}: ${message}`;
-    if (this.#failures.get(namespace)?.get(binding) !== note)
+  #report(
+    { name: binding, owner }: G,
+    problem: Problem,
+    before: ReadonlyMap<string, Problem>,
+    failures: Map<string, Problem>,
+  ): void {
+    const { namespace, name, uid } = owner;
+    const note = `binding ${binding} could not be made, ${this.#generator.consequence}: ${problem.message}`;
+    if (before.get(binding)?.message !== problem.message)
       this.#services.events.recordOn(
-        { ...owner, metadata: { name, uid, ...(!this.#generator.hasClusterOwners && { namespace }) } },
+        { ...owner, metadata: { name, uid, ...(namespace && { namespace }) } },
         { type: "Warning", reason: "BindingNotMade", action: "Generate", note },
       );
-    failures.set(binding, note);
+    failures.set(binding, problem);
   }
 
   async #delete(binding: SecretBinding): Promise<WorkResult> {

@@ -50,6 +50,7 @@ const thingOf = ({ metadata }: SecretBinding): string | undefined => metadata.la
 
 function desiredFor({ metadata: { name, uid }, spec }: ClusterThing): GeneratedBinding {
   return {
+    namespace: spec.namespace,
     name: bindingOf(name),
     owner: { apiVersion: apiVersionOf(CLUSTER_THINGS), kind, name, uid },
     spec: {
@@ -71,12 +72,10 @@ function desiredFor({ metadata: { name, uid }, spec }: ClusterThing): GeneratedB
 const GENERATOR: Generator<GeneratedBinding> = {
   identity: CONTROLLER,
   fieldManager: "clusterthing",
-  hasClusterOwners: true,
   origin: "ClusterThings",
   consequence: "so that nothing is written",
-  claims: (binding) => thingOf(binding) !== undefined,
   isOthers: (binding) => thingOf(binding) === undefined,
-  isFormer: ({ metadata }, { owner }) => metadata.ownerReferences?.some(({ uid }) => uid === owner.uid) !== true,
+  isReplaced: ({ metadata }, { owner }) => metadata.ownerReferences?.some(({ uid }) => uid === owner.uid) !== true,
   matches: ({ spec }, desired, kept) => [desired.spec, ...kept].some((each) => sameJson(spec, each)),
   metadataOf: ({ owner }, present = {}) => ({
     labels: { ...present.labels, [LABEL]: owner.name },
@@ -148,10 +147,14 @@ export class ClusterThingController implements Controller {
     const things = this.store.all.filter(
       ({ metadata, spec }) => metadata.deletionTimestamp === undefined && spec.namespace === namespace,
     );
-    const desired = new Map(things.map(desiredFor).map((each) => [each.name, each]));
+    const desired = things.map(desiredFor);
     const present = this.#bindings.in(namespace);
     try {
-      const result = await this.#generated.sync(namespace, desired, present, []);
+      const names = new Set(desired.map(({ name }) => name));
+      const obsolete = [...present.values()].filter(
+        (each) => thingOf(each) !== undefined && !names.has(each.metadata.name),
+      );
+      const result = await this.#generated.sync(namespace, desired, obsolete, ({ name }) => present.get(name));
       const own = present.get(bindingOf(key));
       if (isGoing && own === undefined) await this.#status.removeFinalizer(thing);
       if (isGoing || own === undefined || !this.#generated.isAsGenerated(own, desiredFor(thing))) return result;

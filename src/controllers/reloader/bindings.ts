@@ -38,13 +38,15 @@ const TIMEOUTS: Readonly<Record<string, string>> = { [JOB]: "24h" };
 
 /** None for a workload without sources, one for up to sixteen of them. */
 export function bindingsOf(
-  owner: Owner,
+  owner: Owner & { namespace: string },
   sources: readonly ReloaderSource[],
   way: Way,
   isStamped = false,
 ): ReloaderBinding[] {
   return shared(sources).flatMap((own, place) =>
-    own.length === 0 ? [] : [{ name: nameOf(owner, place), owner, isStamped, spec: specOf(owner, own, way) }],
+    own.length === 0
+      ? []
+      : [{ namespace: owner.namespace, name: nameOf(owner, place), owner, isStamped, spec: specOf(owner, own, way) }],
   );
 }
 
@@ -53,7 +55,8 @@ export function metadataOf({ owner }: ReloaderBinding, there: Partial<SecretBind
   const labels = { ...there.labels, [GENERATED_FOR]: RELOADER };
   if (owner.kind === JOB) return { labels, annotations: { [GENERATED_FOR_UID]: owner.uid, ...there.annotations } };
   const others = (there.ownerReferences ?? []).filter(({ uid }) => uid !== owner.uid);
-  return { labels, ownerReferences: [{ ...owner }, ...others] };
+  const { apiVersion, kind, name, uid } = owner;
+  return { labels, ownerReferences: [{ apiVersion, kind, name, uid }, ...others] };
 }
 
 /**
@@ -71,6 +74,24 @@ export function isAsGenerated(
     (status?.targets ?? []).length === 0 &&
     [made.spec, ...kept].some((each) => sameJson(spec, each))
   );
+}
+
+/**
+ * Whether the binding is not changed but replaced: what it wrote with another spec is released by that spec's account, and
+ * another workload has a baseline of its own.
+ */
+export const isReplaced = (binding: SecretBinding, made: ReloaderBinding): boolean =>
+  (binding.status?.targets ?? []).length > 0 || isFormer(binding, made);
+
+/** The bindings of a namespace that no workload asks for. Workloads of `unseen` kinds may exist although none is seen. */
+export function obsoleteOf(
+  there: readonly SecretBinding[],
+  made: ReadonlyMap<string, ReloaderBinding>,
+  unseen: readonly string[],
+): SecretBinding[] {
+  const isUnseen = ({ metadata }: SecretBinding) =>
+    metadata.ownerReferences?.some(({ kind = "" }) => unseen.includes(kind)) === true;
+  return there.filter((each) => claimsToBeGenerated(each) && !made.has(each.metadata.name) && !isUnseen(each));
 }
 
 /** Whether a binding was made for a workload that went, of which another one has the name now. */
@@ -165,9 +186,8 @@ export const RELOADER_BINDINGS: Omit<Generator<ReloaderBinding>, "identity"> = {
   fieldManager: RELOADER_ACCOUNT,
   origin: "Reloader's annotations",
   consequence: "so that nothing restarts by it",
-  claims: claimsToBeGenerated,
   isOthers,
   matches: isAsGenerated,
-  isFormer,
+  isReplaced,
   metadataOf,
 };

@@ -19,7 +19,15 @@ import { type Actor, actorOf } from "../../targets/actor.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { choiceOf, type ReloadRules } from "./annotations.ts";
-import { bindingsOf, isOthers, leftOver, PREFIX, RELOADER_BINDINGS, type ReloaderBinding } from "./bindings.ts";
+import {
+  bindingsOf,
+  isOthers,
+  leftOver,
+  obsoleteOf,
+  PREFIX,
+  RELOADER_BINDINGS,
+  type ReloaderBinding,
+} from "./bindings.ts";
 import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { concernsClasses, There } from "./sources.ts";
 
@@ -148,7 +156,8 @@ export class ReloaderController {
       this.#waiting.delete(key);
       this.#actorChanged(key);
     }
-    return this.#generated.sync(namespace, made, there, found.unseen);
+    const obsolete = obsoleteOf([...there.values()], made, found.unseen);
+    return this.#generated.sync(namespace, [...made.values()], obsolete, ({ name }) => there.get(name));
   }
 
   #forget(namespace: string): WorkResult {
@@ -196,7 +205,7 @@ export class ReloaderController {
       const found = all.chosen(choice, workload?.references ?? []);
       const mistakes = [...choice.mistakes, ...found.mistakes];
       if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(BLIND);
-      const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name, uid };
+      const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid };
       for (const each of bindingsOf(owner, found.sources, choice, (workload?.stamps ?? []).length > 0)) {
         const other = there.get(each.name);
         if (other === undefined || !isOthers(other)) made.set(each.name, each);

@@ -2,14 +2,19 @@
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../../../src/controllers/generated-bindings.ts";
-import { bindingsOf, RELOADER_BINDINGS, type ReloaderBinding } from "../../../src/controllers/reloader/bindings.ts";
+import {
+  bindingsOf,
+  obsoleteOf,
+  RELOADER_BINDINGS,
+  type ReloaderBinding,
+} from "../../../src/controllers/reloader/bindings.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { ContentionBudget } from "../../../src/targets/contention-budget.ts";
 import { dependenciesOf } from "../fakes.ts";
 import { bindingOf, kubeObjectOf } from "../objects.ts";
 
-const owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "web-1" };
+const owner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "web-1" };
 const [made] = bindingsOf(owner, [{ kind: "Secret", name: "a" }], { minInterval: undefined, restartAt: false }) as [
   ReloaderBinding,
 ];
@@ -64,14 +69,10 @@ class Cluster {
   }
 
   async sync(there: SecretBinding[], { wanted = [made], unseen = [] as string[] } = {}): Promise<string[]> {
-    const byName = <T extends object>(all: T[], name: (each: T) => string) =>
-      new Map(all.map((each) => [name(each), each]));
     const before = this.writes.length;
-    await this.bindings.sync(
-      "shop",
-      byName(wanted, ({ name }) => name),
-      byName(there, ({ metadata }) => metadata.name),
-      unseen,
+    const obsolete = obsoleteOf(there, new Map(wanted.map((each) => [each.name, each])), unseen);
+    await this.bindings.sync("shop", wanted, obsolete, ({ name }) =>
+      there.find(({ metadata }) => metadata.name === name),
     );
     return this.writes.slice(before);
   }

@@ -4,7 +4,6 @@ import fc from "fast-check";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { isLabelled } from "../../../../src/api/reloader.ts";
 import type { ObjectMeta } from "../../../../src/apimachinery/objects.ts";
-import type { Owner } from "../../../../src/controllers/generated-bindings.ts";
 import {
   bindingsOf,
   isAsGenerated,
@@ -15,7 +14,7 @@ import {
 import type { ReloaderSource } from "../../../../src/controllers/reloader/sources.ts";
 import { bindingOf, recordOf } from "../../objects.ts";
 
-const owner: Owner = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "1" };
+const owner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "1" };
 const plain = { minInterval: undefined, restartAt: false };
 const secret = (name: string): ReloaderSource => ({ kind: "Secret", name });
 const many = (count: number) => Array.from({ length: count }, (_, n) => secret(`s-${n}`));
@@ -142,7 +141,7 @@ describe("a binding is as it was made", () => {
 });
 
 describe("the binding of a Job", () => {
-  const job: Owner = { apiVersion: "batch/v1", kind: "Job", name: "migrate", uid: "1" };
+  const job = { apiVersion: "batch/v1", kind: "Job", namespace: "shop", name: "migrate", uid: "1" };
   const madeFor = (uid: string, isStamped = false) =>
     bindingsOf({ ...job, uid }, [secret("a")], plain, isStamped)[0] ?? assert.fail();
   const binding = (metadata: Partial<ObjectMeta> = metadataOf(madeFor("1"))) =>
