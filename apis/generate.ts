@@ -1,4 +1,4 @@
-/** Reads the CRDs beside this file, writes src/api/<kind>.ts. Run by `npm run generate`; a test fails when it is due. */
+/** Reads the CRDs beside this file, writes src/api/<kind>.ts, and for those that the program checks itself the schema. Run by `npm run generate`; a test fails when it is due. */
 import { readFile, writeFile } from "node:fs/promises";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import { parse } from "yaml";
@@ -16,15 +16,36 @@ export const generated = [
   { crd: "apis/bindingcompositions.yaml", module: "src/api/binding-composition.ts" },
 ];
 
+/** Which CRD's schema is written as JSON, without descriptions and CEL rules, and where. */
+export const schemas = [
+  { crd: "apis/secretbindings.yaml", file: "src/api/secret-binding-schema.json" },
+  { crd: "apis/secretgrants.yaml", file: "src/api/secret-grant-schema.json" },
+  { crd: "apis/bindingcompositions.yaml", file: "src/api/binding-composition-schema.json" },
+];
+
+async function readCrd(crdFile: string): Promise<{ kind: string; schema: JSONSchema }> {
+  const { spec } = parse(await readFile(crdFile, "utf8")) as CustomResourceDefinition;
+  const version = spec.versions[0];
+  if (version === undefined) throw new Error(`${crdFile} has no version`);
+  return { kind: spec.names.kind, schema: version.schema.openAPIV3Schema };
+}
+
+/** The text of the JSON file with the schema of one CRD. */
+export async function generateSchema(crdFile: string): Promise<string> {
+  const { schema } = await readCrd(crdFile);
+  const isProse = (key: string, value: unknown) =>
+    key === "x-kubernetes-validations" || (key === "description" && typeof value === "string");
+  const text = JSON.stringify(schema, (key, value) => (isProse(key, value) ? undefined : value), 1);
+  return `${text}\n`;
+}
+
 /** The text of the module that belongs to one CRD. */
 export async function generate(crdFile: string): Promise<string> {
-  const crd = parse(await readFile(crdFile, "utf8")) as CustomResourceDefinition;
-  const version = crd.spec.versions[0];
-  if (version === undefined) throw new Error(`${crdFile} has no version`);
-  const schema = asRead(version.schema.openAPIV3Schema);
+  const { kind, schema: stored } = await readCrd(crdFile);
+  const schema = asRead(stored);
   schema.required = ["apiVersion", "kind", "metadata", "spec"];
   if (schema.properties) schema.properties["metadata"] = { tsType: 'import("../apimachinery/objects.ts").ObjectMeta' };
-  const module = await compile(schema, TYPE_NAMES[crd.spec.names.kind] ?? crd.spec.names.kind, {
+  const module = await compile(schema, TYPE_NAMES[kind] ?? kind, {
     additionalProperties: false,
     ignoreMinAndMaxItems: true,
     bannerComment: `/** Generated from ${crdFile} by \`npm run generate\`. Do not edit. */`,
@@ -73,4 +94,5 @@ function asRead(schema: JSONSchema): JSONSchema {
 
 if (import.meta.main) {
   for (const { crd, module } of generated) await writeFile(module, await generate(crd));
+  for (const { crd, file } of schemas) await writeFile(file, await generateSchema(crd));
 }

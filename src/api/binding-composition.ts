@@ -57,7 +57,7 @@ export interface BindingComposition {
            */
           values?: string[];
         }[];
-        /** Each of these annotations has this value. */
+        /** Each of these annotations has this value, in which * stands for any characters and ? for one. */
         annotations?: {
           [k: string]: string;
         };

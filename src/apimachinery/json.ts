@@ -59,8 +59,8 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-export function stringifyJson(value: unknown): string {
-  return JSON.stringify(value, (_, each) => (typeof each === "bigint" ? rawJSON(String(each)) : each));
+export function stringifyJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, (_, each) => (typeof each === "bigint" ? rawJSON(String(each)) : each), indent);
 }
 
 /** Whether two values are the same JSON. Numbers are compared as they are written, so `0` is `-0`, and digits count. */

@@ -36,3 +36,23 @@ export function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelS
   const others = matchExpressions.map(({ key, operator, values = [] }) => OPERATORS[operator](key, values));
   return [...equal, ...others].sort().join(",");
 }
+
+const REQUIREMENT = /([^\s,!()=]+) (in|notin) \(([^)]*)\)|!([^,]+)|([^,=]+)=([^,]*)|([^,]+)/g;
+
+/** Reads what `selectorText` writes. */
+export function parseSelector(text: string): LabelSelector {
+  const matchExpressions = [...text.matchAll(REQUIREMENT)].map(
+    ([, listed = "", how, values = "", absent, equal, value = "", present = ""]) => {
+      if (how !== undefined)
+        return {
+          key: listed,
+          operator: how === "in" ? ("In" as const) : ("NotIn" as const),
+          values: values.split(","),
+        };
+      if (absent !== undefined) return { key: absent, operator: "DoesNotExist" as const };
+      if (equal !== undefined) return { key: equal, operator: "In" as const, values: [value] };
+      return { key: present, operator: "Exists" as const };
+    },
+  );
+  return { matchExpressions };
+}

@@ -27,6 +27,7 @@ export interface OpenApiSchema {
   multipleOf?: number;
   minItems?: number;
   maxItems?: number;
+  minProperties?: number;
   properties?: Record<string, OpenApiSchema>;
   /** Absent on an object with properties: no others. */
   additionalProperties?: boolean | OpenApiSchema;

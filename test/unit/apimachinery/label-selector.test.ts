@@ -1,6 +1,12 @@
 /** Which labels a selector matches, where the API server would not be asked. */
 import assert from "node:assert/strict";
-import { type LabelSelector, matchesLabels } from "../../../src/apimachinery/label-selector.ts";
+import fc from "fast-check";
+import {
+  type LabelSelector,
+  matchesLabels,
+  parseSelector,
+  selectorText,
+} from "../../../src/apimachinery/label-selector.ts";
 
 const labels = { env: "prod", empty: "" };
 const expression = (operator: "In" | "NotIn" | "Exists" | "DoesNotExist", key: string, ...values: string[]) => ({
@@ -37,4 +43,20 @@ describe("a label selector", () => {
   for (const [what, selector] of Object.entries(others)) {
     it(`does not match ${what}`, () => assert.equal(matchesLabels(selector, labels), false));
   }
+
+  it("means the same when its text is read again", () => {
+    const key = fc.constantFrom("a", "in", "notin", "example.com/a-b", "x.y/z_1");
+    const value = fc.constantFrom("", "a", "in", "A.b-c_1");
+    const some = fc.array(value, { minLength: 1, maxLength: 3 });
+    const one = fc.oneof(
+      fc.record({ key, operator: fc.constantFrom("In" as const, "NotIn" as const), values: some }),
+      fc.record({ key, operator: fc.constantFrom("Exists" as const, "DoesNotExist" as const) }),
+    );
+    const selector = fc.record({ matchLabels: fc.dictionary(key, value), matchExpressions: fc.array(one) });
+    fc.assert(
+      fc.property(selector, fc.dictionary(key, value), (one, labels) => {
+        assert.equal(matchesLabels(parseSelector(selectorText(one)), labels), matchesLabels(one, labels));
+      }),
+    );
+  });
 });

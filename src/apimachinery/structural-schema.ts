@@ -1,0 +1,69 @@
+/** What the API server does with an object of a CRD beside checking types: it fills in defaults, and asks for required fields. Pure. */
+import { isObject } from "./json.ts";
+import type { JsonObject, JsonValue } from "./objects.ts";
+import type { OpenApiSchema } from "./openapi.ts";
+
+/** A copy of the value with the defaults of its schema, as the API server stores it. `$ref` and `allOf` are not followed: CRDs have none. */
+export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map((each) => (schema.items ? withDefaults(schema.items, each) : each));
+  if (!isObject(value)) return value;
+  const { properties = {}, additionalProperties: others } = schema;
+  const filled: JsonObject = {};
+  for (const [key, each] of Object.entries(value)) {
+    const below = Object.hasOwn(properties, key) ? properties[key] : others;
+    // A null takes the place of what is not there, unless the schema lets it be.
+    if (each === null && typeof below === "object" && below.nullable !== true) continue;
+    filled[key] = typeof below === "object" ? withDefaults(below, each) : each;
+  }
+  for (const [key, below] of Object.entries(properties))
+    if (below.default !== undefined && !Object.hasOwn(filled, key))
+      filled[key] = withDefaults(below, structuredClone(below.default));
+  return filled;
+}
+
+/** The paths of all fields that the schema requires and the value does not have, such as `spec.sources[0].secret.name`. */
+export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""): string[] {
+  return [...objectsIn(schema, value, path)].flatMap(({ schema: { required = [] }, object, path: at }) =>
+    required.filter((key) => !Object.hasOwn(object, key)).map((key) => (at === "" ? key : `${at}.${key}`)),
+  );
+}
+
+/** An object that has too few fields, or not exactly one of some. */
+export interface WrongChoice {
+  readonly path: string;
+  readonly rule: string;
+}
+
+/** The objects that break `minProperties`, or a `oneOf` of required fields. Other forms of `oneOf` are not looked at. */
+export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoice[] {
+  return [...objectsIn(schema, value, "")].flatMap(({ schema: { oneOf = [], minProperties = 0 }, object, path }) => {
+    const choices = oneOf.flatMap(({ required = [] }) => required);
+    const given = choices.filter((key) => Object.hasOwn(object, key));
+    const isWrong = oneOf.length > 0 && choices.length === oneOf.length && given.length !== 1;
+    const few = Object.keys(object).length < minProperties;
+    return [
+      ...(isWrong ? [{ path, rule: `it has exactly one of ${choices.join(", ")}` }] : []),
+      ...(few ? [{ path, rule: `it has at least ${minProperties} of its fields` }] : []),
+    ];
+  });
+}
+
+/** Each object in the value with its schema, from the outermost. */
+function* objectsIn(
+  schema: OpenApiSchema,
+  value: JsonValue,
+  path: string,
+): Generator<{ schema: OpenApiSchema; object: JsonObject; path: string }> {
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    if (items !== undefined) for (const [at, each] of value.entries()) yield* objectsIn(items, each, `${path}[${at}]`);
+    return;
+  }
+  if (!isObject(value)) return;
+  yield { schema, object: value, path };
+  const { properties = {} } = schema;
+  for (const [key, each] of Object.entries(value)) {
+    const child = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (child !== undefined) yield* objectsIn(child, each, path === "" ? key : `${path}.${key}`);
+  }
+}

@@ -1,0 +1,104 @@
+/** Which fields patches may read and write, of the claim and of the binding that is made. Checked when a composition is compiled. Pure. */
+import { Problem } from "../apimachinery/problem.ts";
+import type { CompositePath } from "./patches/path.ts";
+
+/** Keys of a path; `*` means an element of a list, and `**` means anything below. */
+type Pattern = readonly string[];
+
+/** What the kind of the claims is, as far as it decides which fields there are. */
+export interface ClaimKind {
+  readonly group: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+const WRITABLE: readonly Pattern[] = [
+  ["metadata", "name"],
+  ["metadata", "labels", "**"],
+  ["metadata", "annotations", "**"],
+  ["spec", "**"],
+];
+
+/** What only the author of a composition decides. */
+const FIXED: readonly Pattern[] = [
+  ["spec", "serviceAccountName"],
+  ["spec", "acknowledge"],
+  ["spec", "sources", "*", "protect"],
+  ["spec", "targets", "*", "apiVersion"],
+  ["spec", "targets", "*", "kind"],
+  ["spec", "rollout", "targets", "*", "apiVersion"],
+  ["spec", "rollout", "targets", "*", "kind"],
+  ["spec", "rollout", "steps", "*", "targets", "*", "apiVersion"],
+  ["spec", "rollout", "steps", "*", "targets", "*", "kind"],
+];
+
+const CLAIM_WRITABLE: readonly Pattern[] = [
+  ["status", "*", "**"],
+  ["metadata", "labels", "*"],
+  ["metadata", "annotations", "*"],
+];
+const OF_METADATA: readonly Pattern[] = [["metadata", "**"], ["apiVersion"], ["kind"]];
+
+/** Secrets and ConfigMaps are watched by their metadata alone. */
+export const isMetadataOnly = ({ group, kind }: Pick<ClaimKind, "group" | "kind">): boolean =>
+  group === "" && (kind === "Secret" || kind === "ConfigMap");
+
+/** Throws Problem("InvalidComposition") for a field of the binding that a patch may not write. */
+export function assertWritesBinding(path: CompositePath, place: string): void {
+  const keys = keysOf(path);
+  const fixed = FIXED.find((each) => isWithin(keys, each) || contains(keys, each));
+  if (fixed !== undefined) {
+    const what = isWithin(keys, fixed)
+      ? `a patch may not write ${spell(fixed)}`
+      : `${path.text} contains ${spell(fixed)}, which a patch may not write`;
+    throw invalid(`${place}.toFieldPath`, `${what}; set it in base, and write the fields beside it`);
+  }
+  if (!WRITABLE.some((each) => isWithin(keys, each)))
+    throw invalid(
+      `${place}.toFieldPath`,
+      `a patch may not write ${path.text}; of a binding it may write spec, metadata.name, metadata.labels and metadata.annotations`,
+    );
+}
+
+/** Throws Problem("InvalidComposition") for a field of the claim that a patch may not write. */
+export function assertWritesClaim(path: CompositePath, kind: ClaimKind, place: string): void {
+  const writable = isMetadataOnly(kind) ? CLAIM_WRITABLE.filter(([root]) => root === "metadata") : CLAIM_WRITABLE;
+  if (writable.some((each) => isWithin(keysOf(path), each))) return;
+  const what = isMetadataOnly(kind)
+    ? "metadata.labels and metadata.annotations"
+    : "fields below status, metadata.labels and metadata.annotations";
+  throw invalid(
+    `${place}.toFieldPath`,
+    `a patch may not write ${path.text} of a claim; of a ${kind.kind} it may write ${what}`,
+  );
+}
+
+/** Throws Problem("InvalidComposition") for a field of the claim that is not watched. */
+export function assertReadsClaim(path: CompositePath, kind: ClaimKind, place: string): void {
+  if (!isMetadataOnly(kind) || OF_METADATA.some((each) => isWithin(keysOf(path), each))) return;
+  const what = `patches read only metadata of a ${kind.kind}`;
+  throw invalid(`${place}.fromFieldPath`, `${what}; read its data by a source of the binding`);
+}
+
+/** The keys of a path, with `*` for what leads into a list. */
+const keysOf = ({ segments }: CompositePath): string[] =>
+  segments.map((segment) => (segment.kind === "key" ? segment.key : "*"));
+
+/** Whether a path is one of a pattern, or below it. */
+function isWithin(keys: readonly string[], pattern: Pattern): boolean {
+  const isOpen = pattern.at(-1) === "**";
+  const fixed = isOpen ? pattern.slice(0, -1) : pattern;
+  return fixed.length <= keys.length && fixed.every((each, at) => each === "*" || each === keys[at]);
+}
+
+/** Whether what a pattern means is below a path. */
+function contains(keys: readonly string[], pattern: Pattern): boolean {
+  return (
+    keys.length < pattern.length &&
+    keys.every((each, at) => each === "*" || pattern[at] === "*" || each === pattern[at])
+  );
+}
+
+const spell = (pattern: Pattern): string => pattern.join(".").replaceAll(".*", "[]");
+
+export const invalid = (place: string, what: string): Problem => new Problem("InvalidComposition", `${place}: ${what}`);

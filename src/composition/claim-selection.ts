@@ -1,0 +1,44 @@
+/** Decides which objects of a kind are claims of a composition, and in which namespaces. Pure. */
+import type { CompositionSpec } from "../api/composition.ts";
+import { CREATED_BY } from "../api/manifest.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
+import { matchesLabels } from "../apimachinery/label-selector.ts";
+
+type Texts = Readonly<Record<string, string>>;
+
+/** What of the metadata of an object a selector asks for. */
+interface Marks {
+  readonly labels?: Texts;
+  readonly annotations?: Texts;
+}
+
+export type ClaimMatcher = (name: string, marks: Marks | undefined) => boolean;
+export type NamespaceMatcher = (name: string, labels: Texts) => boolean;
+
+export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}): ClaimMatcher {
+  const { names, exceptNames, annotations = {}, ...labels } = selector;
+  const isNamed = namesMatcher(names, exceptNames);
+  const values = Object.entries(annotations).map(([key, value]) => [key, nameMatcher([value])] as const);
+  return (name, marks) => {
+    const { labels: hasLabels = {}, annotations: has = {} } = marks ?? {};
+    return (
+      // An object that a binding created could be a claim of the composition that made the binding, without end.
+      hasLabels[CREATED_BY] === undefined &&
+      isNamed(name) &&
+      matchesLabels(labels, hasLabels) &&
+      values.every(([key, matches]) => Object.hasOwn(has, key) && matches(has[key] ?? ""))
+    );
+  };
+}
+
+export function namespaceMatcher(selector: CompositionSpec["for"]["namespaceSelector"] = {}): NamespaceMatcher {
+  const { names, exceptNames, ...labels } = selector;
+  const isNamed = namesMatcher(names, exceptNames);
+  return (name, has) => isNamed(name) && matchesLabels(labels, has);
+}
+
+function namesMatcher(names: readonly string[] | undefined, exceptNames: readonly string[] | undefined) {
+  const isIncluded = nameMatcher(names);
+  const isExcepted = exceptNames === undefined ? () => false : nameMatcher(exceptNames);
+  return (name: string) => isIncluded(name) && !isExcepted(name);
+}

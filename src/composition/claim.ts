@@ -1,0 +1,28 @@
+/** The object that bindings are made for, as patches see it. Pure. */
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { ClaimKind } from "./allowed-paths.ts";
+
+/** The object, or those fields of it that a composition needs. `namespace` is absent for one that belongs to the cluster. */
+export interface Claim {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid: string;
+  readonly fields: JsonObject;
+}
+
+/** The claim as an object that patches read. */
+export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: Claim): JsonObject {
+  const metadata = isObject(fields["metadata"] as JsonValue | undefined) ? (fields["metadata"] as JsonObject) : {};
+  return { ...fields, apiVersion, kind, metadata: { ...metadata, name, ...(namespace && { namespace }), uid } };
+}
+
+/** The namespace that a claim stands for: its own, or of a Namespace itself. Undefined for other objects of the cluster. */
+export const namespaceOfClaim = ({ name, namespace }: Claim, { group, kind }: ClaimKind): string | undefined =>
+  group === "" && kind === "Namespace" ? name : namespace;
+
+/** `HarborCluster registry/harbor`. */
+export const describeClaim = ({ kind, namespace, name }: Claim): string =>
+  namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;

@@ -1,0 +1,48 @@
+/** With `reach: ClaimNamespace`, a claim writes no other namespace than its own into a binding. Pure. */
+
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { mayOverlap } from "../apimachinery/path-overlap.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { CompiledPatch } from "./patches/compile.ts";
+
+/** A patch that found its field, and where it wrote. */
+export interface WrittenPatch {
+  readonly patch: CompiledPatch;
+  readonly paths: readonly FieldPath[];
+}
+
+/** A field of a binding that names namespaces, and what it says. */
+interface NamespaceField {
+  path: FieldPath;
+  value: JsonValue;
+}
+
+/** Throws Problem("OutOfReach") if a patch wrote a namespace other than `home`, that of the claim. */
+export function assertWithinReach(made: JsonObject, written: readonly WrittenPatch[], home: string | undefined): void {
+  const fields = [...namespaceFields(made, new FieldPath([]))];
+  for (const { patch, paths } of written)
+    for (const { path, value } of fields) {
+      if (value === home || !paths.some((each) => mayOverlap(each, path))) continue;
+      const message = `${patch.place}: it writes ${path}, which is not the namespace of the claim; the composition has reach: ClaimNamespace`;
+      throw new Problem("OutOfReach", message);
+    }
+}
+
+/** All fields below an object that are called `namespace` or `namespaceSelector`, and what chooses targets of the kind Namespace. */
+function* namespaceFields(value: JsonValue, at: FieldPath): Generator<NamespaceField> {
+  if (Array.isArray(value)) {
+    for (const [index, each] of value.entries()) yield* namespaceFields(each, at.with({ kind: "index", index }));
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [key, each] of Object.entries(value)) {
+    const path = at.with({ kind: "key", key });
+    const isOfNamespace = value["kind"] === "Namespace" && value["apiVersion"] === "v1";
+    const isChoice = isOfNamespace && (key === "name" || key === "selector");
+    if (key === "namespace" || key === "namespaceSelector" || isChoice) yield { path, value: each };
+    // Labels and manifests have keys of their own.
+    else if (key !== "manifest" && key !== "metadata") yield* namespaceFields(each, path);
+  }
+}

@@ -1,0 +1,44 @@
+/** Keeps the expressions of a template what the composition's author wrote: a claim may give texts, not expressions. Pure. */
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { at, listAt } from "../apimachinery/fields.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { mayOverlap } from "../apimachinery/path-overlap.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { WrittenPatch } from "./reach.ts";
+
+const EXPRESSION = /\{\{[\s\S]*?\}\}+/g;
+
+/**
+ * Throws Problem("InvalidValue") if a template of the binding has an expression that neither the same template of the base has, nor a
+ * constant of a patch that writes it. Otherwise the author of a claim could read other keys of a source than the composition does,
+ * or have one written where the composition does not write it.
+ */
+export function assertSameExpressions(
+  base: JsonObject,
+  made: JsonObject,
+  written: readonly WrittenPatch[],
+  place: string,
+): void {
+  const before = templatesIn(base);
+  for (const [path, template] of templatesIn(made["spec"] as JsonObject)) {
+    const field = FieldPath.parse(`spec.${path}`);
+    const writing = written.filter(({ paths }) => paths.some((each) => mayOverlap(each, field)));
+    const known = [before.get(path) ?? "", ...writing.flatMap(({ patch }) => patch.constants)];
+    const isKnown = (expression: string) => known.some((each) => each.includes(expression));
+    const rest = template.replace(EXPRESSION, (expression) => (isKnown(expression) ? " " : expression));
+    if (!rest.includes("{{")) continue;
+    const message = `${place}: spec.${path} has an expression in {{ }} that a claim gives; only the composition may, so escape or refuse braces by a transform`;
+    throw new Problem("InvalidValue", message);
+  }
+}
+
+/** The templates of a binding's spec, by their paths. */
+function templatesIn(spec: JsonObject): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [target, each] of listAt(spec, "targets").entries())
+    for (const [field, one] of listAt(each, "fields").entries()) {
+      const template = at(one, "template");
+      if (typeof template === "string") found.set(`targets[${target}].fields[${field}].template`, template);
+    }
+  return found;
+}

@@ -1,0 +1,30 @@
+/** What a structural schema asks of an object beside types: required fields, and one of several. */
+import assert from "node:assert/strict";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import { missingFields, wrongChoices } from "../../../src/apimachinery/structural-schema.ts";
+
+const source: OpenApiSchema = {
+  type: "object",
+  required: ["name"],
+  oneOf: [{ required: ["secret"] }, { required: ["object"] }],
+  properties: { secret: { type: "object", minProperties: 1 }, object: { type: "object" } },
+};
+const schema: OpenApiSchema = {
+  type: "object",
+  required: ["sources"],
+  properties: { sources: { type: "array", items: source } },
+};
+
+describe("a structural schema", () => {
+  const sources = [{ name: "right", secret: { a: 1 } }, { name: "none" }, { secret: {}, object: {} }];
+
+  it("names each required field that is missing, in lists too", () => {
+    assert.deepEqual(missingFields(schema, {}), ["sources"]);
+    assert.deepEqual(missingFields(schema, { sources }), ["sources[2].name"]);
+  });
+
+  it("names each object that has not exactly one of some fields, or too few", () => {
+    const paths = wrongChoices(schema, { sources }).map(({ path }) => path);
+    assert.deepEqual(paths, ["sources[1]", "sources[2]", "sources[2].secret"]);
+  });
+});

@@ -1,0 +1,108 @@
+/** What of a composition is refused before any claim is looked at, and which fields of claims it needs. */
+import assert from "node:assert/strict";
+import type { Patch } from "../../../src/api/composition.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { BASE, CLUSTERS, compiled, NAMESPACES, SECRETS, SHOPS, specOf } from "./compositions.ts";
+
+/** Throws unless it is refused at that place. */
+const refuses = (act: () => unknown, place: string) =>
+  assert.throws(act, (error) => {
+    assert.ok(error instanceof Problem, String(error));
+    assert.equal(error.reason, "InvalidComposition");
+    assert.ok(error.message.startsWith(`${place}: `), error.message);
+    return true;
+  });
+const from = (toFieldPath: string, fromFieldPath = "spec.a"): Patch => ({ fromFieldPath, toFieldPath });
+const to = (toFieldPath: string): Patch => ({ type: "ToCompositeFieldPath", fromFieldPath: "status.a", toFieldPath });
+
+describe("a composition is not accepted", () => {
+  for (const path of [
+    "spec.serviceAccountName",
+    "spec.acknowledge",
+    "spec.acknowledge[0]",
+    "spec.sources[0].protect",
+    "spec.sources[0].protect.writers[0].name",
+    "spec.targets[0].kind",
+    "spec.targets[*].apiVersion",
+    "spec.rollout.targets[0].kind",
+    "spec.rollout.steps[0].targets[0].apiVersion",
+    // They contain one of those.
+    "spec",
+    "spec.sources",
+    "spec.sources[0]",
+    "spec.targets",
+    "spec.targets[0]",
+    "spec.rollout",
+    "metadata",
+    "metadata.namespace",
+    "metadata.ownerReferences",
+    "metadata.finalizers[0]",
+    "status.synced",
+    "kind",
+  ])
+    it(`with a patch that writes ${path} of a binding`, () =>
+      refuses(() => compiled(specOf([from("spec.suspend"), from(path)])), "bindings[s3].patches[1].toFieldPath"));
+
+  for (const path of ["spec.a", "status", "metadata.name", "metadata.labels", "metadata.finalizers[0]", "data.a"])
+    it(`with a patch that writes ${path} of a claim`, () =>
+      refuses(() => compiled(specOf([to(path)])), "bindings[s3].patches[0].toFieldPath"));
+
+  it("with a patch that reads the data of claims that are Secrets, or writes their status", () => {
+    refuses(
+      () => compiled(specOf([from("metadata.name", "data.key")]), SECRETS),
+      "bindings[s3].patches[0].fromFieldPath",
+    );
+    refuses(() => compiled(specOf([to("status.ready")]), SECRETS), "bindings[s3].patches[0].toFieldPath");
+    compiled(specOf([from("metadata.name", "metadata.labels[a]"), to("metadata.labels[b]")]), SECRETS);
+  });
+
+  it("with what Crossplane has and Inlay has elsewhere", () => {
+    const [binding] = specOf().bindings;
+    for (const key of ["connectionDetails", "readinessChecks", "writeConnectionSecretToRef", "environment"])
+      refuses(() => compiled(specOf([], { bindings: [{ ...binding, [key]: [] }] })), `bindings[s3].${key}`);
+  });
+
+  it("with a base that is no SecretBinding, or has what its schema does not know", () => {
+    refuses(() => compiled(specOf([], {}, { kind: "Secret" })), "bindings[s3].base");
+    refuses(() => compiled(specOf([], {}, { status: {} })), "bindings[s3].base.status");
+    refuses(() => compiled(specOf([], {}, { metadata: { finalizers: [] } })), "bindings[s3].base.metadata.finalizers");
+    refuses(() => compiled(specOf([], {}, { spec: { sorces: [] } })), "bindings[s3].base");
+    refuses(() => compiled(specOf([], {}, { spec: { suspend: "no" } })), "bindings[s3].base");
+    const labels = { "inlay.dev/composition": "other" };
+    refuses(
+      () => compiled(specOf([], {}, { ...BASE, metadata: { labels } })),
+      "bindings[s3].base.metadata.labels[inlay.dev/composition]",
+    );
+    compiled(specOf([], {}, { ...BASE, metadata: { labels: { "inlay.dev/protects": "true" } } }));
+  });
+
+  it("with two bindings or PatchSets of one name", () => {
+    const [binding] = specOf().bindings;
+    refuses(() => compiled(specOf([], { bindings: [binding, binding] })), "bindings[s3]");
+    const set = { name: "a", patches: [] };
+    assert.throws(() => compiled(specOf([], { patchSets: [set, set] })), { reason: "InvalidComposition" });
+  });
+
+  it("for a kind of the cluster without a namespace for its bindings, or with one for its claims", () => {
+    refuses(() => compiled(specOf(), CLUSTERS), "bindings[s3].base.metadata.namespace");
+    compiled(specOf([], {}, { ...BASE, metadata: { namespace: "shared" } }), CLUSTERS);
+    compiled(specOf(), NAMESPACES);
+    const selected = { for: { apiVersion: "v1", kind: "Namespace", namespaceSelector: { names: ["a"] } } };
+    refuses(() => compiled(specOf([], selected), NAMESPACES), "for.namespaceSelector");
+  });
+});
+
+describe("a composition that is accepted", () => {
+  it("needs of a claim what patches read, and what they write there", () => {
+    const { reads, writes } = compiled(
+      specOf([
+        from("metadata.name", "spec.list[0].name"),
+        from("metadata.labels[a]", "metadata.labels[a]"),
+        to("status.ready.s3"),
+      ]),
+      SHOPS,
+    );
+    assert.deepEqual(reads.map(String), ["metadata.labels.a", "spec.list"]);
+    assert.deepEqual(writes.map(String), ["status.ready.s3"]);
+  });
+});

@@ -1,0 +1,184 @@
+/** What bindings a claim gets, and what of a claim keeps it from getting one. */
+import assert from "node:assert/strict";
+import { Problem, type Reason } from "../../../src/apimachinery/problem.ts";
+import { writeBack } from "../../../src/composition/write-back.ts";
+import { BASE, claimOf, compiled, composed, NAMESPACES, SECRETS, specOf } from "./compositions.ts";
+
+const refuses = (act: () => unknown, reason: Reason, place: string, secret = "hush") =>
+  assert.throws(act, (error) => {
+    assert.ok(error instanceof Problem, String(error));
+    assert.equal(error.reason, reason, error.message);
+    assert.ok(error.message.startsWith(`${place}: `), error.message);
+    assert.ok(!error.message.includes(secret), error.message);
+    return true;
+  });
+const from = (fromFieldPath: string, toFieldPath: string, more: object = {}) => ({
+  fromFieldPath,
+  toFieldPath,
+  ...more,
+});
+
+describe("the binding of a claim", () => {
+  it("is the base with the patches, complete, in the namespace of the claim", () => {
+    const { namespace, name, spec, template, missing } = composed(
+      specOf([from("spec.name", "spec.targets[0].name")]),
+      claimOf({ spec: { name: "other" } }),
+    );
+    assert.deepEqual([template, namespace, name, missing], ["s3", "team", "shop-s3", []]);
+    assert.deepEqual(spec, {
+      serviceAccountName: "inlay",
+      defaults: { onMissing: "Wait", onConflict: "Fail", mode: "Continuous" },
+      ...BASE.spec,
+      targets: [{ ...BASE.spec.targets[0], name: "other" }],
+    });
+  });
+
+  it("leaves the base as it is for the next claim", () => {
+    const spec = specOf([from("spec.name", "spec.targets[0].name")]);
+    composed(spec, claimOf({ spec: { name: "first" } }));
+    assert.deepEqual(composed(spec).spec["targets"], BASE.spec.targets);
+  });
+
+  it("is in the namespace that a Namespace is", () => {
+    const { namespace, name } = composed(specOf(), { ...claimOf(), kind: "Namespace", namespace: "" }, NAMESPACES);
+    assert.deepEqual([namespace, name], ["shop", "shop-s3"]);
+  });
+
+  it("tells which fields of the claim were there and which not", () => {
+    const patches = [
+      from("spec.a", "metadata.labels[a]"),
+      from("spec.b", "metadata.labels[b]", { policy: { fromFieldPath: "Required" } }),
+    ];
+    const { patched, missing, labels } = composed(specOf(patches), claimOf({ spec: { a: "1" } }));
+    assert.deepEqual([patched, labels], [["metadata.labels[a]"], { a: "1" }]);
+    const [first] = missing;
+    assert.deepEqual(
+      [first?.place, first?.path, first?.toFieldPath, first?.isRequired],
+      ["bindings[s3].patches[1]", "spec.b", "metadata.labels[b]", true],
+    );
+  });
+
+  it("takes no label or annotation of Inlay from a claim", () => {
+    const labels = { "inlay.dev/protects": "true", "inlay.dev/composition": "hush", app: "shop" };
+    const spec = specOf([from("metadata.labels", "metadata.labels"), from("metadata.labels", "metadata.annotations")]);
+    const made = composed(spec, claimOf({ metadata: { labels } }));
+    assert.deepEqual([made.labels, made.annotations], [{ app: "shop" }, { app: "shop" }]);
+  });
+
+  it("is none where a value is not what the schema of a SecretBinding has", () => {
+    const spec = specOf([from("spec.name", "spec.targets[0].name")]);
+    for (const name of [5, "hush/hush", { hush: 1 }])
+      refuses(() => composed(spec, claimOf({ spec: { name } })), "InvalidValue", "bindings[s3]");
+    const nameless = { ...BASE.spec, sources: [{ secret: {} }] };
+    refuses(() => composed(specOf([], {}, { spec: nameless })), "InvalidValue", "bindings[s3]");
+    const named = specOf([from("spec.name", "metadata.name")]);
+    assert.equal(composed(named, claimOf({ spec: { name: "other" } })).name, "other");
+    refuses(() => composed(named, claimOf({ spec: { name: "HUSH" } })), "InvalidValue", "bindings[s3]", "HUSH");
+    const labelled = specOf([from("spec.name", "metadata.labels[a]")]);
+    refuses(() => composed(labelled, claimOf({ spec: { name: 5 } })), "InvalidValue", "bindings[s3]");
+  });
+});
+
+describe("a source whose name a claim gives", () => {
+  const named = specOf([from("spec.secret", "spec.sources[0].secret.name")]);
+  const sourceOf = (spec: object) => (spec as { sources: { secret: object }[] }).sources[0]?.secret;
+
+  it("is read with a grant alone, and one that the base names as the base says", () => {
+    const claim = claimOf({ spec: { secret: "own" } });
+    assert.deepEqual(sourceOf(composed(named, claim).spec), { name: "own", granted: true });
+    assert.deepEqual(sourceOf(composed(specOf(), claim).spec), { name: "bucket" });
+  });
+
+  it("is so by whichever patch, unless it is the claim itself", () => {
+    const whole = specOf([from("spec.secret", "spec.sources[0].secret")]);
+    const claim = claimOf({ spec: { secret: { name: "own" } } });
+    assert.deepEqual(sourceOf(composed(whole, claim).spec), { name: "own", granted: true });
+    const itself = specOf([from("metadata.name", "spec.sources[0].secret.name")]);
+    const secret = claimOf({}, { apiVersion: "v1", kind: "Secret" });
+    assert.deepEqual(sourceOf(composed(itself, secret, SECRETS).spec), { name: "shop" });
+    const labelled = specOf([from("metadata.labels[of]", "spec.sources[0].secret.name")]);
+    const other = { ...secret, fields: { metadata: { labels: { of: "other" } } } };
+    assert.deepEqual(sourceOf(composed(labelled, other, SECRETS).spec), { name: "other", granted: true });
+  });
+});
+
+describe("the reach of a composition", () => {
+  const paths = ["spec.sources[0].secret.namespace", "spec.targets[0].namespace"];
+  for (const path of paths)
+    it(`keeps ${path} in the namespace of the claim, or lets it be any`, () => {
+      const patches = [from("spec.namespace", path)];
+      const elsewhere = claimOf({ spec: { namespace: "hush" } });
+      refuses(() => composed(specOf(patches), elsewhere), "OutOfReach", "bindings[s3].patches[0]");
+      composed(specOf(patches), claimOf({ spec: { namespace: "team" } }));
+      composed(specOf(patches, { reach: "Cluster" }), elsewhere);
+    });
+
+  it("sees a namespace in an object that a patch writes, and selectors", () => {
+    const secret = { name: "a", namespace: "hush" };
+    const patches = [from("spec.secret", "spec.sources[0].secret")];
+    refuses(() => composed(specOf(patches), claimOf({ spec: { secret } })), "OutOfReach", "bindings[s3].patches[0]");
+    const selector = [from("spec.names", "spec.targets[0].namespaceSelector.names")];
+    const names = ["hush"];
+    refuses(() => composed(specOf(selector), claimOf({ spec: { names } })), "OutOfReach", "bindings[s3].patches[0]");
+  });
+
+  it("leaves a namespace to the base", () => {
+    const spec = { ...BASE.spec, sources: [{ secret: { name: "bucket", namespace: "shared" } }] };
+    composed(
+      specOf([from("spec.name", "spec.sources[0].secret.name")], {}, { spec }),
+      claimOf({ spec: { name: "a" } }),
+    );
+  });
+});
+
+describe("a template of a binding", () => {
+  const [target] = BASE.spec.targets;
+  const templated = (template: string) => ({
+    spec: { ...BASE.spec, targets: [{ ...target, fields: [{ path: "spec.url", template }] }] },
+  });
+  const url = "spec.targets[0].fields[0].template";
+
+  it("takes texts from a claim, and no expressions", () => {
+    const format = { transforms: [{ type: "string", string: { type: "Format", fmt: "https://%s/{{bucket.key}}" } }] };
+    const spec = specOf([from("spec.host", url, format)], {}, templated("-"));
+    const { spec: made } = composed(spec, claimOf({ spec: { host: "a.example" } }));
+    assert.match(JSON.stringify(made), /https:\/\/a\.example\/\{\{bucket\.key\}\}/);
+    for (const host of ["{{bucket.hush}}", "a{{", "{{{bucket.key}}}"])
+      refuses(() => composed(spec, claimOf({ spec: { host } })), "InvalidValue", "bindings[s3]");
+    const plain = specOf([from("spec.host", url)], {}, templated("{{bucket.key}}"));
+    composed(plain, claimOf({ spec: { host: "{{bucket.key}}" } }));
+    refuses(() => composed(plain, claimOf({ spec: { host: "{{bucket.hush}}" } })), "InvalidValue", "bindings[s3]");
+  });
+});
+
+describe("what a claim shows of its bindings", () => {
+  const shown = (toFieldPath: string, more: object = {}) => ({
+    type: "ToCompositeFieldPath",
+    fromFieldPath: "status.synced",
+    toFieldPath,
+    ...more,
+  });
+  const made = (synced?: string) => new Map([["s3", { status: { ...(synced && { synced }) } }]]);
+
+  it("is what patches write, and what is there where they find nothing", () => {
+    const composition = compiled(specOf([shown("status.s3"), shown("metadata.annotations[s3]")]));
+    const all = writeBack(composition, made("1/1"), claimOf());
+    assert.deepEqual(
+      [all.isSame, all.fields],
+      [false, { status: { s3: "1/1" }, metadata: { annotations: { s3: "1/1" } } }],
+    );
+    const none = writeBack(composition, made(), claimOf({ status: { s3: "1/1", others: 5 } }));
+    assert.deepEqual([none.isSame, none.fields], [true, { status: { s3: "1/1" } }]);
+    assert.deepEqual(writeBack(composition, new Map(), claimOf()).fields, {});
+  });
+
+  it("reports a field that has to be there, and does the rest", () => {
+    const required = shown("status.a", { policy: { fromFieldPath: "Required" }, fromFieldPath: "status.hush" });
+    const { fields, problems } = writeBack(compiled(specOf([required, shown("status.b")])), made("1/1"), claimOf());
+    assert.deepEqual(fields, { status: { b: "1/1" } });
+    assert.deepEqual(
+      problems.map(({ reason }) => reason),
+      ["FieldNotFound"],
+    );
+  });
+});

@@ -1,0 +1,57 @@
+/** Compositions and claims for unit tests: as little of a spec as a test needs comes in, what is compiled goes out. */
+import type { CompositionSpec, Patch } from "../../../src/api/composition.ts";
+import type { JsonObject } from "../../../src/apimachinery/objects.ts";
+import type { ClaimKind } from "../../../src/composition/allowed-paths.ts";
+import type { Claim } from "../../../src/composition/claim.ts";
+import { type CompiledComposition, compileComposition } from "../../../src/composition/compile.ts";
+import { type ComposedBinding, composeBinding } from "../../../src/composition/compose.ts";
+
+export const SHOPS: ClaimKind = { group: "example.com", kind: "Shop", namespaced: true };
+export const SECRETS: ClaimKind = { group: "", kind: "Secret", namespaced: true };
+export const NAMESPACES: ClaimKind = { group: "", kind: "Namespace", namespaced: false };
+export const CLUSTERS: ClaimKind = { group: "example.com", kind: "Cluster", namespaced: false };
+
+export const BASE = {
+  spec: {
+    sources: [{ secret: { name: "bucket" } }],
+    targets: [
+      {
+        apiVersion: "goharbor.io/v1beta1",
+        kind: "HarborCluster",
+        name: "harbor",
+        fields: [{ path: "spec.key", from: { source: "bucket", key: "key" } }],
+      },
+    ],
+  },
+};
+
+export function specOf(patches: Patch[] = [], more: object = {}, base: object = BASE): CompositionSpec {
+  return {
+    serviceAccount: { namespace: "inlay-system", name: "inlay-compositions" },
+    for: { apiVersion: "example.com/v1", kind: "Shop" },
+    reach: "ClaimNamespace",
+    deletionPolicy: "Delete",
+    bindings: [{ name: "s3", base: base as Record<string, unknown>, patches }],
+    ...more,
+  };
+}
+
+export const compiled = (spec: CompositionSpec, kind = SHOPS): CompiledComposition => compileComposition(spec, kind);
+
+export const claimOf = (fields: JsonObject = {}, more: Partial<Claim> = {}): Claim => ({
+  apiVersion: "example.com/v1",
+  kind: "Shop",
+  name: "shop",
+  namespace: "team",
+  uid: "uid-1",
+  fields,
+  ...more,
+});
+
+/** What the first binding of a composition is for a claim. */
+export function composed(spec: CompositionSpec, claim = claimOf(), kind = SHOPS): ComposedBinding {
+  const composition = compiled(spec, kind);
+  const [binding] = composition.bindings;
+  if (binding === undefined) throw new Error("the composition has no binding");
+  return composeBinding(composition, binding, claim);
+}
