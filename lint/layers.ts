@@ -10,6 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
+  ["render"],
   ["controllers", "explain"],
   ["rollout"],
   ["targets"],
@@ -18,7 +19,8 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["cache"],
   ["observability"],
   ["kube"],
-  ["transform", "workloads", "workqueue", "composition"],
+  ["composition"],
+  ["transform", "workloads", "workqueue"],
   ["api"],
   ["apimachinery"],
 ];

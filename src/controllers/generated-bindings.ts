@@ -15,6 +15,7 @@ import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
 import type { ContentionBudget } from "../targets/contention-budget.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
+import { soonest } from "../workqueue/soonest.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
 
 /** The object that a binding is generated for. `namespace` is absent for one that belongs to the cluster. */
@@ -218,10 +219,4 @@ async function written(write: Promise<unknown>): Promise<WorkResult> {
     if (isStatus(error, 404) || isStatus(error, 409)) return BACKOFF;
     throw error;
   }
-}
-
-function soonest(results: readonly WorkResult[]): WorkResult {
-  if (results.some(({ retry }) => retry === "backoff")) return BACKOFF;
-  const waits = results.flatMap((each) => (each.retry === "after" ? [each.ms] : []));
-  return waits.length === 0 ? DONE : { retry: "after", ms: Math.min(...waits) };
 }

@@ -100,15 +100,16 @@ export class Client {
     } while (next);
   }
 
-  /** Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. */
+  /** Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. `part` is a subresource. */
   apply(
     identity: Identity,
     ref: ObjectRef,
     uid: string,
     leaves: JsonObject,
-    { fieldManager, force }: { fieldManager: string; force: boolean },
+    { fieldManager, force, part }: { fieldManager: string; force: boolean; part?: "status" },
   ): Promise<KubeObject> {
     const request = requestFor("PATCH", identity, ref, {
+      ...(part !== undefined && { part }),
       query: { fieldManager, force: String(force), fieldValidation: "Strict" },
       contentType: "application/apply-patch+yaml",
       accept: METADATA_ONLY,

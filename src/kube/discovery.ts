@@ -37,6 +37,11 @@ export class Discovery {
     return found && this.#inVersion(found);
   }
 
+  /** In the version that is named, though it may not show all fields. */
+  byKindAsNamed(apiVersion: string, kind: string): Promise<Resource | undefined> {
+    return this.#find(apiVersion, (resource) => resource.kind === kind);
+  }
+
   async byPlural(apiVersion: string, plural: string): Promise<Resource | undefined> {
     return this.#find(apiVersion, (resource) => resource.plural === plural);
   }

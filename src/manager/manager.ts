@@ -24,12 +24,14 @@ export interface Controller {
   /** In metrics, log lines and health checks. */
   readonly name: string;
   /** The objects that it works on, if they are of a kind of its own. */
-  readonly store?: Store;
+  readonly store?: Store | undefined;
   /** The keys that wait to be reconciled. */
   readonly queue: WorkQueue;
   reconcile(key: string): Promise<WorkResult>;
   /** Called when this replica begins to lead, for instance to add a first key. */
   start?(): void;
+  /** Called at the end, when the queue has stopped, to end what `start` began. */
+  stop?(): Promise<void>;
 }
 
 interface ManagerOptions {
@@ -99,7 +101,8 @@ export class Manager {
     await Promise.all(this.#controllers.map(({ queue }) => queue.stop()));
     await events.stop(election && MAX_EVENTS_MS);
     await election?.stop();
-    await Promise.all([...this.#controllers.map(({ store }) => store?.stop()), informers.stop()]);
+    const stopped = this.#controllers.flatMap((each) => [each.store?.stop(), each.stop?.()]);
+    await Promise.all([...stopped, informers.stop()]);
     await Promise.all(this.#servers.map((server) => server.stop()));
   }
 

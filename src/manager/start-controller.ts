@@ -8,7 +8,8 @@ import { BindingStore } from "../cache/binding-store.ts";
 import { Informers } from "../cache/informers.ts";
 import type { RestartReason } from "../cache/reflector.ts";
 import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
-import { BindingController, type CompositionProvider } from "../controllers/binding/controller.ts";
+import { BindingController } from "../controllers/binding/controller.ts";
+import { CompositionController } from "../controllers/composition/controller.ts";
 import { ReloaderController } from "../controllers/reloader/controller.ts";
 import { SchemaController } from "../controllers/schemas/controller.ts";
 import { AccessReviews } from "../kube/access-reviews.ts";
@@ -56,18 +57,23 @@ export interface RunningController {
   stop(): Promise<void>;
 }
 
+/**
+ * How many claims are reconciled at once, for each binding that is. A claim waits for one answer and its binding for several, so with
+ * as many of both the bindings that exist hold up those that are still to be made.
+ */
+const CLAIMS = 2;
+
 /** What controllers are made of. */
 export type Services = ReturnType<typeof servicesOf>;
-
-/** No composition makes a binding, since no controller runs for them. */
-const NO_COMPOSITIONS: CompositionProvider = { compositionOf: () => "none" };
 
 /** The controllers of Inlay. A new one adds its line here. */
 export function controllersOf(services: Services, concurrency: number): Controller[] {
   const reloader = new ReloaderController(services);
+  const compositions = new CompositionController(services, CLAIMS * concurrency);
   return [
-    new BindingController({ ...services, actors: reloader, compositions: NO_COMPOSITIONS }, concurrency),
+    new BindingController({ ...services, actors: reloader, compositions }, concurrency),
     reloader,
+    compositions,
     new SchemaController(services),
   ];
 }
@@ -129,7 +135,7 @@ function servicesOf(installation: Installation, transport: Transport, mayWrite: 
     log.error({ error: describeError(error) }, `can't watch ${kind}s: ${remedyFor(error, scope)}`);
   /** For a kind of ours. */
   const storeOf = <T extends StoredObject>(resource: Resource) =>
-    new ResourceStore<T>(transport, resource, { failed, restarted }, scope);
+    new ResourceStore<T>(transport, resource, { failed, restarted }, resource.namespaced ? scope : undefined);
   return {
     installation,
     client,

@@ -11,8 +11,11 @@ type Spec = SecretGrant["spec"];
 type Selector = LabelSelector & { names?: string[] };
 type Labels = Readonly<Record<string, string>>;
 
-/** The composition that makes a binding at the moment, as it is computed from the claims. Nothing that a binding says of itself counts. */
-export type ProducedBy = { readonly by: string } | "none" | "unknown";
+/**
+ * The composition that makes a binding at the moment, as it is computed from the claims. Nothing that a binding says of itself counts.
+ * `pending`: unknown, and about to be computed, as after a start.
+ */
+export type ProducedBy = { readonly by: string } | "none" | "unknown" | "pending";
 
 /** A binding, as a grant sees it. */
 export interface Asker {
@@ -83,7 +86,7 @@ export const looksAtComposition = ({ from }: Spec): boolean =>
 const madeBy =
   ({ composition }: Asker, unknown: Assumed) =>
   (name: string): boolean =>
-    composition === "unknown" ? unknown === "any" : composition !== "none" && composition.by === name;
+    typeof composition === "object" ? composition.by === name : composition !== "none" && unknown === "any";
 
 /** Whether more than the name of the binding's namespace has a say in it: its labels or its uid. */
 export function looksAtNamespace({ from }: Spec): boolean {

@@ -43,6 +43,8 @@ const grantOf = ({ name, version: { resourceVersion, spec } }: ListedObject) => 
 export interface GrantedSources {
   /** The binding as it is when this is called: the composition that makes it may be another after each request. */
   asker(): Asker;
+  /** Whether a grant may let the binding read, once it is computed which composition makes it. */
+  isPending: boolean;
   /** The sources of which values were copied before, by status. */
   copied: readonly string[];
   /** What has to be watched to know. */
@@ -67,7 +69,8 @@ export function observeGrants(
   const copied = status?.copiedSources ?? [];
   const askerNow = (): Asker => ({ namespace: own, account: serviceAccountName, composition: compositionOf() });
   const needing = sources.flatMap(({ watched, needsGrant }) => (needsGrant ? [watched] : []));
-  if (needing.length === 0) return { asker: askerNow, copied, dependencies: [], state: "", grantsFor: () => undefined };
+  if (needing.length === 0)
+    return { asker: askerNow, copied, isPending: false, dependencies: [], state: "", grantsFor: () => undefined };
 
   const asker = askerNow();
   const dependencies: CollectionSubscription[] = [];
@@ -87,6 +90,7 @@ export function observeGrants(
     !(grants instanceof Problem) && grants.some(({ spec }) => looksAtNamespace(spec)) ? [ref] : [],
   );
   const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [own] })) : [];
+  let isPending = false;
   const [place] = home instanceof Problem ? [] : home.map(({ version: { uid, labels = {} } }) => ({ uid, labels }));
   for (const [ref, grants] of standings) {
     if (grants instanceof Problem) continue;
@@ -95,6 +99,7 @@ export function observeGrants(
     // Without that watch, a namespace whose labels or uid let it in would stay in after they change.
     if (home instanceof Problem && byNamespace.includes(ref)) standings.set(ref, home);
     else standings.set(ref, isKnown ? admitting : compositionUnknown(ref));
+    isPending ||= !isKnown && asker.composition === "pending";
   }
   const { composition } = asker;
   const madeBy = typeof composition === "object" ? `by ${composition.by}` : composition;
@@ -107,7 +112,7 @@ export function observeGrants(
   );
   const versions = home instanceof Problem ? [] : home.map(({ version }) => version.resourceVersion);
   const all = [...state, ...versions].join();
-  return { asker: askerNow, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
+  return { asker: askerNow, isPending, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
 }
 
 /** Reads a source that needs a grant, unless there is none that lets the binding. */

@@ -38,6 +38,7 @@ interface AuditEvent {
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
   /** Of the few kinds of which audit-policy.yaml wants it. */
+  requestObject?: AnyObject;
   responseObject?: AnyObject;
   annotations?: Record<string, string>;
 }
@@ -71,11 +72,14 @@ export class AuditLog {
 
   /** Every object of a kind that was made or changed since a mark, if the log keeps that kind. */
   async written(kind: string, mark = 0): Promise<Written[]> {
-    const hasObject = (line: string) => line.includes('"responseObject":');
+    const hasObject = (line: string) => line.includes('"responseObject":') || line.includes('"requestObject":');
     return this.#each(
       mark,
-      ({ responseObject, requestURI, requestReceivedTimestamp: at }) =>
-        responseObject?.kind === kind && !requestURI.includes("dryRun=") ? [{ at, object: responseObject }] : [],
+      (event) => {
+        const object = storedIn(event);
+        const isKept = object?.kind === kind && !event.requestURI.includes("dryRun=");
+        return isKept ? [{ at: event.requestReceivedTimestamp, object }] : [];
+      },
       hasObject,
     );
   }
@@ -130,6 +134,16 @@ export class AuditLog {
         !resource.startsWith("authorization.k8s.io/"),
     );
   }
+}
+
+/** How the log has a request that its client broke off, such as one that was killed: it may have been carried out. */
+const BROKEN_OFF = 504;
+
+/** The object as a write left it. Where the client wanted metadata alone in answer, or waited for none, the rest is what it sent. */
+function storedIn({ verb, requestObject, responseObject, responseStatus }: AuditEvent): AnyObject | undefined {
+  if (responseStatus?.code === BROKEN_OFF && verb !== "patch") return requestObject;
+  if (responseObject?.kind !== "PartialObjectMetadata" || !["create", "update"].includes(verb)) return responseObject;
+  return { ...requestObject, metadata: responseObject.metadata };
 }
 
 function requestOf(event: AuditEvent): AuditedRequest {

@@ -13,6 +13,8 @@ export interface Kind {
   spec: object;
   /** That of status, for a kind that has one as a subresource. */
   status?: object;
+  /** That of status, for a kind that has one as a field alone. */
+  plainStatus?: object;
 }
 
 const REMOVED_WITHIN_MS = 60_000;
@@ -22,9 +24,10 @@ export const apiVersionOf = ({ group }: Kind): string => `${group}/v1`;
 
 /** Makes the CRD, unless it is there, and waits until its kind is served. */
 export async function installKind(api: Api, kind: Kind): Promise<void> {
-  const { group, plural, scope = "Namespaced", spec, status } = kind;
+  const { group, plural, scope = "Namespaced", spec, status, plainStatus } = kind;
   if (await api.find(crdPath(kind))) return;
-  const schema = { openAPIV3Schema: { type: "object", properties: { spec, ...(status && { status }) } } };
+  const stored = status ?? plainStatus;
+  const schema = { openAPIV3Schema: { type: "object", properties: { spec, ...(stored && { status: stored }) } } };
   const subresources = status && { subresources: { status: {} } };
   await api.create(crds, {
     apiVersion: "apiextensions.k8s.io/v1",

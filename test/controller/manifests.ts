@@ -58,7 +58,7 @@ export async function deleteObjects(api: Api, objects: readonly AnyObject[]): Pr
 export const deleteFile = async (api: Api, path: string): Promise<void> => deleteObjects(api, await objectsIn(path));
 
 /** Where the API server has an object. */
-async function pathOf(api: Api, { apiVersion, kind, metadata }: AnyObject): Promise<string> {
+export async function pathOf(api: Api, { apiVersion, kind, metadata }: AnyObject): Promise<string> {
   const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
   const { plural, namespaced } = await resourceOf(api, root, kind);
   assert.ok(!namespaced || metadata.namespace, `${kind} ${metadata.name} names no namespace`);

@@ -37,9 +37,13 @@ export function rightsOf({ apiGroups, resources, verbs, resourceNames }: NonNull
 /** Whether a request is one that a right allows, whatever became of it. Impersonation is the right of whose request it was. */
 export function isBy({ verb, resource, name }: Right, request: AuditedRequest): boolean {
   if (verb === "impersonate") return request.as?.split(":")[3] === name && resource === "serviceaccounts";
-  if (request.as !== undefined || request.verb !== verb || request.resource !== resource) return false;
+  if (request.as !== undefined || request.verb !== verb || !covers(resource, request.resource)) return false;
   return name === undefined || request.name === name;
 }
+
+/** `*` after a group means all of it. */
+const covers = (resource: string, asked: string): boolean =>
+  resource.endsWith("/*") ? asked.startsWith(resource.slice(0, -1)) : resource === asked;
 
 export const describeRight = ({ verb, resource, name }: Right): string =>
   [verb, resource, name].filter((word) => word !== undefined).join(" ");

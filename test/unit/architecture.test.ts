@@ -9,7 +9,7 @@ const src = join(import.meta.dirname, "..", "..", "src");
 const GENERATED = generated.map(({ module }) => relative("src", module));
 const MAX_LINES = 300;
 /** The layers that do no I/O, and what they may import of Node. */
-const PURE = ["transform", "workloads", "api", "apimachinery"];
+const PURE = ["composition", "transform", "workloads", "api", "apimachinery"];
 const WITHOUT_IO = /^import .* from "node:(crypto|util)";|^import \{ isIPv6 \} from "node:net";/;
 
 describe("the layers", () => {

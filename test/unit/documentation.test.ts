@@ -10,7 +10,7 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 const sources = files("{src,test,lint,bench,apis,samples}/**/*.ts").map((path) => `/${path}`);
 const pages = files("**/*.md").map((page) => ({ page, text: read(page) }));
-const PATH = /(?<![\w./-])(?:apis|bench|deploy|docs|lint|samples|src|test)\/[\w./-]*\w(?![\w*{<…])/g;
+const PATH = /(?<![\w./-])(?:apis|bench|compositions|deploy|docs|lint|samples|src|test)\/[\w./-]*\w(?![\w*{<…])/g;
 
 /** What `find` says is missing of a page, with the page. */
 const missing = (find: (page: string, text: string) => string[]) =>

@@ -28,7 +28,11 @@ describe("deploy/namespaced", () => {
     const labels = ["list namespaces", "watch namespaces"];
     const reviews = ["authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews"];
     const crds = "get apiextensions.k8s.io/customresourcedefinitions";
-    const ofCluster = [...labels, crds, ...reviews.map((kind) => `create ${kind}`)];
+    const compositions = [
+      ...["list", "watch", "patch"].map((verb) => `${verb} inlay.dev/bindingcompositions`),
+      "update inlay.dev/bindingcompositions/status",
+    ];
+    const ofCluster = [...labels, crds, ...compositions, ...reviews.map((kind) => `create ${kind}`)];
     const all = await rights("manifests");
     assert.deepEqual(
       (await rights("namespaced")).toSorted(),

@@ -33,10 +33,11 @@ export interface CompositionProvider {
   /**
    * Computed from the claims as they are now, and for the binding as it is now. `"unknown"` where that can't be computed at the
    * moment, and for a binding that differs from what the composition makes until it is corrected or deleted: nothing is read
-   * for it, and nothing is removed. `"none"` removes what was copied by a grant, where the source says so. When the answer changes,
-   * the binding has to be requeued.
+   * for it, and nothing is removed. With `"pending"`, the binding waits and reports nothing. `"none"` removes what was copied by a grant, where the source says so.
    */
   compositionOf(binding: SecretBinding): ProducedBy;
+  /** Called with the key of a binding for which the answer was `"unknown"` or `"pending"`, and may be another now. */
+  onProducerChanged(changed: (key: string) => void): void;
 }
 
 interface Services extends Omit<Dependencies, "propagation"> {
@@ -80,6 +81,7 @@ export class BindingController {
     });
     metrics.observeRollouts(() => rollouts.waiting);
     actors.onActorChanged(requeue);
+    compositions.onProducerChanged(requeue);
     schemas.onChange((apiVersion, isChanged) => {
       // A target may be written in another version than it names.
       const { group } = parseApiVersion(apiVersion);

@@ -49,9 +49,9 @@ export function observe(
     ...dependencies,
   ];
   watcher.subscribe(key, [...own, ...workloads]);
-  const pending = own.some(
-    (each) => (isCollection(each) ? watcher.list(key, each) : watcher.get(key, each)).phase === "pending",
-  );
+  const pending =
+    grantedSources.isPending ||
+    own.some((each) => (isCollection(each) ? watcher.list(key, each) : watcher.get(key, each)).phase === "pending");
   const looks = new Map<ObjectRef, ReflectorState & { version?: Version }>([
     ...own.flatMap((each) => (isCollection(each) ? [] : [[each.ref, watcher.get(key, each)] as const])),
     ...[...versions].map(([ref, version]) => [ref, { phase: "synced", version }] as const),
@@ -86,7 +86,7 @@ export function observe(
     unresolved,
     closed,
     notes,
-    /** Some stream has not brought its first list yet; the binding is called again when it has. Fields wait for no workloads. */
+    /** Some stream has not brought its first list yet, or it is being computed what makes the binding; the binding is called again when it has. Fields wait for no workloads. */
     pending,
     /** Why nothing can be done as the binding's account at all. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),

@@ -1,5 +1,5 @@
 /** What came of a binding's targets comes in; when to look at it again goes out. Pure. */
-import type { SecretBinding } from "../../api/binding.ts";
+import type { ObjectMeta } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 
@@ -10,7 +10,7 @@ const SLOW_RETRY_MS = 30_000;
 
 /** Retries share a rate limit per namespace, so that a thousand mistakes of one tenant do not delay others. */
 export function requeueResult(
-  { metadata: { namespace = "" } }: SecretBinding,
+  { metadata: { namespace = "" } }: { metadata: Pick<ObjectMeta, "namespace"> },
   all: readonly { problem?: Problem; requeueAfterMs?: number }[],
 ): WorkResult {
   const withBackoff = all.flatMap(({ problem }) => (problem?.retryPolicy === "Backoff" ? problem : []));

@@ -18,6 +18,7 @@ const FORBIDDEN = new Problem("Forbidden", "the target may not be watched", "OnC
 const ownAlone: GrantedSources = {
   asker: () => ({ namespace: "team", account: "inlay", composition: "none" }),
   copied: [],
+  isPending: false,
   dependencies: [],
   state: "",
   grantsFor: () => undefined,

@@ -218,6 +218,7 @@ describe("a kind of source that is polled", () => {
     const granted: GrantedSources = {
       asker: () => ({ namespace: "registry", account: "inlay", composition: "none" }),
       copied: [],
+      isPending: false,
       dependencies: [],
       state: "",
       grantsFor: () => assert.fail("it has no namespace"),

@@ -244,6 +244,18 @@ describe("a reconcile", () => {
       assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
     });
 
+    it("waits and reports nothing while it is being computed what makes the binding", async () => {
+      answer = "pending";
+      start();
+      loop.rotate("new");
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeRequests(), []);
+      assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["True", "Synced"]]);
+      answer = { by: "harbors" };
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
+    });
+
     it("removes the value once no composition makes the binding, which says that the value must be rotated", async () => {
       answer = "none";
       await loop.reconcile();

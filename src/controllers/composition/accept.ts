@@ -1,0 +1,50 @@
+/** Finds out whether a composition can be carried out as it is: its kind is served, and its spec compiles. */
+import { bindingKey, type SecretBinding } from "../../api/binding.ts";
+import type { BindingComposition } from "../../api/composition.ts";
+import type { Resource } from "../../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
+import { compileComposition } from "../../composition/compile.ts";
+import { attempt, kindNotFound } from "../../kube/access-error.ts";
+import type { Discovery } from "../../kube/discovery.ts";
+import { serviceAccountIdentity } from "../../kube/identity.ts";
+import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
+import type { CompositionState } from "./composition-state.ts";
+import { generatorOf } from "./made-bindings.ts";
+
+interface Services extends GeneratedBindingServices {
+  discovery: Pick<Discovery, "byKindAsNamed">;
+}
+
+/**
+ * Puts what it finds into `state`, unless that is up to date. Returns why the composition can't be carried out. `written` is called
+ * with the key of a binding that was written and that no watch may show as changed.
+ */
+export async function accept(
+  services: Services,
+  { metadata, spec }: BindingComposition,
+  state: CompositionState,
+  written: (key: string) => void,
+): Promise<Problem | undefined> {
+  const { apiVersion, kind } = spec.for;
+  const resource = await attempt(services.discovery.byKindAsNamed(apiVersion, kind));
+  if (resource instanceof Problem) return resource;
+  if (resource === undefined) return kindNotFound(apiVersion, kind);
+  const { generation = 0, name } = metadata;
+  const before = state.accepted;
+  if (before?.generation === generation && servingOf(before.resource) === servingOf(resource)) return undefined;
+  const compiled = attemptSync(() => compileComposition(spec, resource));
+  if (compiled instanceof Problem) return compiled;
+  const identity = serviceAccountIdentity(spec.serviceAccount.namespace, spec.serviceAccount.name);
+  const isOwn = (each: SecretBinding) => state.own.get(bindingKey(each))?.uid === each.metadata.uid;
+  const generated =
+    before?.identity === identity
+      ? before.generated
+      : new GeneratedBindings(services, generatorOf(name, identity, isOwn), written);
+  state.accepted = { generation, compiled, resource, identity, generated };
+  state.isListed = false;
+  return undefined;
+}
+
+/** All that matters of how a kind is served. */
+const servingOf = ({ version, plural, namespaced, hasStatus }: Resource): string =>
+  [version, plural, namespaced, hasStatus].join();

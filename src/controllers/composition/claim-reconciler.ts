@@ -1,0 +1,215 @@
+/** Reconciles one claim of a composition: composes its bindings, makes and repairs them, and writes back what the claim is to show. */
+import { bindingKey, type SecretBinding } from "../../api/binding.ts";
+import { composedFrom, patchedFields } from "../../api/composed.ts";
+import { apiVersionOf, type JsonObject } from "../../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import type { CachedObject } from "../../cache/cached-object.ts";
+import type { Claim } from "../../composition/claim.ts";
+import type { CompiledBinding } from "../../composition/compile.ts";
+import { type ComposedBinding, composeBinding } from "../../composition/compose.ts";
+import { type MadeBinding, madeBinding, madeKey } from "../../composition/made-binding.ts";
+import { writeBack } from "../../composition/write-back.ts";
+import type { EventRecorder } from "../../observability/events.ts";
+import { soonest } from "../../workqueue/soonest.ts";
+import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { requeueResult } from "../binding/requeue.ts";
+import type { ClaimWriter } from "./claim-writer.ts";
+import type { ComposedIndex } from "./composed-index.ts";
+import type { AcceptedComposition, ClaimRecord, CompositionState } from "./composition-state.ts";
+
+interface Services {
+  bindings: Pick<BindingStore, "get">;
+  index: Pick<ComposedIndex, "bindingsOf" | "want">;
+  writer: Pick<ClaimWriter, "write">;
+  events: Pick<EventRecorder, "recordOn">;
+}
+
+/** A claim of a composition. */
+export interface ClaimRef {
+  readonly composition: string;
+  readonly state: CompositionState;
+  readonly accepted: AcceptedComposition;
+  /** The claim's key. */
+  readonly key: string;
+}
+
+export class ClaimReconciler {
+  readonly #services: Services;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** The claim is gone, or no claim any more: so are its bindings. */
+  async release({ composition, state, accepted, key }: ClaimRef): Promise<WorkResult> {
+    state.records.delete(key);
+    this.#services.index.want(composition, key, []);
+    if (state.isSuspended) return { retry: "never" };
+    const obsolete = this.#ownOf(composition, state, key);
+    return accepted.generated.sync(key, [], obsolete, () => undefined);
+  }
+
+  /** Everything stays as it is: the claim is being deleted, and goes when others are done with it. */
+  hold({ state, accepted, key }: ClaimRef, { uid }: CachedObject): void {
+    const before = state.records.get(key);
+    const held = new Set(accepted.compiled.bindings.map(({ name }) => name));
+    if (before?.uid !== uid) state.records.set(key, { uid, desired: new Map(), held, problems: [] });
+  }
+
+  async reconcile(ref: ClaimRef, seen: CachedObject): Promise<WorkResult> {
+    const { composition, state, accepted, key } = ref;
+    const claim = claimOf(ref, seen);
+    const before = state.records.get(key);
+    const own = this.#ownOf(composition, state, key);
+    for (const each of own) state.own.set(bindingKey(each), { uid: each.metadata.uid, claim: key });
+    const { desired, held, problems, taken } = this.#compose(ref, claim, own, before);
+    this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
+    state.records.set(key, { uid: seen.uid, desired, held, problems });
+    if (state.isSuspended) return { retry: "never" };
+    const obsolete = own.filter((each) => {
+      const template = composedFrom(each)?.template ?? "";
+      return !desired.has(bindingKey(each)) && !held.has(template);
+    });
+    const find = (each: MadeBinding) => this.#services.bindings.get(madeKey(each));
+    const results: WorkResult[] = [];
+    try {
+      results.push(await accepted.generated.sync(key, [...desired.values()], obsolete, find));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      const failures = [...accepted.generated.failuresOf(key).values()];
+      problems.push(...(failures.length > 0 ? failures.map(notMade) : [error]));
+    }
+    const written = await this.#writeBack(ref, claim, desired);
+    problems.push(...written.problems);
+    if (written.result !== undefined) results.push(written.result);
+    state.records.set(key, { uid: seen.uid, desired, held, problems });
+    this.#announce(claim, ref, problems, before?.problems ?? []);
+    const retried = requeueResult(
+      { metadata: { namespace: composition } },
+      problems.map((problem) => ({ problem })),
+    );
+    return soonest([...results, retried]);
+  }
+
+  /** The bindings that say they were made for the claim, but for those that are known as another claim's. */
+  #ownOf(composition: string, { own }: CompositionState, key: string): SecretBinding[] {
+    return this.#services.index.bindingsOf(composition, key).filter((each) => {
+      const known = own.get(bindingKey(each));
+      return known?.uid !== each.metadata.uid || known.claim === key;
+    });
+  }
+
+  #compose(ref: ClaimRef, claim: Claim, own: readonly SecretBinding[], before: ClaimRecord | undefined) {
+    const { compiled } = ref.accepted;
+    const desired = new Map<string, MadeBinding>();
+    const held = new Set<string>();
+    const problems: Problem[] = [];
+    const taken: string[] = [];
+    for (const binding of compiled.bindings) {
+      const made = own.filter((each) => isMadeBy(each, binding, claim));
+      const composed = attemptSync(() => composeBinding(compiled, binding, claim));
+      const found = composed instanceof Problem ? composed : this.#check(ref, claim, composed, made, desired);
+      if (!(composed instanceof Problem) && found instanceof Problem) taken.push(madeKey(composed));
+      if (!(found instanceof Problem)) {
+        desired.set(madeKey(found), found);
+        continue;
+      }
+      problems.push(found);
+      if (found.reason === "NameTaken") continue;
+      // What was made last stays, and is repaired, if it is known how it was.
+      const last = [...(before?.desired.values() ?? [])].find(({ template }) => template === binding.name);
+      if (last !== undefined && before?.uid === claim.uid) desired.set(madeKey(last), last);
+      else if (made.length > 0) held.add(binding.name);
+    }
+    return { desired, held, problems, taken };
+  }
+
+  /** Whether the binding can be made as it is composed: all that it was made of is there still, and its name is free. */
+  #check(
+    { composition, state, key }: ClaimRef,
+    claim: Claim,
+    composed: ComposedBinding,
+    made: readonly SecretBinding[],
+    others: ReadonlyMap<string, MadeBinding>,
+  ): MadeBinding | Problem {
+    // An object that is there keeps its name. One in another namespace is not ours, whatever it says.
+    const there = made.filter(({ metadata }) => metadata.namespace === composed.namespace);
+    const kept = there.find(({ metadata }) => metadata.name === composed.name) ?? there[0];
+    const name = kept?.metadata.name ?? composed.name;
+    const binding = madeBinding({ ...composed, name }, { composition, claim: key, owner: claim });
+    const present = this.#services.bindings.get(madeKey(binding));
+    const from = present && composedFrom(present);
+    const known = present && state.own.get(bindingKey(present));
+    const saysOwn = from?.composition === composition && from.claim === key;
+    const isOwn = known !== undefined && known.uid === present?.metadata.uid ? known.claim === key : saysOwn;
+    const isTaken = present !== undefined && !isOwn;
+    if (isTaken || others.has(madeKey(binding))) {
+      const message = `the name ${binding.name} in namespace ${binding.namespace} is that of another SecretBinding; delete that, or set metadata.name by a patch`;
+      return new Problem("NameTaken", message);
+    }
+    const patched = new Set(kept ? patchedFields(kept) : []);
+    const gone = composed.missing.find(({ isRequired, toFieldPath }) => isRequired || patched.has(toFieldPath));
+    if (gone === undefined) return binding;
+    const consequence = kept ? "so the binding stays as it was made last" : "so the binding is not made";
+    return new Problem("FieldNotFound", `${gone.place}: the claim has no ${gone.path}, ${consequence}`);
+  }
+
+  async #writeBack(ref: ClaimRef, claim: Claim, desired: ReadonlyMap<string, MadeBinding>) {
+    const { compiled, identity, resource } = ref.accepted;
+    if (compiled.writes.length === 0) return { problems: [] };
+    const made = new Map<string, object>();
+    for (const [key, { template }] of desired) {
+      const binding = this.#services.bindings.get(key);
+      if (binding !== undefined) made.set(template, binding);
+    }
+    const { fields, problems } = writeBack(compiled, made, claim);
+    if (Object.keys(fields).length === 0) return { problems };
+    const { name, namespace, uid } = claim;
+    const target = { resource, name, ...(namespace !== undefined && { namespace }) };
+    try {
+      const write = { composition: ref.composition, identity, ref: target, uid, fields, present: claim.fields };
+      return { problems, result: await this.#services.writer.write(write) };
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return { problems: [...problems, error] };
+    }
+  }
+
+  /** Once for each new problem, on the claim itself. */
+  #announce(claim: Claim, { composition }: ClaimRef, problems: readonly Problem[], before: readonly Problem[]): void {
+    const known = new Set(before.map(({ message }) => message));
+    const { apiVersion, kind, name, namespace, uid } = claim;
+    const regarding = { apiVersion, kind, metadata: { name, namespace, uid } };
+    for (const { reason, message } of problems) {
+      // generated-bindings.ts announces its own.
+      if (known.has(message) || reason === "BindingNotMade") continue;
+      const note = `BindingComposition ${composition}: ${message}`;
+      this.#services.events.recordOn(regarding, { type: "Warning", reason, action: "Compose", note });
+    }
+  }
+}
+
+/** What a quota or a policy refuses is about the binding, whatever the reason. */
+const notMade = (problem: Problem): Problem =>
+  problem.reason === "Unavailable" ? problem : new Problem("BindingNotMade", problem.message, problem.retryPolicy);
+
+const isMadeBy = (each: SecretBinding, { name }: CompiledBinding, { uid }: Claim): boolean => {
+  const from = composedFrom(each);
+  return from?.template === name && from.claimUID === uid;
+};
+
+function claimOf({ accepted, key }: ClaimRef, { uid, fields = {} }: CachedObject): Claim {
+  const { resource } = accepted;
+  const slash = key.indexOf("/");
+  const name = key.slice(slash + 1);
+  const namespace = slash < 0 ? {} : { namespace: key.slice(0, slash) };
+  return {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    name,
+    ...namespace,
+    uid,
+    fields: fields as JsonObject,
+  };
+}

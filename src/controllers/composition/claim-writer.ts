@@ -1,0 +1,83 @@
+/** Writes fields of a claim that patches take from its bindings, by server-side apply as the composition's account. */
+import { at } from "../../apimachinery/fields.ts";
+import { isObject, sameJson } from "../../apimachinery/json.ts";
+import { setNewest } from "../../apimachinery/newest.ts";
+import type { JsonObject, JsonValue, ObjectRef } from "../../apimachinery/objects.ts";
+import { refusal } from "../../kube/access-error.ts";
+import { isStatus } from "../../kube/api-error.ts";
+import type { Client } from "../../kube/client.ts";
+import type { Identity } from "../../kube/identity.ts";
+import type { ContentionBudget } from "../../targets/contention-budget.ts";
+import type { WorkResult } from "../../workqueue/work-queue.ts";
+
+interface Services {
+  client: Pick<Client, "apply">;
+  contention: Pick<ContentionBudget, "mayWrite" | "wrote">;
+}
+
+export interface ClaimWrite {
+  readonly composition: string;
+  readonly identity: Identity;
+  readonly ref: ObjectRef;
+  readonly uid: string;
+  /** All that the composition writes of the claim. */
+  readonly fields: JsonObject;
+  /** The claim as it is, with those fields at least. */
+  readonly present: JsonObject;
+}
+
+/** Claims of which it is remembered what was applied last. */
+const MAX_REMEMBERED = 20_000;
+
+export class ClaimWriter {
+  readonly #services: Services;
+  /** By composition and the uid of the claim: what was applied last. */
+  readonly #applied = new Map<string, JsonObject>();
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** Writes only what differs. Throws Problem where the API server refuses it. */
+  async write({ composition, identity, ref, uid, fields, present }: ClaimWrite): Promise<WorkResult> {
+    const { client, contention } = this.#services;
+    const key = `${composition}|${uid}`;
+    const before = this.#applied.get(key);
+    const isSame = containsAll(present, fields) && (before === undefined || sameJson(before, fields));
+    if (isSame) return { retry: "never" };
+    const contender = `claim/${key}`;
+    const revision = JSON.stringify(fields, (_, value) => (typeof value === "bigint" ? String(value) : value));
+    const wait = contention.mayWrite(contender, revision, []);
+    if (wait > 0) return { retry: "after", ms: wait };
+    const how = { fieldManager: `inlay-composition/${composition}`, force: true };
+    try {
+      for (const { leaves, part } of partsOf(fields, ref))
+        if (before === undefined || !sameJson(before, fields) || !containsAll(present, leaves))
+          await client.apply(identity, ref, uid, leaves, { ...how, ...(part && { part }) });
+    } catch (error) {
+      // It is gone, or another one of its name is there.
+      if (isStatus(error, 404) || isStatus(error, 409)) return { retry: "backoff" };
+      throw refusal(error, { identity, ref, verbs: ["patch"] }, "patch");
+    }
+    setNewest(this.#applied, key, fields, MAX_REMEMBERED);
+    contention.wrote(contender, revision);
+    return { retry: "never" };
+  }
+}
+
+/** The status goes by its subresource, where the kind has one. */
+function partsOf({ status, ...rest }: JsonObject, { resource }: ObjectRef): { leaves: JsonObject; part?: "status" }[] {
+  if (status === undefined) return [{ leaves: rest }];
+  if (!resource.hasStatus) return [{ leaves: { ...rest, status } }];
+  return [...(Object.keys(rest).length > 0 ? [{ leaves: rest }] : []), { leaves: { status }, part: "status" as const }];
+}
+
+/** Whether an object has all that another one has; lists are compared whole. */
+function containsAll(present: JsonValue, wanted: JsonValue): boolean {
+  if (!isObject(wanted)) return sameJson(present, wanted);
+  if (!isObject(present)) return false;
+  return Object.entries(wanted).every(([key, value]) => {
+    const there = Object.hasOwn(present, key) ? at(present, key) : undefined;
+    return there !== undefined && containsAll(there as JsonValue, value);
+  });
+}

@@ -1,0 +1,222 @@
+/**
+ * Watches the claims of every composition, as its account, and keeps of each only the fields that the composition needs. What
+ * can't be seen is not known: nothing is taken to be absent for that.
+ */
+
+import type { CompositionSpec } from "../../api/composition.ts";
+import type { Installation } from "../../api/installation.ts";
+import { CREATED_BY } from "../../api/manifest.ts";
+import type { Resource } from "../../apimachinery/objects.ts";
+import type { Problem } from "../../apimachinery/problem.ts";
+import { NAMESPACES } from "../../apimachinery/resources.ts";
+import type { CachedObject } from "../../cache/cached-object.ts";
+import type { Informers } from "../../cache/informers.ts";
+import { objectKey } from "../../cache/reflector.ts";
+import type { CollectionSubscription } from "../../cache/subscription.ts";
+import type { Watcher } from "../../cache/watcher.ts";
+import { type ClaimMatcher, claimMatcher, namespaceMatcher } from "../../composition/claim-selection.ts";
+import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
+import { CONTROLLER, type Identity } from "../../kube/identity.ts";
+import type { AcceptedComposition } from "./composition-state.ts";
+
+/** What a composition watches. */
+export interface Followed {
+  readonly resource: Resource;
+  readonly identity: Identity;
+  readonly selector: CompositionSpec["for"]["selector"];
+  readonly namespaceSelector: CompositionSpec["for"]["namespaceSelector"];
+  /** As paths of keys alone. */
+  readonly fields: readonly string[];
+}
+
+/** Called when something is to be done for a composition, or for one of its claims. */
+type ClaimHandler = (composition: string, claim: string | undefined, cause: "change" | "resync") => void;
+
+interface Following extends Followed {
+  readonly isClaim: ClaimMatcher;
+  /** The namespaces that are watched; for a kind of the cluster, the empty name alone. */
+  places: ReadonlySet<string>;
+  /** Whether all namespaces are known. */
+  isComplete: boolean;
+}
+
+/** How a claim is: gone or not selected, not known, or there. */
+export type ClaimState = "absent" | "unknown" | CachedObject;
+
+const ALL_NAMESPACES: CollectionSubscription = {
+  identity: CONTROLLER,
+  resource: NAMESPACES,
+  namespace: undefined,
+  labels: "",
+  names: undefined,
+};
+/** Between a composition and a namespace, in the keys of the watcher. No name has it. */
+const SEPARATOR = "|";
+
+export class Claims {
+  readonly #watcher: Watcher;
+  readonly #installation: Pick<Installation, "closedNamespace">;
+  readonly #following = new Map<string, Following>();
+
+  constructor(
+    informers: Pick<Informers, "watcher">,
+    installation: Pick<Installation, "closedNamespace">,
+    changed: ClaimHandler,
+  ) {
+    this.#installation = installation;
+    this.#watcher = informers.watcher((key, cause, name) => {
+      const [composition = "", namespace] = key.split(SEPARATOR);
+      if (namespace === undefined || name === undefined) changed(composition, undefined, cause);
+      else changed(composition, objectKey(namespace, name), cause);
+    });
+  }
+
+  /** Watches all that a composition is for. To be called again when its claims or the namespaces may have changed. */
+  follow(composition: string, followed: Followed): void {
+    const before = this.#following.get(composition);
+    const places = this.#placesFor(composition, followed);
+    const following: Following = {
+      ...followed,
+      isClaim: claimMatcher(followed.selector),
+      places: places ?? before?.places ?? new Set(),
+      isComplete: places !== undefined,
+    };
+    this.#following.set(composition, following);
+    for (const place of following.places)
+      this.#watcher.subscribe(`${composition}${SEPARATOR}${place}`, [collectionOf(following, place)]);
+    for (const place of before?.places ?? [])
+      if (!following.places.has(place)) this.#watcher.subscribe(`${composition}${SEPARATOR}${place}`, []);
+  }
+
+  forget(composition: string): void {
+    for (const place of this.#following.get(composition)?.places ?? [])
+      this.#watcher.subscribe(`${composition}${SEPARATOR}${place}`, []);
+    this.#watcher.subscribe(composition, []);
+    this.#following.delete(composition);
+  }
+
+  /** The keys of the claims that are there. */
+  *keysOf(composition: string): Generator<string> {
+    const following = this.#following.get(composition);
+    for (const place of following?.places ?? []) {
+      const { members } = this.#watcher.list(
+        `${composition}${SEPARATOR}${place}`,
+        collectionOf(following as Following, place),
+      );
+      for (const { name, version } of members)
+        if (isSelected(following as Following, name, version)) yield objectKey(place, name);
+    }
+  }
+
+  get(composition: string, claim: string): ClaimState {
+    const following = this.#following.get(composition);
+    if (following === undefined) return "unknown";
+    const slash = claim.indexOf("/");
+    const [place, name] = [claim.slice(0, Math.max(slash, 0)), claim.slice(slash + 1)];
+    if (!following.places.has(place)) return following.isComplete ? "absent" : "unknown";
+    const { phase, version } = this.#watcher.get(
+      `${composition}${SEPARATOR}${place}`,
+      collectionOf(following, place),
+      name,
+    );
+    if (phase !== "synced") return "unknown";
+    return version !== undefined && isSelected(following, name, version) ? version : "absent";
+  }
+
+  /** Whether every list is in, or was refused. */
+  isListed(composition: string): boolean {
+    const following = this.#following.get(composition);
+    if (following?.isComplete !== true) return false;
+    return [...following.places].every((place) => this.#stateOf(composition, following, place).phase !== "pending");
+  }
+
+  /** Why claims can't be seen: the first reason, if there are claims in no namespace that can be. A namespace alone may be closed to the account. */
+  refusal(composition: string): Problem | undefined {
+    const following = this.#following.get(composition);
+    if (following === undefined) return undefined;
+    let first: Problem | undefined;
+    for (const place of following.places) {
+      const state = this.#stateOf(composition, following, place);
+      if (state.phase !== "failed") return undefined;
+      const { identity, resource } = following;
+      const use = {
+        identity,
+        ref: { resource, ...(resource.namespaced && following.places.size === 1 && { namespace: place }) },
+        verbs: READ_VERBS,
+      };
+      first ??= streamRefusal(state.error, use, "list");
+    }
+    return first;
+  }
+
+  /** Whether the API server does not serve the kind any more. */
+  isUnserved(composition: string): boolean {
+    const following = this.#following.get(composition);
+    return [...(following?.places ?? [])].some((place) => {
+      const state = this.#stateOf(composition, following as Following, place);
+      return state.phase === "failed" && state.error.status === 404;
+    });
+  }
+
+  #stateOf(composition: string, following: Following, place: string) {
+    return this.#watcher.get(`${composition}${SEPARATOR}${place}`, collectionOf(following, place), "");
+  }
+
+  /** The namespaces of its claims; undefined while that is not known. */
+  #placesFor(composition: string, { resource, namespaceSelector }: Followed): Set<string> | undefined {
+    if (!resource.namespaced) {
+      this.#watcher.subscribe(composition, []);
+      return new Set([""]);
+    }
+    this.#watcher.subscribe(composition, [ALL_NAMESPACES]);
+    const { phase, members } = this.#watcher.list(composition, ALL_NAMESPACES);
+    if (phase !== "synced") return undefined;
+    const isMatched = namespaceMatcher(namespaceSelector);
+    const isOpen = (name: string) => this.#installation.closedNamespace(name) === undefined;
+    return new Set(
+      members
+        .filter(({ name, version }) => isMatched(name, version.labels ?? {}) && isOpen(name))
+        .map(({ name }) => name),
+    );
+  }
+}
+
+/** The claims of one namespace. Those of all share a stream where the account may watch all. */
+const collectionOf = ({ resource, identity, fields }: Followed, place: string): CollectionSubscription => ({
+  identity,
+  wide: resource.namespaced,
+  resource,
+  namespace: resource.namespaced ? place : undefined,
+  labels: "",
+  names: undefined,
+  fields,
+});
+
+const isSelected = ({ isClaim }: Following, name: string, { fields = {} }: CachedObject): boolean =>
+  isClaim(name, fields["metadata"] as Parameters<ClaimMatcher>[1]);
+
+/** What a composition has to watch. */
+export function followedBy(
+  { for: claims }: CompositionSpec,
+  { compiled, resource, identity }: AcceptedComposition,
+): Followed {
+  const { selector, namespaceSelector } = claims;
+  const read = [...compiled.reads, ...compiled.writes].map(String);
+  const fields = [...new Set([...read, ...selectorFields(selector), CREATED_BY_PATH])].sort();
+  return { resource, identity, selector, namespaceSelector, fields };
+}
+
+/** Says of an object whether a binding created it. */
+const CREATED_BY_PATH = `metadata.labels["${CREATED_BY}"]`;
+
+/** What of a claim selectors need, beside what patches read. */
+function selectorFields({
+  matchLabels,
+  matchExpressions,
+  annotations,
+}: NonNullable<Followed["selector"]> = {}): string[] {
+  return [
+    ...((matchLabels ?? matchExpressions) === undefined ? [] : ["metadata.labels"]),
+    ...(annotations === undefined ? [] : ["metadata.annotations"]),
+  ];
+}

@@ -1,0 +1,92 @@
+/** Finds the bindings that say they were made for a claim of a composition, by both. What they say proves nothing. */
+import type { SecretBinding } from "../../api/binding.ts";
+import { composedFrom } from "../../api/composed.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+
+interface Place {
+  readonly composition: string;
+  readonly claim: string;
+}
+
+/** Called when a binding of a claim is new, changed or gone. */
+type ClaimHandler = (composition: string, claim: string, key: string) => void;
+
+export class ComposedIndex {
+  readonly #bindings: Pick<BindingStore, "get" | "listen">;
+  /** By composition and claim, the keys of bindings. */
+  readonly #keys = new Map<string, Map<string, Set<string>>>();
+  /** By the key of a binding, where it is in the index. */
+  readonly #places = new Map<string, Place>();
+  /** By the key of a binding, the claims that want one of that name, whatever the binding says. */
+  readonly #wanted = new Map<string, Map<string, Place>>();
+  /** By composition and claim, the keys that it wants. */
+  readonly #wants = new Map<string, readonly string[]>();
+
+  constructor(bindings: Pick<BindingStore, "get" | "listen">, changed: ClaimHandler) {
+    this.#bindings = bindings;
+    bindings.listen({
+      changed: (key) => {
+        const binding = bindings.get(key);
+        const before = this.#places.get(key);
+        const now = binding && composedFrom(binding);
+        this.#put(key, now);
+        if (before !== undefined && (before.composition !== now?.composition || before.claim !== now.claim))
+          changed(before.composition, before.claim, key);
+        if (now !== undefined) changed(now.composition, now.claim, key);
+        this.#notifyWanting(key, now, changed);
+      },
+      gone: (key, binding) => {
+        const place = this.#places.get(key) ?? composedFrom(binding);
+        if (bindings.get(key) === undefined) this.#put(key, undefined);
+        if (place !== undefined) changed(place.composition, place.claim, key);
+        this.#notifyWanting(key, place, changed);
+      },
+    });
+  }
+
+  /** Sets the keys of the bindings that a claim wants. It is called for these too. */
+  want(composition: string, claim: string, keys: readonly string[]): void {
+    const id = `${composition}|${claim}`;
+    for (const key of this.#wants.get(id) ?? []) {
+      const wanting = this.#wanted.get(key);
+      wanting?.delete(id);
+      if (wanting?.size === 0) this.#wanted.delete(key);
+    }
+    if (keys.length === 0) return void this.#wants.delete(id);
+    this.#wants.set(id, keys);
+    for (const key of keys) this.#wanted.set(key, (this.#wanted.get(key) ?? new Map()).set(id, { composition, claim }));
+  }
+
+  #notifyWanting(key: string, notified: Place | undefined, changed: ClaimHandler): void {
+    for (const { composition, claim } of this.#wanted.get(key)?.values() ?? [])
+      if (composition !== notified?.composition || claim !== notified.claim) changed(composition, claim, key);
+  }
+
+  /** The keys of all claims for which a binding says that the composition made it. */
+  claimsOf(composition: string): IterableIterator<string> {
+    return this.#keys.get(composition)?.keys() ?? [].values();
+  }
+
+  bindingsOf(composition: string, claim: string): SecretBinding[] {
+    const keys = this.#keys.get(composition)?.get(claim) ?? [];
+    return [...keys].flatMap((key) => this.#bindings.get(key) ?? []);
+  }
+
+  #put(key: string, now: Place | undefined): void {
+    const before = this.#places.get(key);
+    if (before?.composition === now?.composition && before?.claim === now?.claim) return;
+    if (before !== undefined) {
+      const claims = this.#keys.get(before.composition);
+      const keys = claims?.get(before.claim);
+      keys?.delete(key);
+      if (keys?.size === 0) claims?.delete(before.claim);
+      if (claims?.size === 0) this.#keys.delete(before.composition);
+    }
+    if (now === undefined) return void this.#places.delete(key);
+    const { composition, claim } = now;
+    this.#places.set(key, { composition, claim });
+    const claims = this.#keys.get(composition) ?? new Map<string, Set<string>>();
+    this.#keys.set(composition, claims);
+    claims.set(claim, (claims.get(claim) ?? new Set()).add(key));
+  }
+}

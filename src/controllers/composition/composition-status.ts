@@ -1,0 +1,142 @@
+/** What a composition has made comes in, its status goes out. Pure. */
+import { isDeepStrictEqual } from "node:util";
+import { bindingKey, type StoredBinding } from "../../api/binding.ts";
+import { COMPOSITION_LABEL, composedFrom } from "../../api/composed.ts";
+import type { BindingComposition } from "../../api/composition.ts";
+import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
+import type { Problem } from "../../apimachinery/problem.ts";
+import type { CompositionState } from "./composition-state.ts";
+
+export type CompositionStatus = NonNullable<BindingComposition["status"]>;
+
+/** How many bindings a composition has made, and how many of them are ready. */
+export interface BindingCounts {
+  readonly bindings: number;
+  readonly ready: number;
+}
+
+const MAX_PROBLEMS = 10;
+const RECONCILING = "Reconciling";
+const PLACE = /^(bindings\[[^\]]*\][^:\s]*): /;
+
+/** Of all bindings that its claims have. What others label as made by the composition does not count. */
+export function countBindings(
+  composition: string,
+  all: readonly StoredBinding[],
+  records: CompositionState["records"],
+): BindingCounts {
+  const own = all.filter((binding) => {
+    const from = binding.metadata.labels?.[COMPOSITION_LABEL] === composition ? composedFrom(binding) : undefined;
+    const record = from && records.get(from.claim);
+    return record !== undefined && (record.desired.has(bindingKey(binding)) || record.held.has(from?.template ?? ""));
+  });
+  const ready = own.filter(({ status }) =>
+    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True"),
+  );
+  return { bindings: own.length, ready: ready.length };
+}
+
+/** The status of a composition that is carried out. */
+export function activeStatus(
+  composition: BindingComposition,
+  { records, leftovers, pending, isListed }: Pick<CompositionState, "records" | "leftovers" | "pending" | "isListed">,
+  counts: BindingCounts,
+  refusal: Problem | undefined,
+  now: Date,
+): CompositionStatus {
+  const ofClaims = [...records].flatMap(([claim, { problems }]) => problems.map((problem) => ({ claim, problem })));
+  const problems = [...ofClaims, ...[...leftovers].map(([claim, problem]) => ({ claim, problem }))];
+  const verdict = readiness(problems, counts, refusal);
+  const found = {
+    claims: records.size,
+    problems: problems.slice(0, MAX_PROBLEMS).map(({ claim, problem }) => problemOf(claim, problem)),
+  };
+  // A controller that starts knows nothing of claims that it can't list, and what was known is not wrong for that.
+  const { claims, problems: told } = refusal === undefined ? found : { ...found, ...composition.status };
+  return {
+    observedGeneration: composition.metadata.generation ?? 0,
+    claims,
+    bindings: counts.bindings,
+    readyBindings: counts.ready,
+    problems: told,
+    conditions: [
+      conditionOf("Accepted", composition, ACCEPTED, now),
+      conditionOf("Ready", composition, isListed && pending.size === 0 ? verdict : waiting(pending.size, verdict), now),
+    ],
+  };
+}
+
+/**
+ * Whether claims wait that were reconciled before, as after a restart: until that is done the status says what it said, so that
+ * nothing is written where nothing has changed.
+ */
+export function isCatchingUp(
+  { metadata, status }: BindingComposition,
+  { pending, isListed }: Pick<CompositionState, "pending" | "isListed">,
+): boolean {
+  if ((isListed && pending.size === 0) || status?.observedGeneration !== metadata.generation) return false;
+  const of = (type: string) => status?.conditions?.find((each) => each.type === type);
+  return of("Accepted")?.status === "True" && of("Ready")?.reason !== RECONCILING;
+}
+
+/** The status of one that is not: what it made stays, and is said as before. */
+export function heldStatus(
+  composition: BindingComposition,
+  accepted: Verdict,
+  now: Date,
+  ready = accepted,
+): CompositionStatus {
+  return {
+    ...composition.status,
+    observedGeneration: composition.metadata.generation ?? 0,
+    conditions: [conditionOf("Accepted", composition, accepted, now), conditionOf("Ready", composition, ready, now)],
+  };
+}
+
+export const ACCEPTED: Verdict = { ready: "True", reason: "Accepted", message: "every claim gets its bindings" };
+
+export const SUSPENDED: Verdict = {
+  ready: "Unknown",
+  reason: "Suspended",
+  message: "spec.suspend is true, so no binding is made, changed or deleted; set it to false to catch up",
+};
+
+export const notAccepted = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
+
+/** An installation for one namespace carries no composition out. */
+export const outOfScope = (scope: string): Verdict => ({
+  ready: "False",
+  reason: "OutOfScope",
+  message: `this Inlay is installed for the namespace ${scope} alone, and a composition is for the cluster; write a SecretBinding in that namespace, or ask for an Inlay of the whole cluster`,
+});
+
+export const isSameStatus = (a: CompositionStatus | undefined, b: CompositionStatus): boolean =>
+  a !== undefined && isDeepStrictEqual(a, b);
+
+function readiness(
+  problems: readonly { claim: string; problem: Problem }[],
+  { bindings, ready }: BindingCounts,
+  refusal: Problem | undefined,
+): Verdict {
+  if (refusal !== undefined) return { ready: "False", reason: refusal.reason, message: refusal.message };
+  const [first] = problems;
+  if (first !== undefined) {
+    const more = problems.length > 1 ? ` (and ${problems.length - 1} more, see status.problems)` : "";
+    return { ready: "False", reason: first.problem.reason, message: `${first.claim}: ${first.problem.message}${more}` };
+  }
+  if (ready === bindings) return { ready: "True", reason: "Ready", message: `all ${bindings} bindings are ready` };
+  const message = `${ready} of ${bindings} bindings are ready; see the others by: kubectl get secretbindings -A -l ${COMPOSITION_LABEL}`;
+  return { ready: "False", reason: "BindingsNotReady", message };
+}
+
+/** A problem counts whether all claims have been looked at or not. */
+function waiting(pending: number, verdict: Verdict): Verdict {
+  if (verdict.ready === "False") return verdict;
+  const message = pending === 0 ? "the claims are being listed" : `${pending} claims wait to be reconciled`;
+  return { ready: "Unknown", reason: RECONCILING, message };
+}
+
+function problemOf(claim: string, { reason, message }: Problem): NonNullable<CompositionStatus["problems"]>[number] {
+  const place = PLACE.exec(message)?.[1];
+  return { claim, ...(place !== undefined && { place }), reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
+}

@@ -1,0 +1,297 @@
+/**
+ * The controller of BindingCompositions: it decides which compositions are carried out, watches their claims, and puts a key into
+ * the queue for each claim to reconcile.
+ */
+import { bindingKey, type SecretBinding } from "../../api/binding.ts";
+import { composedFrom } from "../../api/composed.ts";
+import type { BindingComposition } from "../../api/composition.ts";
+import type { Installation } from "../../api/installation.ts";
+import { Problem } from "../../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS } from "../../apimachinery/resources.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import type { Informers } from "../../cache/informers.ts";
+import type { ResourceStore } from "../../cache/resource-store.ts";
+import { attempt } from "../../kube/access-error.ts";
+import type { Client } from "../../kube/client.ts";
+import type { Discovery } from "../../kube/discovery.ts";
+import { CONTROLLER, serviceAccountIdentity } from "../../kube/identity.ts";
+import type { ProducedBy } from "../../sources/grant-rules.ts";
+import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { requeueResult } from "../binding/requeue.ts";
+import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
+import { accept } from "./accept.ts";
+import { ClaimReconciler, type ClaimRef } from "./claim-reconciler.ts";
+import { ClaimWriter } from "./claim-writer.ts";
+import { Claims, followedBy } from "./claims.ts";
+import { ComposedIndex } from "./composed-index.ts";
+import { CompositionState } from "./composition-state.ts";
+import { ACCEPTED, notAccepted, outOfScope, SUSPENDED } from "./composition-status.ts";
+import { claimKey, groupOf, parseKey, statusKey } from "./keys.ts";
+import { generatorOf } from "./made-bindings.ts";
+import { Producers } from "./producers.ts";
+import { Reporter } from "./reporter.ts";
+
+interface Services extends GeneratedBindingServices {
+  installation: Installation;
+  client: Client;
+  discovery: Pick<Discovery, "byKindAsNamed" | "forget">;
+  bindings: BindingStore;
+  informers: Pick<Informers, "watcher">;
+  storeOf<T extends BindingComposition>(resource: typeof BINDING_COMPOSITIONS): ResourceStore<T>;
+}
+
+const BACKOFF_MS = { first: 500, most: 30_000 };
+const DONE: WorkResult = { retry: "never" };
+const BACKOFF: WorkResult = { retry: "backoff" };
+/** How long a composition that is deleted waits for its bindings, before it looks for others that say they are its own. */
+const LEFT: WorkResult = { retry: "after", ms: 5_000 };
+
+export class CompositionController {
+  readonly name = "bindingcomposition";
+  /** Undefined in an installation for one namespace, which may not be allowed to watch compositions. */
+  readonly store: ResourceStore<BindingComposition> | undefined;
+  readonly #store: ResourceStore<BindingComposition>;
+  /** Of compositions, of claims of each, and of their status. */
+  readonly queue: WorkQueue;
+  readonly #services: Services;
+  readonly #states = new Map<string, CompositionState>();
+  readonly #claims: Claims;
+  readonly #index: ComposedIndex;
+  readonly #reconciler: ClaimReconciler;
+  readonly #reporter: Reporter;
+  readonly #producers: Producers;
+
+  constructor(services: Services, concurrency: number) {
+    const { installation, bindings, informers } = services;
+    this.#services = services;
+    const store = services.storeOf<BindingComposition>(BINDING_COMPOSITIONS);
+    this.#store = store;
+    this.store = installation.scope === undefined ? store : undefined;
+    this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf });
+    this.#claims = new Claims(informers, installation, (composition, claim, cause) =>
+      this.queue.add(claim === undefined ? composition : claimKey(composition, claim), cause),
+    );
+    this.#index = new ComposedIndex(bindings, (composition, claim, key) =>
+      this.#bindingChanged(composition, claim, key),
+    );
+    const index = this.#index;
+    this.#reconciler = new ClaimReconciler({ ...services, index, writer: new ClaimWriter(services) });
+    this.#reporter = new Reporter({ ...services, store });
+    this.#producers = new Producers({
+      exists: (name) => {
+        // An installation for one namespace carries none out.
+        if (installation.scope !== undefined) return false;
+        return store.state.phase === "synced" ? store.get(name) !== undefined : undefined;
+      },
+      stateOf: (name) => this.#states.get(name),
+      claims: this.#claims,
+      index,
+    });
+    store.listen({
+      // Most changes are of the status that is written here.
+      changed: (key, composition) => {
+        if (!this.#isKnown(composition)) this.queue.add(key);
+      },
+      gone: (key) => this.queue.add(key),
+      synced: () => {
+        this.#producers.listed();
+        for (const { metadata } of store.all) this.queue.add(metadata.name, "resync");
+      },
+    });
+    bindings.listen({ changed: () => {}, gone: (_, binding) => this.#bindingGone(binding) });
+  }
+
+  /** Which composition makes a binding, by what its claims come to at this moment. */
+  compositionOf(binding: SecretBinding): ProducedBy {
+    return this.#producers.of(binding);
+  }
+
+  /** Calls with the key of a binding for which `compositionOf` said `unknown`, and may say something else by now. */
+  onProducerChanged(changed: (key: string) => void): void {
+    this.#producers.onChange(changed);
+  }
+
+  /** In an installation for one namespace, to say that compositions are out of its scope, where it may. */
+  start(): void {
+    const { client, installation } = this.#services;
+    if (installation.scope === undefined) return;
+    client.may(CONTROLLER, "watch", BINDING_COMPOSITIONS).then(
+      (isAllowed) => isAllowed && this.#store.start(),
+      () => {},
+    );
+  }
+
+  async stop(): Promise<void> {
+    if (this.store === undefined) await this.#store.stop();
+  }
+
+  async reconcile(key: string): Promise<WorkResult> {
+    const { composition, claim } = parseKey(key);
+    if (claim === undefined)
+      return this.#reconcileComposition(composition).finally(() => this.#considered(composition));
+    return claim === "" ? this.#report(composition) : this.#reconcileClaim(composition, claim);
+  }
+
+  #considered(name: string): void {
+    const state = this.#states.get(name);
+    if (state !== undefined) state.isConsidered = true;
+    this.#producers.considered(name);
+  }
+
+  async #reconcileComposition(name: string): Promise<WorkResult> {
+    const composition = this.#store.get(name);
+    if (composition === undefined) return this.#forget(name);
+    const { installation, bindings } = this.#services;
+    if (installation.scope !== undefined) {
+      await this.#reporter.holdQuietly(composition, outOfScope(installation.scope));
+      return DONE;
+    }
+    if (bindings.state.phase !== "synced") return BACKOFF;
+    const state = this.#states.get(name) ?? new CompositionState();
+    this.#states.set(name, state);
+    if (composition.metadata.deletionTimestamp !== undefined) return this.#cleanUp(composition, state);
+    const stored = await this.#reporter.addFinalizer(composition);
+    state.problem = await accept(this.#services, stored, state, (key) => this.#written(name, key));
+    if (state.problem !== undefined) return this.#refuse(stored, state.problem);
+    if (state.isSuspended !== (stored.spec.suspend === true)) state.isListed = false;
+    state.isSuspended = stored.spec.suspend === true;
+    if (state.accepted !== undefined) this.#claims.follow(name, followedBy(stored.spec, state.accepted));
+    this.#addClaims(name, state);
+    if (state.isSuspended) await this.#reporter.hold(stored, ACCEPTED, SUSPENDED);
+    else this.queue.add(statusKey(name), "resync");
+    if (!this.#claims.isUnserved(name)) return DONE;
+    this.#services.discovery.forget(stored.spec.for.apiVersion);
+    return BACKOFF;
+  }
+
+  /** Adds the claims that were not reconciled as the composition is now, and those that are gone and left bindings. */
+  #addClaims(name: string, state: CompositionState): void {
+    const isDone = (claim: string) =>
+      state.isListed && state.records.has(claim) && this.#claims.get(name, claim) !== "absent";
+    for (const claim of new Set([
+      ...this.#claims.keysOf(name),
+      ...this.#index.claimsOf(name),
+      ...state.records.keys(),
+    ])) {
+      if (isDone(claim)) continue;
+      state.pending.add(claim);
+      this.queue.add(claimKey(name, claim), "resync");
+    }
+    state.isListed = this.#claims.isListed(name);
+  }
+
+  async #reconcileClaim(name: string, key: string): Promise<WorkResult> {
+    const state = this.#states.get(name);
+    const accepted = state?.accepted;
+    if (state === undefined || accepted === undefined || state.problem !== undefined) return DONE;
+    const ref = { composition: name, state, accepted, key };
+    const claim = this.#claims.get(name, key);
+    try {
+      if (claim === "unknown") return DONE;
+      if (claim === "absent") return await this.#release(ref);
+      if (!claim.isDeleted) return await this.#reconciler.reconcile(ref, claim);
+      this.#reconciler.hold(ref, claim);
+      return DONE;
+    } finally {
+      state.pending.delete(key);
+      this.#producers.known(name, key);
+      this.queue.add(statusKey(name), "resync");
+    }
+  }
+
+  /** What can't be deleted stays, and the composition reports it. */
+  async #release(ref: ClaimRef): Promise<WorkResult> {
+    const { composition, state, key } = ref;
+    const result = await attempt(this.#reconciler.release(ref));
+    state.leftovers.delete(key);
+    if (!(result instanceof Problem)) return result;
+    state.leftovers.set(key, result);
+    return requeueResult({ metadata: { namespace: composition } }, [{ problem: result }]);
+  }
+
+  /** Deletes all that the composition made, and lets it go when nothing is left. */
+  async #cleanUp(composition: BindingComposition, state: CompositionState): Promise<WorkResult> {
+    const { name } = composition.metadata;
+    const { deletionPolicy, serviceAccount } = composition.spec;
+    state.accepted = undefined;
+    this.#claims.forget(name);
+    const claims = deletionPolicy === "Orphan" ? [] : [...this.#index.claimsOf(name)];
+    if (claims.length === 0) {
+      await this.#reporter.removeFinalizer(composition);
+      return DONE;
+    }
+    const identity = serviceAccountIdentity(serviceAccount.namespace, serviceAccount.name);
+    const generated = new GeneratedBindings(
+      this.#services,
+      generatorOf(name, identity, () => false),
+      () => {},
+    );
+    const obsolete = claims.flatMap((claim) => this.#index.bindingsOf(name, claim));
+    const result = await attempt(generated.sync(name, [], obsolete, () => undefined));
+    if (result instanceof Problem) return this.#refuse(composition, result);
+    return result.retry === "never" ? LEFT : result;
+  }
+
+  async #refuse(composition: BindingComposition, problem: Problem): Promise<WorkResult> {
+    await this.#reporter.hold(composition, notAccepted(problem));
+    return requeueResult({ metadata: { namespace: composition.metadata.name } }, [{ problem }]);
+  }
+
+  async #report(name: string): Promise<WorkResult> {
+    const composition = this.#store.get(name);
+    const state = this.#states.get(name);
+    if (composition === undefined || state?.accepted === undefined || state.problem !== undefined) return DONE;
+    if (state.isSuspended) return DONE;
+    return this.#reporter.report(composition, state, this.#claims.refusal(name));
+  }
+
+  /** Whether it is carried out as it is. */
+  #isKnown({ metadata: { name, generation, deletionTimestamp } }: BindingComposition): boolean {
+    const state = this.#states.get(name);
+    return (
+      deletionTimestamp === undefined && state?.problem === undefined && state?.accepted?.generation === generation
+    );
+  }
+
+  #bindingChanged(composition: string, claim: string, key: string): void {
+    const state = this.#states.get(composition);
+    const accepted = state?.accepted;
+    if (accepted === undefined) return;
+    const binding = this.#services.bindings.get(key);
+    const desired = state?.records.get(claim)?.desired.get(key);
+    const isSettled =
+      binding !== undefined && desired !== undefined && accepted.generated.isAsGenerated(binding, desired);
+    if (!isSettled || accepted.compiled.writes.length > 0) this.queue.add(claimKey(composition, claim));
+    else this.queue.add(statusKey(composition), "resync");
+    if (!isSettled) return;
+    state?.own.set(key, { uid: binding.metadata.uid, claim });
+    this.#producers.known(composition, claim);
+  }
+
+  /** A binding was written, and no watch may show that. */
+  #written(composition: string, key: string): void {
+    const binding = this.#services.bindings.get(key);
+    const from = binding && composedFrom(binding);
+    if (from !== undefined) this.#producers.known(composition, from.claim);
+  }
+
+  #bindingGone(binding: SecretBinding): void {
+    const from = composedFrom(binding);
+    if (from === undefined) return;
+    const state = this.#states.get(from.composition);
+    state?.accepted?.generated.gone(binding);
+    state?.own.delete(bindingKey(binding));
+    this.#producers.bindingGone(from.composition, bindingKey(binding));
+    if (state?.accepted !== undefined) this.queue.add(statusKey(from.composition), "resync");
+    // A composition that is deleted goes after its bindings.
+    else if (this.#index.claimsOf(from.composition).next().done) this.queue.add(from.composition, "resync");
+  }
+
+  #forget(name: string): WorkResult {
+    this.#claims.forget(name);
+    this.#states.delete(name);
+    this.#reporter.forget(name);
+    this.#producers.gone(name);
+    return DONE;
+  }
+}

@@ -1,0 +1,95 @@
+/** Writes the status and the finalizer of compositions. Of one with many claims, the status is written from time to time. */
+import type { BindingComposition } from "../../api/composition.ts";
+import type { Verdict } from "../../api/verdict.ts";
+import type { Problem } from "../../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS } from "../../apimachinery/resources.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
+import type { ResourceStore } from "../../cache/resource-store.ts";
+import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { StatusWriter } from "../status-writer.ts";
+import type { CompositionState } from "./composition-state.ts";
+import {
+  activeStatus,
+  type CompositionStatus,
+  countBindings,
+  heldStatus,
+  isCatchingUp,
+  isSameStatus,
+} from "./composition-status.ts";
+
+type Services = ConstructorParameters<typeof StatusWriter>[0] & {
+  bindings: Pick<BindingStore, "all">;
+  store: Pick<ResourceStore<BindingComposition>, "wrote">;
+};
+
+const FINALIZER = "inlay.dev/compositions";
+/** How long a status stands before it is computed again, and as a multiple of how long that takes. */
+const EVERY_MS = 1_000;
+const SHARE = 20;
+
+export class Reporter {
+  readonly #bindings: Pick<BindingStore, "all">;
+  readonly #writer: StatusWriter<BindingComposition, BindingComposition>;
+  /** By composition, when its status may be computed next. */
+  readonly #due = new Map<string, number>();
+
+  constructor(services: Services) {
+    this.#bindings = services.bindings;
+    this.#writer = new StatusWriter<BindingComposition, BindingComposition>(services, {
+      resource: BINDING_COMPOSITIONS,
+      finalizer: FINALIZER,
+      logKey: "composition",
+      isSame: isSameStatus,
+      encode: (composition, status) => ({ ...composition, status }),
+      wrote: (answer) => {
+        services.store.wrote(answer);
+        return answer;
+      },
+    });
+  }
+
+  addFinalizer(composition: BindingComposition): Promise<BindingComposition> {
+    return this.#writer.setFinalizer(composition, true);
+  }
+
+  removeFinalizer(composition: BindingComposition): Promise<void> {
+    return this.#writer.removeFinalizer(composition);
+  }
+
+  /** Of a composition that is carried out. `refusal` says why its claims can't be seen. */
+  async report(
+    composition: BindingComposition,
+    state: CompositionState,
+    refusal: Problem | undefined,
+  ): Promise<WorkResult> {
+    const { name, generation } = composition.metadata;
+    if (refusal === undefined && isCatchingUp(composition, state)) return { retry: "never" };
+    const began = performance.now();
+    const wait = (this.#due.get(name) ?? 0) - began;
+    if (wait > 0 && composition.status?.observedGeneration === generation) return { retry: "after", ms: wait };
+    const counts = countBindings(name, this.#bindings.all, state.records);
+    await this.#write(composition, activeStatus(composition, state, counts, refusal, new Date()));
+    const now = performance.now();
+    this.#due.set(name, now + Math.max(EVERY_MS, SHARE * (now - began)));
+    return { retry: "never" };
+  }
+
+  /** Of one that is not: what it made stays. */
+  hold(composition: BindingComposition, verdict: Verdict, ready = verdict): Promise<void> {
+    return this.#write(composition, heldStatus(composition, verdict, new Date(), ready));
+  }
+
+  /** The same without an event: an Inlay for one namespace may write none about an object of the cluster. */
+  async holdQuietly(composition: BindingComposition, verdict: Verdict): Promise<void> {
+    await this.#writer.writeStatus(composition, heldStatus(composition, verdict, new Date()));
+  }
+
+  forget(composition: string): void {
+    this.#due.delete(composition);
+  }
+
+  async #write(composition: BindingComposition, status: CompositionStatus): Promise<void> {
+    await this.#writer.writeStatus(composition, status);
+    this.#writer.recordEvent(composition, status);
+  }
+}

@@ -1,0 +1,56 @@
+/** What a composition says while its claims are reconciled again, and while they can't be listed. */
+import assert from "node:assert/strict";
+import type { BindingComposition } from "../../../../src/api/composition.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { CompositionState } from "../../../../src/controllers/composition/composition-state.ts";
+import { activeStatus, isCatchingUp } from "../../../../src/controllers/composition/composition-status.ts";
+
+const problem = {
+  claim: "team/harbor",
+  reason: "FieldNotFound",
+  message: "bindings[s3].patches[0]: the claim has no a",
+};
+
+function composition(accepted: "True" | "False", ready: string, observedGeneration = 2): BindingComposition {
+  const condition = (type: string, status: string, reason: string) => ({ type, status, reason, message: "" });
+  return {
+    metadata: { name: "harbor", uid: "1", resourceVersion: "1", generation: 2 },
+    status: {
+      observedGeneration,
+      claims: 3,
+      problems: [problem],
+      conditions: [condition("Accepted", accepted, "Accepted"), condition("Ready", "False", ready)],
+    },
+  } as unknown as BindingComposition;
+}
+
+/** Of a controller that has just started. */
+function started(...pending: string[]): CompositionState {
+  const state = new CompositionState();
+  state.isListed = pending.length > 0;
+  for (const each of pending) state.pending.add(each);
+  return state;
+}
+
+describe("the status of a composition", () => {
+  it("stays as it is while claims are reconciled again, unless it said something else of them", () => {
+    const done = started("team/harbor");
+    done.pending.clear();
+    assert.ok(isCatchingUp(composition("True", "Ready"), started()));
+    assert.ok(isCatchingUp(composition("True", "FieldNotFound"), started("team/harbor")));
+    assert.ok(!isCatchingUp(composition("True", "Ready"), done));
+    assert.ok(!isCatchingUp(composition("True", "Reconciling"), started()));
+    assert.ok(!isCatchingUp(composition("False", "KindNotFound"), started()));
+    assert.ok(!isCatchingUp(composition("True", "Ready", 1), started()));
+  });
+
+  it("keeps what was known of claims that can't be listed", () => {
+    const counts = { bindings: 3, ready: 3 };
+    const said = (refusal?: Problem) =>
+      activeStatus(composition("True", "Ready"), started(), counts, refusal, new Date(0));
+    const refused = said(new Problem("Forbidden", "may not list"));
+    assert.deepEqual([refused.claims, refused.problems], [3, [problem]]);
+    assert.equal(refused.conditions?.[1]?.reason, "Forbidden");
+    assert.deepEqual([said().claims, said().problems], [0, []]);
+  });
+});

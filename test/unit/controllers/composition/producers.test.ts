@@ -1,0 +1,75 @@
+/** Which composition makes a binding that has its marks, and when the binding controller asks again. */
+import assert from "node:assert/strict";
+import type { SecretBinding } from "../../../../src/api/binding.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { CompositionState } from "../../../../src/controllers/composition/composition-state.ts";
+import { Producers } from "../../../../src/controllers/composition/producers.ts";
+
+const CLAIM = "shop/harbor";
+const binding = {
+  metadata: {
+    namespace: "shop",
+    name: "harbor-s3",
+    labels: { "inlay.dev/composition": "harbors", "inlay.dev/composition-binding": "s3", "inlay.dev/claim-uid": "1" },
+    annotations: { "inlay.dev/claim": CLAIM },
+  },
+} as unknown as SecretBinding;
+
+describe("what makes a binding", () => {
+  let exists: boolean | undefined;
+  let state: CompositionState | undefined;
+  let changed: string[];
+  let producers: Producers;
+
+  beforeEach(() => {
+    [exists, state, changed] = [true, undefined, []];
+    producers = new Producers({
+      exists: () => exists,
+      stateOf: () => state,
+      claims: { get: () => "unknown" },
+      index: { bindingsOf: () => [binding], claimsOf: () => [CLAIM].values() },
+    });
+    producers.onChange((key) => changed.push(key));
+  });
+
+  it("is pending until the compositions are listed, and none where there is no such composition", () => {
+    exists = undefined;
+    assert.equal(producers.of(binding), "pending");
+    producers.listed();
+    assert.deepEqual(changed, []);
+    exists = false;
+    producers.listed();
+    assert.deepEqual(changed, ["shop/harbor-s3"]);
+    assert.equal(producers.of(binding), "none");
+  });
+
+  it("is pending until the composition was reconciled, and unknown from then on while it is not accepted", () => {
+    assert.equal(producers.of(binding), "pending");
+    state = new CompositionState();
+    assert.equal(producers.of(binding), "pending");
+    state.problem = new Problem("InvalidComposition", "a mistake");
+    state.isConsidered = true;
+    producers.considered("harbors");
+    assert.deepEqual(changed, ["shop/harbor-s3"]);
+    assert.equal(producers.of(binding), "unknown");
+  });
+
+  it("is pending until the claim was looked at, and unknown where it can't be seen", () => {
+    state = new CompositionState();
+    state.accepted = {} as CompositionState["accepted"];
+    state.isConsidered = true;
+    assert.equal(producers.of(binding), "pending");
+    state.isListed = true;
+    state.pending.add(CLAIM);
+    assert.equal(producers.of(binding), "pending");
+    state.pending.delete(CLAIM);
+    producers.known("harbors", CLAIM);
+    assert.deepEqual(changed, ["shop/harbor-s3"]);
+    assert.equal(producers.of(binding), "unknown");
+  });
+
+  it("is asked for again when the composition is gone, whether it was known or not", () => {
+    producers.gone("harbors");
+    assert.deepEqual(changed, ["shop/harbor-s3"]);
+  });
+});
