@@ -1,5 +1,7 @@
 /** The name of a binding comes in, an Explanation of it goes out: everything that it names is looked at, side by side. */
+
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
+import { composedFrom } from "../api/composed.ts";
 import { claimsToBeGenerated } from "../api/reloader.ts";
 import { asRecorded } from "../api/status-records.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
@@ -34,6 +36,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     lastEvents(tools, binding),
   ]);
   const accountName = describeIdentity(serviceAccountIdentity(namespace, account.name));
+  const madeBy = composedFrom(binding);
   const seen = {
     binding: {
       namespace,
@@ -42,6 +45,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
       ...(status?.observedGeneration !== undefined && { observedGeneration: status.observedGeneration }),
       suspended: spec.suspend ?? false,
       deleting: metadata.deletionTimestamp !== undefined,
+      ...(madeBy && { madeBy: { composition: madeBy.composition, claim: madeBy.claim } }),
     },
     account: { name: isMade ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
     sources,

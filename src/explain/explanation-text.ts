@@ -14,7 +14,9 @@ export function explanationText(explanation: Explanation, now: number): string[]
   const { binding, account, sources, targets, rollout, conditions, events, eventsUnreadable, advice } = explanation;
   const ready = conditions.find(({ type }) => type === "Ready");
   const state = ready === undefined ? "not looked at yet" : `Ready ${ready.status}, ${ready.reason}`;
-  const more = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
+  const more: string[] = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
+  const { composition, claim } = binding.madeBy ?? {};
+  if (composition !== undefined) more.push(`made by BindingComposition ${composition} for ${claim}`);
   const conditionRows = conditions.map((each) => {
     const { type, status, reason, lastTransitionTime, message } = each;
     return [type, status, reason, ageOf(lastTransitionTime, now), message];

@@ -16,6 +16,8 @@ export interface Explanation {
     observedGeneration?: number;
     suspended: boolean;
     deleting: boolean;
+    /** What its labels say of how it was made. */
+    madeBy?: { composition: string; claim: string };
   };
   account: ReadState & { name: string };
   sources: SourceExplanation[];

@@ -1,6 +1,6 @@
 /** A binding comes in; each of its sources goes out, with what of it is used and whether that is there. Never a value. */
 import type { SecretBinding } from "../api/binding.ts";
-import { COMPOSITION_LABEL } from "../api/composition.ts";
+import { COMPOSITION_LABEL } from "../api/composed.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
