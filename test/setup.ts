@@ -74,6 +74,7 @@ export const mochaHooks: RootHookObject = {
       logs: [],
       rights: [],
       reloaderRights: [],
+      compositionRights: [],
       isSearched: false,
     };
     assertNoValue("the names of the tests", titlesOf(root).join("\n"));

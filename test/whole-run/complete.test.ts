@@ -47,4 +47,15 @@ describe("the whole run", () => {
       [],
     );
   });
+
+  it("used every right of the account for compositions, and the right to act as it", async () => {
+    const used = new Set(onControlPlane.flatMap(({ compositionRights }) => compositionRights));
+    const { compositions, openingCompositions } = await shippedRights();
+    // That it may act as the accounts of bindings is for the admission policy, which asks for it.
+    const meant = [...compositions.filter(({ verb }) => verb !== "impersonate"), ...openingCompositions];
+    assert.deepEqual(
+      meant.map(describeRight).filter((right) => !used.has(right)),
+      [],
+    );
+  });
 });

@@ -29,9 +29,10 @@ export interface FileResult {
   tests: TestResult[];
   /** Files that hold what controllers logged, for a file of which a hook failed. */
   logs: string[];
-  /** Rights of the controller, and of the account for Reloader's annotations, that requests of this file used. */
+  /** Rights of the controller, and of the accounts for Reloader's annotations and compositions, that requests of this file used. */
   rights: string[];
   reloaderRights: string[];
+  compositionRights: string[];
   /** Whether logs and requests were searched after its tests. */
   isSearched: boolean;
 }

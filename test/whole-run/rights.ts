@@ -6,10 +6,11 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { AnyObject, Api } from "../controller/api.ts";
-import type { AuditedRequest, AuditLog } from "../controller/audit.ts";
+import type { AuditedRequest, AuditLog, Written } from "../controller/audit.ts";
 import { objectsIn } from "../controller/manifests.ts";
 import { Named, type ServedKind } from "../controller/named.ts";
 import { describeRight, isAdmitted, isBy, type Right, rightsIn, rightsOf } from "../controller/rights.ts";
+import { AGGREGATED, Composing, type RightTerm } from "./composing.ts";
 
 const manifests = join(import.meta.dirname, "..", "..", "deploy", "manifests");
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
@@ -18,6 +19,8 @@ const REVIEWS = ["authorization.k8s.io/selfsubjectaccessreviews", "authorization
 const CONTROLLERS = /^system:serviceaccount:([^:]+):inlay-controller$/;
 /** What RBAC lets everybody ask who is authenticated. */
 const DESCRIBES_THE_API = /^\/(api|apis|openapi\/v3|readyz)([/?]|$)/;
+/** As whom compositions act by default. An installation for one namespace has none. */
+const COMPOSITIONS = "system:serviceaccount:inlay-system:inlay-compositions";
 const OPENED = "inlay.dev/aggregate-to-controller";
 /** The API server goes by a role for a moment after it has changed. */
 const LAG_MS = 5_000;
@@ -32,23 +35,44 @@ interface Term {
 /** As the account for Reloader's annotations, which stands beside the controller. */
 const isReloading = ({ user, as }: AuditedRequest) => as === user.replace(/controller$/, "reloader");
 
+const isComposing = ({ user, as }: AuditedRequest) => user === CONTROLLER && as === COMPOSITIONS;
+
 /** How the versions of a kind convert is not told to an installation for one namespace, unless somebody lets it see that. */
 const isAboutVersions = ({ user, verb, resource }: AuditedRequest) =>
   user !== CONTROLLER && verb === "get" && resource === "apiextensions.k8s.io/customresourcedefinitions";
 
-/** The rights that are shipped: of the controller, of the account for annotations, and to act as that account. */
+/** An installation for one namespace says of compositions that they are out of its scope, where somebody lets it see them. */
+const isAboutCompositions = ({ user, resource }: AuditedRequest) =>
+  user !== CONTROLLER && resource.startsWith("inlay.dev/bindingcompositions");
+
+/** The rights that are shipped: of the controller, of the accounts for annotations and compositions, and to act as these. */
 export interface ShippedRights {
   controller: Right[];
   reloader: Right[];
   opening: Right[];
+  compositions: Right[];
+  openingCompositions: Right[];
 }
 
 export async function shippedRights(): Promise<ShippedRights> {
   const controller = rightsIn(await readFile(join(manifests, "10-controller-role.yaml"), "utf8"));
-  const shipped = await objectsIn(join(manifests, "optional", "reloader.yaml"));
+  const [reloader, opening] = await rightsOfAccount("reloader.yaml");
+  const [compositions, openingCompositions] = await rightsOfAccount("compositions.yaml");
+  return { controller, reloader, opening, compositions, openingCompositions };
+}
+
+/** The rights of the account that a manifest makes, and those to act as it. */
+async function rightsOfAccount(manifest: string): Promise<[own: Right[], opening: Right[]]> {
+  const shipped = await objectsIn(join(manifests, "optional", manifest));
   const ofKind = (kind: string): Right[] =>
     shipped.filter((each) => each.kind === kind).flatMap(({ rules }) => rules.flatMap(rightsOf));
-  return { controller, reloader: ofKind("ClusterRole"), opening: ofKind("Role") };
+  return [ofKind("ClusterRole"), ofKind("Role")];
+}
+
+export interface UsedRights {
+  rights: string[];
+  reloaderRights: string[];
+  compositionRights: string[];
 }
 
 /** Of a role or binding of the cluster, unless a namespace is given. */
@@ -90,10 +114,11 @@ export class RightsCheck {
   #mark: number;
   /** Of all files so far: who may do what, and API servers that began to serve. */
   readonly #terms: AuditedRequest[] = [];
-  readonly #opened: { at: string; object: AnyObject }[] = [];
+  readonly #roles: Written[] = [];
   readonly #kinds = new Map<string, ServedKind[]>();
   readonly #named = new Named([], this.#kinds);
-  #lent: (Term & { right: Right })[] = [];
+  readonly #composing: Composing;
+  #lent: RightTerm[] = [];
   #without: Term[] = [];
 
   /** Goes by what the log brings after `mark`. */
@@ -102,18 +127,20 @@ export class RightsCheck {
     this.#api = api;
     this.#log = log;
     this.#rights = rights;
+    this.#composing = new Composing(this.#kinds, rights.compositions);
   }
 
   /** Reads what the log brought since the last call and checks it. Returns the rights that were used. */
-  async check(): Promise<{ rights: string[]; reloaderRights: string[] }> {
+  async check(): Promise<UsedRights> {
     const mark = this.#mark;
     this.#mark = await this.#log.mark();
     const all = [...(await this.#log.since(mark)), ...(await this.#log.watchesSince(mark))];
     await this.#learn(mark, all);
     const requests = all.filter(({ user }) => CONTROLLERS.test(user));
     const own = requests.filter(({ as, lacks }) => as === undefined && lacks !== "impersonation");
-    const impersonated = requests.filter((each) => each.as !== undefined && !isReloading(each));
     const reloading = requests.filter(isReloading);
+    const composing = requests.filter(isComposing);
+    const impersonated = requests.filter((each) => each.as !== undefined && !isReloading(each) && !isComposing(each));
 
     assertNone(
       "refused, though no test took the right away",
@@ -131,6 +158,10 @@ export class RightsCheck {
       reloading.filter((each) => !this.#isForReloading(each)),
     );
     assertNone(
+      "acted as the account for compositions beyond bindings, claims and its roles",
+      composing.filter((each) => !this.isForComposing(each) || !hasGroupsOfAccount(each)),
+    );
+    assertNone(
       "acted as an account that no binding has",
       impersonated.filter((each) => !this.#named.isAccount(each) || !hasGroupsOfAccount(each)),
     );
@@ -140,11 +171,24 @@ export class RightsCheck {
     );
 
     const admitted = requests.filter((each) => each.user === CONTROLLER && isAdmitted(each));
-    const { controller, reloader } = this.#rights;
+    const { controller, reloader, compositions, openingCompositions } = this.#rights;
     const used = (rights: Right[], by: AuditedRequest[]) =>
       rights.filter((right) => by.some((each) => isBy(right, each))).map(describeRight);
-    const asItself = reloading.filter(isAdmitted).map((each) => ({ ...each, as: undefined }));
-    return { rights: used(controller, admitted), reloaderRights: used(reloader, asItself) };
+    const asItself = (by: AuditedRequest[]) => by.filter(isAdmitted).map((each) => ({ ...each, as: undefined }));
+    return {
+      rights: used(controller, admitted),
+      reloaderRights: used(reloader, asItself(reloading)),
+      compositionRights: [
+        ...used(compositions, asItself(composing)),
+        ...used(openingCompositions, composing.filter(isAdmitted)),
+      ],
+    };
+  }
+
+  /** As the account for compositions. */
+  isForComposing(request: AuditedRequest): boolean {
+    if (REVIEWS.includes(request.resource)) return request.verb === "create";
+    return this.#composing.isFor(request);
   }
 
   /** Whether a binding of the account names by then what a request as that account is for. */
@@ -158,7 +202,7 @@ export class RightsCheck {
     const { controller, opening } = this.#rights;
     if (resource === "") return verb === "get" && DESCRIBES_THE_API.test(uri);
     if (REVIEWS.includes(resource)) return verb === "create";
-    if (isAboutVersions(request)) return true;
+    if (isAboutVersions(request) || isAboutCompositions(request)) return true;
     const own = CONTROLLERS.exec(user)?.[1];
     if (user !== CONTROLLER && namespace !== own) return false;
     if (controller.some((right) => isBy(right, request)) || this.#isOtherAccount(request)) return true;
@@ -194,18 +238,15 @@ export class RightsCheck {
   async #learn(mark: number, all: readonly AuditedRequest[]): Promise<void> {
     await this.#learnKinds(mark);
     this.#named.take(await this.#log.written("SecretBinding", mark));
-    const roles = await this.#log.written("ClusterRole", mark);
-    this.#opened.push(...roles.filter(({ object }) => object.metadata.labels?.[OPENED] === "true"));
+    this.#roles.push(...(await this.#log.written("ClusterRole", mark)));
     this.#terms.push(
       ...all.filter(
         ({ resource, user }) =>
           resource.startsWith("rbac.authorization.k8s.io/") && (user === "system:apiserver" || !CONTROLLERS.test(user)),
       ),
     );
-    this.#lent = this.#opened.flatMap(({ at: from, object }) => {
-      const until = whenNext(this.#terms, from, "delete", "clusterroles", object.metadata.name);
-      return object.rules.flatMap(rightsOf).map((right: Right) => ({ right, from, until }));
-    });
+    this.#lent = this.#aggregatedBy(OPENED);
+    this.#composing.take(await this.#log.written("BindingComposition", mark), this.#aggregatedBy(AGGREGATED));
     const ofController: [plural: string, name: string, namespace?: string][] = [
       ["clusterrolebindings", "inlay-controller"],
       ["rolebindings", "inlay-controller", "inlay-system"],
@@ -220,6 +261,15 @@ export class RightsCheck {
       ({ user, verb, uri }) => user === "system:apiserver" && verb === "list" && uri.endsWith("/clusterrolebindings"),
     );
     this.#without.push(...begun.map(({ at }) => ({ from: moved(at, -LAG_MS), until: moved(at, LAG_MS) })));
+  }
+
+  /** The rights of all ClusterRoles with a label, each from when it was written until it is deleted. */
+  #aggregatedBy(label: string): RightTerm[] {
+    const labelled = this.#roles.filter(({ object }) => object.metadata.labels?.[label] === "true");
+    return labelled.flatMap(({ at: from, object }) => {
+      const until = whenNext(this.#terms, from, "delete", "clusterroles", object.metadata.name);
+      return (object.rules ?? []).flatMap(rightsOf).map((right: Right) => ({ right, from, until }));
+    });
   }
 
   /** Every kind that is served now, or was by a CRD, by group and kind. */

@@ -1,0 +1,135 @@
+/** SecretGrants for a composition, from the command in the condition to the end of the grant, with restarts of Inlay between. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import {
+  ACCESS_KEY_BASE,
+  compose,
+  compositionPath,
+  installCompositions,
+  removeCompositions,
+  TO_CLAIM,
+  untilComposition,
+} from "../controller/compositions.ts";
+import { eventually } from "../controller/eventually.ts";
+import { Neighbours } from "../controller/neighbours.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
+import { loggedUntilNow } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+
+const bindingsOf = (onMissing: "Wait" | "Remove") => {
+  const sources = [{ name: "bucket", onMissing, secret: { name: "bucket", granted: true } }];
+  return [{ name: "s3", base: { spec: { ...ACCESS_KEY_BASE.spec, sources } }, patches: [TO_CLAIM] }];
+};
+const BROKEN = { fromFieldPath: "metadata.name", toFieldPath: "spec.serviceAccountName" };
+
+/** A namespace whose HarborCluster `harbor` is a claim, and the value of the Secret `bucket`. */
+async function newClaim(onMissing: "Wait" | "Remove" = "Remove") {
+  const team = await createNamespace();
+  const both = new Neighbours(team, team);
+  const value = await both.rotate();
+  await team.harbor();
+  await compose(team, "harbor", { bindings: bindingsOf(onMissing) });
+  const grant = () => both.grant("composition", { from: [{ composition: `${team.namespace}-harbor` }] });
+  return { team, both, value, grant };
+}
+
+/** Restarts the controller and waits until it has dealt with what there is. Returns what it wrote meanwhile. */
+async function writesOfRestart(team: TestNamespace): Promise<string[]> {
+  await team.controller.idle();
+  await loggedUntilNow(team);
+  await team.controller.stop();
+  const mark = await auditLog().mark();
+  await team.controller.start();
+  await team.controller.idle();
+  await loggedUntilNow(team);
+  const writes = await auditLog().controllerWritesSince(mark);
+  return writes
+    .filter(({ namespace, name }) => namespace === team.namespace || name.startsWith(`${team.namespace}-`))
+    .map(({ verb, resource, name }) => `${verb} ${resource} ${name}`);
+}
+
+describe("a SecretGrant for a composition", function () {
+  this.timeout("2m");
+  before(() => installCompositions());
+  after(() => removeCompositions());
+
+  it("is what NotGranted names the command for; after it the value arrives and follows rotations", async () => {
+    const { team, both, value } = await newClaim();
+    const { status } = await team.until("harbor-s3", "NotGranted");
+    assert.deepEqual(await paste(commandsIn(status.conditions[0].message)), []);
+    await both.untilHeld(value);
+    const { items } = await team.api.get(team.path("inlay.dev/v1alpha1", "secretgrants"));
+    assert.deepEqual(
+      items.map(({ spec }: AnyObject) => [spec.from, spec.to]),
+      [[[{ composition: `${team.namespace}-harbor` }], [{ kind: "Secret", name: "bucket" }]]],
+    );
+    await both.untilHeld(await both.rotate());
+    await untilComposition(team, "harbor", "Ready");
+  });
+
+  it("holds over a restart, which writes nothing, and a rotation while Inlay does not run is copied", async () => {
+    const { team, both, value, grant } = await newClaim();
+    await grant();
+    await both.untilHeld(value);
+    await untilComposition(team, "harbor", "Ready");
+    assert.deepEqual(await writesOfRestart(team), []);
+    assert.equal((await team.s3()).accesskey, value);
+    await team.until("harbor-s3", "Synced");
+    await team.controller.stop();
+    const rotated = await both.rotate();
+    await team.controller.start();
+    await both.untilHeld(rotated);
+  });
+
+  for (const [onMissing, left] of [
+    ["Remove", () => undefined],
+    ["Wait", (value: string) => value],
+  ] as const)
+    it(`that is withdrawn says GrantWithdrawn, and with ${onMissing} does as any other`, async () => {
+      const { team, both, value, grant } = await newClaim(onMissing);
+      await grant();
+      await both.untilHeld(value);
+      await both.withdraw("composition");
+      await team.until("harbor-s3", "GrantWithdrawn");
+      const rotated = await both.rotate();
+      await team.barrier();
+      await both.untilHeld(left(value));
+      await grant();
+      await both.untilHeld(rotated);
+    });
+
+  it("removes nothing by a restart while its composition is not accepted, and reads nothing until it is", async () => {
+    const { team, both, value, grant } = await newClaim();
+    await grant();
+    await both.untilHeld(value);
+    const broken = bindingsOf("Remove").map((each) => ({ ...each, patches: [...each.patches, BROKEN] }));
+    await team.api.merge(compositionPath(team, "harbor"), { spec: { bindings: broken } });
+    await untilComposition(team, "harbor", "InvalidComposition");
+    const before = await team.binding("harbor-s3");
+    await writesOfRestart(team);
+    await team.until("harbor-s3", "Unavailable");
+    const rotated = await both.rotate();
+    await team.barrier();
+    assert.equal((await team.s3()).accesskey, value);
+    const { metadata, spec } = await team.binding("harbor-s3");
+    assert.deepEqual([metadata.uid, spec], [before.metadata.uid, before.spec]);
+    await team.api.merge(compositionPath(team, "harbor"), { spec: { bindings: bindingsOf("Remove") } });
+    await both.untilHeld(rotated);
+    await untilComposition(team, "harbor", "Ready");
+  });
+
+  it("counts no more when its composition is deleted and leaves its bindings", async () => {
+    const { team, both, value, grant } = await newClaim("Wait");
+    await grant();
+    await both.untilHeld(value);
+    await team.api.merge(compositionPath(team, "harbor"), { spec: { deletionPolicy: "Orphan" } });
+    await untilComposition(team, "harbor", "Ready");
+    await team.api.delete(compositionPath(team, "harbor"));
+    await team.untilGone(compositionPath(team, "harbor"));
+    await team.until("harbor-s3", "GrantWithdrawn");
+    await both.rotate();
+    await team.barrier();
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+  });
+});
