@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import { controllerCommand } from "./cli/controller.ts";
 import { explainCommand } from "./cli/explain.ts";
+import { renderCommand } from "./cli/render.ts";
 import { traceCommand } from "./cli/trace.ts";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
@@ -15,7 +16,8 @@ const program = new Command("inlay")
   .description("Keeps Secret values in the custom resources and workloads that need them inline")
   .addCommand(controllerCommand())
   .addCommand(explainCommand())
-  .addCommand(traceCommand());
+  .addCommand(traceCommand())
+  .addCommand(renderCommand());
 
 program.parseAsync().catch((error: unknown) => {
   console.error(error instanceof Error ? error.message : String(error));

@@ -64,4 +64,19 @@ describe("the command line", () => {
       }
     });
   }
+
+  it("loads for render what reads files and templates, and nothing that reaches a cluster", async () => {
+    const file = join(import.meta.dirname, "..", "..", "e2e", "render", "composition.yaml");
+    const loaded = ["handlebars", "re2js", "yaml"];
+    const { loaded: found, ...said } = await run("render", "-f", file);
+    assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
+  });
+
+  it("refuses for render what is no format, and files with nothing to render", async () => {
+    assert.equal((await run("render", "-f", "a", "-o", "text")).code, 1);
+    assert.equal((await run("render")).code, 1);
+    const secret = join(import.meta.dirname, "..", "..", "e2e", "render", "secret.yaml");
+    const { code, stderr } = await run("render", "-f", secret);
+    assert.deepEqual([code, stderr.includes("SecretBinding")], [1, true]);
+  });
 });

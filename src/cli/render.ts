@@ -1,0 +1,55 @@
+/** `inlay render`: shows which bindings compositions make of files, and which fields bindings would write. Needs no cluster. */
+import { Command, Option } from "commander";
+import { namespaceName } from "./argument-types.ts";
+
+interface RenderFlags {
+  filename: string[];
+  namespace: string;
+  output: "table" | "yaml" | "json";
+  showValues?: boolean;
+}
+
+export function renderCommand(): Command {
+  return new Command("render")
+    .description("show the bindings that compositions make, and the fields that bindings write, without a cluster")
+    .requiredOption(
+      "-f, --filename <file>",
+      "compositions, claims, bindings and Secrets: a file, a folder, or - for standard input; may be given several times",
+      (file: string, files: string[] = []) => [...files, file],
+    )
+    .option("-n, --namespace <namespace>", "where an object is that names no namespace", namespaceName, "default")
+    .addOption(
+      new Option("-o, --output <format>", "for people, or for programs")
+        .choices(["table", "yaml", "json"])
+        .default("table"),
+    )
+    .option("--show-values", "show values, and not only where they go")
+    .action(run);
+}
+
+async function run({ filename, namespace, output, showValues = false }: RenderFlags): Promise<void> {
+  const [{ readFiles }, { render }, { opened }] = await Promise.all([
+    import("../render/files.ts"),
+    import("../render/render.ts"),
+    import("../render/rendering.ts"),
+  ]);
+  const { files, mistakes } = readFiles(filename);
+  const rendering = opened(await render(files, namespace), showValues);
+  const all = { ...rendering, mistakes: [...mistakes, ...rendering.mistakes] };
+  const text = await textOf(all, output);
+  if (text !== "") process.stdout.write(`${text}\n`);
+  for (const { file, line, message } of all.mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
+  if (all.mistakes.length > 0) process.exitCode = 1;
+}
+
+async function textOf(
+  rendering: Parameters<typeof import("../render/rendering-text.ts").renderingText>[0],
+  output: RenderFlags["output"],
+) {
+  if (output === "json") return (await import("../apimachinery/json.ts")).stringifyJson(rendering, 2);
+  if (output === "yaml")
+    return (await import("yaml"))
+      .stringify(rendering, { aliasDuplicateObjects: false, compat: "yaml-1.1", lineWidth: 0 })
+      .trimEnd();
+  return (await import("../render/rendering-text.ts")).renderingText(rendering).join("\n");
+}

@@ -1,0 +1,212 @@
+/** Computes what a binding would write, from the objects in the files: for each target its fields, or why it is not written. */
+import { type Field, manifestOf, type SecretBinding, type Target } from "../api/binding.ts";
+import type { Installation } from "../api/installation.ts";
+import { assertManifest } from "../api/manifest.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { valueAt } from "../apimachinery/fields.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import {
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  type ObjectRef,
+  parseApiVersion,
+} from "../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { withValues } from "../apply/patch.ts";
+import { serviceAccountIdentity } from "../kube/identity.ts";
+import type { KindSchema } from "../kube/schemas.ts";
+import type { ProducedBy } from "../sources/grant-rules.ts";
+import { secretNamespaces } from "../sources/registry.ts";
+import { ALL_KEYS, usesOf } from "../sources/uses.ts";
+import { resolveReferences } from "../targets/references.ts";
+import { selectTargets } from "../targets/select.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import { checkFields, planTarget } from "../transform/plan.ts";
+import { readableCopies } from "../transform/readable-copies.ts";
+import { sourcesDiffer } from "../transform/require-same.ts";
+import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
+import { shapeOf } from "../transform/target-shape.ts";
+import { compileTemplate } from "../transform/template.ts";
+import type { BindingToRender } from "./claims.ts";
+import type { Mistake } from "./documents.ts";
+import type { FileCluster } from "./file-cluster.ts";
+import type { Inputs } from "./inputs.ts";
+import { type RenderedField, type RenderedTarget, reasonOf } from "./rendering.ts";
+import { sourcesOf } from "./sources.ts";
+
+type SealedField = RenderedField<SecretValue<JsonValue>>;
+type SealedTarget = RenderedTarget<SecretValue<JsonValue>>;
+
+/** What a binding waits for. All else is a mistake, which somebody has to change. */
+const WAITS = new Set([
+  "KindNotFound",
+  "SourceNotFound",
+  "KeyNotFound",
+  "NotGranted",
+  "ElementNotFound",
+  "SourceAnnotationMismatch",
+  "TargetNotFound",
+]);
+
+export interface BindingFields {
+  readonly targets: readonly SealedTarget[];
+  readonly notes: readonly string[];
+  readonly mistakes: readonly Mistake[];
+}
+
+/** What all targets of a binding are computed with. */
+interface Context {
+  readonly binding: SecretBinding;
+  readonly sources: ReadonlyMap<string, LiveSource | Problem>;
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly textOf: (field: Field) => string[];
+  readonly mismatch: Problem | undefined;
+  readonly cluster: FileCluster;
+  readonly inputs: Inputs;
+  /** Notes a mistake at a place of the spec, and returns it as a reason. */
+  readonly said: (place: string, problem: Problem) => SealedTarget["problem"] & object;
+}
+
+export async function fieldsOf(
+  { binding, from, mistakeAt }: BindingToRender,
+  inputs: Inputs,
+  cluster: FileCluster,
+  installation: Installation,
+): Promise<BindingFields> {
+  const { namespace = "", name } = binding.metadata;
+  const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
+  const { discovery, client, watcher } = cluster;
+  const references = await resolveReferences(binding, { discovery, client, identity, installation });
+  const producedBy: ProducedBy = from === undefined ? "none" : { by: from.composition };
+  const { sources, notes } = await sourcesOf(binding, references, cluster, inputs, producedBy);
+  const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
+  const mistakes: Mistake[] = [];
+  const { requireSame } = binding.spec;
+  const context: Context = {
+    binding,
+    sources,
+    secrets: secretNamespaces(references.parsedSources),
+    textOf: (field) =>
+      usesOf(references.parsedSources, field, (text) => compileTemplate(text).references).map(({ source, of }) =>
+        of === ALL_KEYS ? source : `${source}/${of}`,
+      ),
+    mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
+    cluster,
+    inputs,
+    said(place, problem) {
+      if (!WAITS.has(problem.reason)) mistakes.push(mistakeAt(`${place}: ${problem.message}`));
+      return reasonOf(problem);
+    },
+  };
+  const closed = installation.closedNamespace(namespace);
+  if (closed !== undefined) mistakes.push(mistakeAt(`metadata.namespace: ${closed.message}`));
+  const targets = [
+    ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
+    ...selection.unresolved.map(({ target, problem }) => renderTarget(context, target, problem)),
+  ];
+  return { targets, notes: [...notes, ...selection.notes], mistakes: unique(mistakes) };
+}
+
+const unique = (mistakes: readonly Mistake[]): Mistake[] => [
+  ...new Map(mistakes.map((each) => [`${each.line} ${each.message}`, each])).values(),
+];
+
+function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): SealedTarget {
+  const { binding, cluster, inputs, said, mismatch } = context;
+  const { apiVersion, kind, name } = target;
+  const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
+  const creates = target.create !== undefined;
+  if (ref instanceof Problem) {
+    const fields = target.fields.map((field, at) => checkedField(context, field, `${place}.fields[${at}]`));
+    const isSaid = fields.some((field) => field.problem?.message === ref.message);
+    const problem = isSaid ? reasonOf(ref) : said(place, ref);
+    const named = name === undefined ? {} : { name };
+    return { apiVersion, kind, ...named, creates, inFiles: false, written: false, problem, notes: [], fields };
+  }
+  const live = cluster.find(ref);
+  const { version } = parseApiVersion(apiVersion);
+  const schema = inputs.kinds.schemaOf({ ...ref.resource, version });
+  const results = target.fields.map((field, at) =>
+    renderField(context, field, target, { live, schema, place: `${place}.fields[${at}]` }),
+  );
+  const whole = attemptSync(() => checkWhole(context, target, schema));
+  const waiting = results.find(({ blocks }) => blocks)?.field.problem;
+  const differ = waiting === undefined && mismatch !== undefined ? said(place, mismatch) : waiting;
+  const problem = whole instanceof Problem ? said(place, whole) : differ;
+  return {
+    apiVersion,
+    kind,
+    ...(ref.namespace !== undefined && { namespace: ref.namespace }),
+    name: ref.name,
+    creates,
+    inFiles: live !== undefined,
+    written: problem === undefined,
+    ...(problem && { problem }),
+    notes: whole instanceof Problem ? [] : notesOn(context, target, ref, schema),
+    fields: results.map(({ field }) => field),
+  };
+}
+
+/** A field of which no value is computed. */
+function checkedField({ sources, said, textOf }: Context, field: Field, place: string): SealedField {
+  const wrong = attemptSync(() => checkFields([field], sources.keys()));
+  return { path: field.path, from: textOf(field), ...(wrong instanceof Problem && { problem: said(place, wrong) }) };
+}
+
+/** What can be wrong with a target although each of its fields is right. Throws Problem. */
+function checkWhole({ sources }: Context, target: Target, schema: KindSchema | undefined): void {
+  const isRight = (field: Field) => !(attemptSync(() => checkFields([field], sources.keys())) instanceof Problem);
+  checkFields(target.fields.filter(isRight), sources.keys());
+  if (target.create === undefined) return;
+  assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
+  if (schema !== undefined) checkManifest(manifestOf(target), schema.root, schema.resolve);
+}
+
+function notesOn(
+  { binding, sources, secrets }: Context,
+  target: Target,
+  ref: ObjectRef,
+  schema: KindSchema | undefined,
+): string[] {
+  const recipes = attemptSync(() => checkFields(target.fields, sources.keys()));
+  if (recipes instanceof Problem) return [];
+  const copies = readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve));
+  return copies === undefined ? [] : [copies.note];
+}
+
+interface Place {
+  readonly live: KubeObject | undefined;
+  readonly schema: KindSchema | undefined;
+  readonly place: string;
+}
+
+/** One field. `blocks`: nothing of the target is written for it. */
+function renderField(
+  { sources, said, textOf }: Context,
+  field: Field,
+  target: Target,
+  { live, schema, place }: Place,
+): { field: SealedField; blocks: boolean } {
+  const path = attemptSync(() => FieldPath.parse(field.path));
+  const there = live === undefined || path instanceof Problem ? undefined : valueAt(live, path);
+  const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
+  const base = { path: field.path, from: textOf(field), ...before };
+  const plan = attemptSync(() => {
+    const made = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve));
+    if (schema !== undefined) checkAgainstSchema(made, schema.root, schema.resolve);
+    const into = target.create === undefined ? live : manifestOf(target);
+    if (into !== undefined) withValues(into as JsonObject, made.fields, shapeOf(schema));
+    return made;
+  });
+  if (plan instanceof Problem) return { field: { ...base, problem: said(place, plan) }, blocks: true };
+  const [missing] = plan.leftOut;
+  if (missing !== undefined) {
+    const { optional } = missing.why.policy;
+    return { field: { ...base, problem: said(place, missing.why) }, blocks: !optional };
+  }
+  const value = plan.fields[0]?.value as SecretValue<JsonValue>;
+  const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };
+  return { field: { ...base, value, ...changes }, blocks: false };
+}

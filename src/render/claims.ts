@@ -1,0 +1,237 @@
+/** Makes the bindings of all compositions for the claims in the files, and says why one is not made. Pure. */
+import type { SecretBinding } from "../api/binding.ts";
+import type { BindingComposition } from "../api/composition.ts";
+import type { Installation } from "../api/installation.ts";
+import { isSameKind, type JsonObject } from "../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { NAMESPACES } from "../apimachinery/resources.ts";
+import { type Claim, describeClaim } from "../composition/claim.ts";
+import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
+import type { CompiledBinding, CompiledComposition } from "../composition/compile.ts";
+import { type ComposedBinding, composeBinding } from "../composition/compose.ts";
+import { madeBinding, madeKey, metadataOf } from "../composition/made-binding.ts";
+import type { CompiledPatch } from "../composition/patches/compile.ts";
+import { compiledOrMistakes } from "./composition-mistakes.ts";
+import type { Mistake } from "./documents.ts";
+import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
+import { OWN_VERSION } from "./own-kinds.ts";
+import { type Step, stepsIn } from "./place.ts";
+
+/** A binding to show, and where what is wrong with it has to be changed. */
+export interface BindingToRender {
+  readonly binding: SecretBinding;
+  readonly from?: { readonly composition: string; readonly claim: string; readonly entry: string };
+  readonly notes: readonly string[];
+  /** It is not shown, only what is wrong with it. */
+  readonly isBroken: boolean;
+  mistakeAt(message: string): Mistake;
+}
+
+/** A binding that a claim does not get. */
+export interface NotMade {
+  readonly composition: string;
+  readonly claim: string;
+  readonly entry: string;
+  readonly problem: Problem;
+}
+
+export interface Made {
+  readonly bindings: readonly BindingToRender[];
+  readonly notMade: readonly NotMade[];
+  readonly notes: readonly string[];
+  readonly mistakes: readonly Mistake[];
+}
+
+const NOTHING: Made = { bindings: [], notMade: [], notes: [], mistakes: [] };
+
+/** `taken` are the keys of bindings that are in the files themselves. */
+export function makeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Made {
+  const made: Made[] = inputs.objects
+    .filter(({ object }) => isSameKind(object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
+    .map((composition) => makeFor(composition, inputs, installation));
+  const keys = new Set(taken);
+  const bindings: BindingToRender[] = [];
+  const notMade = made.flatMap((each) => each.notMade);
+  const mistakes = made.flatMap((each) => each.mistakes);
+  for (const each of made.flatMap((one) => one.bindings)) {
+    const { namespace = "", name } = each.binding.metadata;
+    const key = madeKey({ namespace, name });
+    if (!keys.has(key)) {
+      keys.add(key);
+      bindings.push(each);
+      continue;
+    }
+    const message = `the name ${name} in namespace ${namespace} is that of another SecretBinding; set metadata.name by a patch`;
+    mistakes.push(each.mistakeAt(message));
+    if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
+  }
+  return { bindings, notMade, notes: made.flatMap(({ notes }) => notes), mistakes };
+}
+
+function makeFor(input: InputObject, inputs: Inputs, installation: Installation): Made {
+  const { document } = input;
+  const { metadata, spec } = input.object as unknown as BindingComposition;
+  const { name: composition } = metadata;
+  const { group, kind, namespaced } = inputs.kinds.resourceOf(spec.for.apiVersion, spec.for.kind);
+  const compiled = compiledOrMistakes(spec, { group, kind, namespaced });
+  if (Array.isArray(compiled)) {
+    const mistakes = compiled.map(({ message }) => mistakeAt(document, message, ["spec"]));
+    return { ...NOTHING, mistakes };
+  }
+  if (input.isBroken) return NOTHING;
+  const notes: string[] = [];
+  const called = `BindingComposition ${composition}`;
+  if (spec.suspend === true) notes.push(`${called} is suspended, so nothing is made for it until suspend is false`);
+  const claims = claimsOf(spec, inputs, installation, (note) => notes.push(`${called}: ${note}`));
+  if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
+  const all = claims.flatMap((claim) => compiled.bindings.map((entry) => makeOne(compiled, entry, claim, input)));
+  return {
+    bindings: all.flatMap(({ made }) => made ?? []),
+    notMade: all.flatMap(({ notMade }) => notMade ?? []),
+    notes: [...new Set(notes)],
+    mistakes: all.flatMap(({ mistakes }) => mistakes),
+  };
+}
+
+/** The objects of the kind that match. Of a namespace that is not in the files only the name is compared. */
+function claimsOf(
+  { for: { apiVersion, kind, selector, namespaceSelector } }: BindingComposition["spec"],
+  { objects }: Inputs,
+  installation: Installation,
+  note: (text: string) => void,
+): InputObject[] {
+  const isClaim = claimMatcher(selector);
+  const { matchLabels, matchExpressions, ...named } = namespaceSelector ?? {};
+  const hasLabels = (matchLabels ?? matchExpressions) !== undefined;
+  const namespaces = new Map(
+    objects
+      .filter(({ object }) => isSameKind(object, { apiVersion: "v1", kind: NAMESPACES.kind }))
+      .map(({ object }) => [object.metadata.name, object]),
+  );
+  return objects.filter(({ object }) => {
+    if (!isSameKind(object, { apiVersion, kind }) || !isClaim(object.metadata.name, object.metadata)) return false;
+    const { namespace } = object.metadata;
+    if (namespace === undefined) return true;
+    const home = namespaces.get(namespace);
+    const isIn =
+      home === undefined
+        ? namespaceMatcher(named)(namespace, {})
+        : namespaceMatcher(namespaceSelector)(namespace, home.metadata.labels ?? {});
+    if (!isIn) return false;
+    const closed = installation.closedNamespace(namespace);
+    if (closed !== undefined) note(closed.message);
+    else if (home === undefined && hasLabels)
+      note(
+        `the labels of namespace ${namespace} are not known, so they are taken to match; add the Namespace to the files`,
+      );
+    return closed === undefined;
+  });
+}
+
+interface One {
+  made?: BindingToRender;
+  notMade?: NotMade;
+  mistakes: readonly Mistake[];
+}
+
+function makeOne(
+  compiled: CompiledComposition,
+  entry: CompiledBinding,
+  input: InputObject,
+  composition: InputObject,
+): One {
+  const claim = claimOf(input);
+  const from = { composition: composition.object.metadata.name, claim: describeClaim(claim), entry: entry.name };
+  const composed = composedOrProblems(compiled, entry, claim);
+  if (Array.isArray(composed)) {
+    const [problem] = composed as [Problem];
+    const wrong = composed.filter(({ reason }) => reason !== "FieldNotFound");
+    const mistakes = wrong.map((each) => mistakeOf(each, entry, input, composition));
+    return { notMade: { ...from, problem }, mistakes };
+  }
+  const gone = composed.missing.find(({ isRequired }) => isRequired);
+  if (gone !== undefined) {
+    const message = `${gone.place}: the claim has no ${gone.path}, so the binding is not made`;
+    return { notMade: { ...from, problem: new Problem("FieldNotFound", message) }, mistakes: [] };
+  }
+  const { name, namespace } = claim;
+  const key = namespace === undefined ? name : `${namespace}/${name}`;
+  const made = madeBinding(composed, { composition: from.composition, claim: key, owner: claim });
+  const metadata = { name: made.name, namespace: made.namespace, ...metadataOf(made) };
+  const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: made.spec } as SecretBinding;
+  const notes = composed.missing.map(
+    ({ place, path }) => `${place}: the claim has no ${path}, so the patch is left out`,
+  );
+  const within: Step[] = ["spec", "bindings", entry.name, "base"];
+  return {
+    made: {
+      binding,
+      from,
+      notes,
+      isBroken: false,
+      mistakeAt: (message) => ({
+        ...mistakeAt(composition.document, message, within),
+        message: `binding ${made.namespace}/${made.name} for ${from.claim}: ${message}`,
+      }),
+    },
+    mistakes: [],
+  };
+}
+
+function claimOf({ object }: InputObject): Claim {
+  const { apiVersion, kind, metadata, ...rest } = object;
+  const { name, namespace, uid } = metadata;
+  const fields = { ...rest, metadata } as unknown as JsonObject;
+  return { apiVersion, kind, name, ...(namespace !== undefined && { namespace }), uid, fields };
+}
+
+/** The binding, or all that is in its way: a patch that fails is left out to find the next. */
+function composedOrProblems(
+  compiled: CompiledComposition,
+  entry: CompiledBinding,
+  claim: Claim,
+): ComposedBinding | Problem[] {
+  const problems: Problem[] = [];
+  let { patches } = entry;
+  for (;;) {
+    const composed = attemptSync(() => composeBinding(compiled, { ...entry, patches }, claim));
+    if (!(composed instanceof Problem)) return problems.length === 0 ? composed : problems;
+    const failed = patchOf(composed, patches);
+    // Without a patch, the binding may be wrong for that reason alone.
+    if (problems.length > 0 && failed === undefined) return problems;
+    problems.push(composed);
+    if (failed === undefined) return problems;
+    patches = patches.filter((each) => each !== failed);
+  }
+}
+
+const patchOf = ({ message }: Problem, patches: readonly CompiledPatch[]): CompiledPatch | undefined =>
+  patches.find(({ place }) => message.startsWith(`${place}:`) || message.startsWith(`${place},`));
+
+/** The field of the claim is shown that the patch reads, else the entry of the composition. */
+function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject, composition: InputObject): Mistake {
+  const message = `${describeClaim(claimOf(claim))}: ${problem.message}`;
+  const steps = stepsIn(problem.message);
+  const patch = patchOf(problem, entry.patches) ?? writerOf(steps.slice(2), entry.patches);
+  const [read] = patch?.reads ?? [];
+  if (read === undefined) {
+    const line = composition.document.lineOf(["spec", "bindings", entry.name, "base", ...steps.slice(2)]);
+    return { file: composition.document.file, line, message };
+  }
+  const path = read.segments.flatMap((segment): Step[] =>
+    segment.kind === "key" ? [segment.key] : segment.kind === "index" ? [segment.index] : [],
+  );
+  return { file: claim.document.file, line: claim.document.lineOf(path), message };
+}
+
+/** The last patch that writes what is at, below or above a place of the binding. */
+function writerOf(steps: readonly Step[], patches: readonly CompiledPatch[]): CompiledPatch | undefined {
+  if (steps.length === 0) return undefined;
+  return patches.findLast(({ direction, writes }) => {
+    const written = writes.segments.map((segment) =>
+      segment.kind === "key" ? segment.key : segment.kind === "index" ? segment.index : undefined,
+    );
+    const length = Math.min(written.length, steps.length);
+    return direction === "FromComposite" && written.slice(0, length).every((step, at) => step === steps[at]);
+  });
+}

@@ -1,0 +1,87 @@
+/**
+ * Lets the code that reads a cluster read the objects of files instead: discovery, GET, lists and schemas. What is not in the
+ * files does not exist, but for namespaces, of which few people have files.
+ */
+import { nameMatcher } from "../apimachinery/glob.ts";
+import { matchesLabels, parseSelector } from "../apimachinery/label-selector.ts";
+import {
+  idOf,
+  type KubeObject,
+  type ObjectRef,
+  objectId,
+  parseApiVersion,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import { NAMESPACES } from "../apimachinery/resources.ts";
+import type { CollectionSubscription } from "../cache/subscription.ts";
+import type { ListedObject } from "../cache/watcher.ts";
+import { ApiError } from "../kube/api-error.ts";
+import type { Identity } from "../kube/identity.ts";
+import { type Inputs, NO_UID } from "./inputs.ts";
+
+export interface FileCluster {
+  readonly discovery: {
+    byKind(apiVersion: string, kind: string): Promise<Resource>;
+    byPlural(apiVersion: string, plural: string): Promise<Resource | undefined>;
+  };
+  readonly client: { get<T = KubeObject>(identity: Identity, ref: ObjectRef): Promise<T> };
+  readonly watcher: {
+    list(key: string, collection: CollectionSubscription): { phase: "synced"; members: ListedObject[] };
+  };
+  find(ref: ObjectRef): KubeObject | undefined;
+}
+
+export function fileCluster({ kinds, objects }: Inputs): FileCluster {
+  const byKind = new Map<string, KubeObject[]>();
+  const byId = new Map<string, KubeObject>();
+  for (const { object, isBroken } of objects) {
+    if (isBroken) continue;
+    const { group } = parseApiVersion(object.apiVersion);
+    const key = kindKey({ group, kind: object.kind });
+    const ofKind = byKind.get(key) ?? [];
+    ofKind.push(object);
+    byKind.set(key, ofKind);
+    byId.set(objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name), object);
+  }
+  const find = (ref: ObjectRef) => byId.get(idOf(ref));
+  return {
+    discovery: {
+      byKind: async (apiVersion, kind) => kinds.resourceOf(apiVersion, kind),
+      byPlural: async (apiVersion, plural) => kinds.byPlural(apiVersion, plural),
+    },
+    client: {
+      async get<T>(_: Identity, ref: ObjectRef): Promise<T> {
+        const isNamespace = kindKey(ref.resource) === kindKey(NAMESPACES);
+        const found = find(ref) ?? (isNamespace ? namespaceCalled(ref.name) : undefined);
+        if (found === undefined) throw new ApiError(`GET ${ref.resource.plural}`, 404, "NotFound");
+        return structuredClone(found) as T;
+      },
+    },
+    watcher: {
+      list(_, { resource, namespace, labels, names }) {
+        const [selector, isNamed] = [parseSelector(labels), nameMatcher(names)];
+        const members = (byKind.get(kindKey(resource)) ?? [])
+          .filter(({ metadata }) => metadata.namespace === namespace || namespace === undefined)
+          .filter(({ metadata }) => isNamed(metadata.name) && matchesLabels(selector, metadata.labels ?? {}))
+          .map(listed);
+        return { phase: "synced", members };
+      },
+    },
+    find,
+  };
+}
+
+const kindKey = ({ group, kind }: Pick<Resource, "group" | "kind">): string => `${group}/${kind}`;
+
+function namespaceCalled(name: string): KubeObject {
+  return { apiVersion: "v1", kind: NAMESPACES.kind, metadata: { name, uid: NO_UID, resourceVersion: "0" } };
+}
+
+function listed({ metadata, spec }: KubeObject): ListedObject {
+  const { name, namespace, uid, resourceVersion, generation, labels = {} } = metadata;
+  return {
+    name,
+    ...(namespace !== undefined && { namespace }),
+    version: { uid, resourceVersion, generation, labels, spec },
+  };
+}

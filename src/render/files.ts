@@ -1,0 +1,37 @@
+/** Reads the files that are named on the command line: files, folders with YAML and JSON in them, and standard input. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Mistake, TextFile } from "./documents.ts";
+
+const EXTENSION = /\.(?:ya?ml|json)$/;
+const STDIN = "-";
+
+/** A file that is named twice, or with its folder, is read once. */
+export function readFiles(names: readonly string[]): { files: TextFile[]; mistakes: Mistake[] } {
+  const mistakes: Mistake[] = [];
+  const attempt = <T>(name: string, read: () => T[]): T[] => {
+    try {
+      return read();
+    } catch (error) {
+      const { code = "an unexpected error" } = error as NodeJS.ErrnoException;
+      mistakes.push({ file: name, line: 1, message: `it can't be read: ${code}` });
+      return [];
+    }
+  };
+  const paths = names.flatMap((name) => attempt(name, () => filesAt(name)));
+  const files = [...new Set(paths)].flatMap((name) =>
+    attempt(name, () => [
+      { name: name === STDIN ? "<stdin>" : name, text: readFileSync(name === STDIN ? 0 : name, "utf8") },
+    ]),
+  );
+  return { files, mistakes };
+}
+
+/** In the order of names, and none of folders below. */
+function filesAt(name: string): string[] {
+  if (name === STDIN || !statSync(name).isDirectory()) return [name];
+  return readdirSync(name, { withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && EXTENSION.test(entry.name))
+    .map((entry) => join(name, entry.name))
+    .sort();
+}

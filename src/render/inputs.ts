@@ -1,0 +1,145 @@
+/** Checks the objects of files by themselves, as the API server would. Pure. */
+
+import { fieldsAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
+import { describeObject, type JsonObject, type KubeObject, objectId } from "../apimachinery/objects.ts";
+import type { Mistake, ObjectDocument } from "./documents.ts";
+import { type Kinds, kindsOf } from "./kinds.ts";
+import { type Checked, checkOwn, isOwn } from "./own-kinds.ts";
+import { type Step, stepsIn } from "./place.ts";
+
+/** An object with a name, in a namespace if its kind has one. */
+export interface InputObject {
+  readonly document: ObjectDocument;
+  readonly object: KubeObject & JsonObject;
+  /** The object has mistakes, and is here without them, only to find those that show later. */
+  readonly isBroken: boolean;
+}
+
+export interface Inputs {
+  readonly kinds: Kinds;
+  readonly objects: readonly InputObject[];
+  readonly mistakes: readonly Mistake[];
+}
+
+/** The uid of an object that has none, since it is in no cluster. */
+export const NO_UID = "00000000-0000-0000-0000-000000000000";
+
+/** The fields of Secrets and ConfigMaps that hold texts, and those that hold base64. */
+const TEXTS = new Map([
+  ["Secret", "stringData"],
+  ["ConfigMap", "data"],
+]);
+const BYTES = new Map([
+  ["Secret", "data"],
+  ["ConfigMap", "binaryData"],
+]);
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const TEXT_RULE = "the value is a text; put it in quotes";
+
+/** `namespace` is where an object is that does not say so. Of objects with a mistake, only those of Inlay's own kinds are kept. */
+export function inputsOf(documents: readonly ObjectDocument[], namespace: string): Inputs {
+  const mistakes: Mistake[] = [];
+  const kinds = kindsOf(documents.map(({ object }) => object));
+  const seen = new Map<string, ObjectDocument>();
+  const objects = documents.flatMap((document): InputObject[] => {
+    const { wrong, corrected } = check(document.object);
+    mistakes.push(...wrong.map((message) => mistakeAt(document, message)));
+    if (corrected === undefined) return [];
+    const object = completed(corrected, kinds, namespace);
+    const { kind, metadata } = object;
+    const { group } = kinds.resourceOf(object.apiVersion, kind);
+    const id = objectId({ group, kind }, metadata.namespace, metadata.name);
+    const other = seen.get(id);
+    if (other !== undefined) {
+      const what = describeObject(kind, metadata.namespace, metadata.name);
+      const where = `${other.file}:${other.lineOf([])}`;
+      mistakes.push(mistakeAt(document, `${what} is in ${where} too; leave one of them out`));
+      return [];
+    }
+    seen.set(id, document);
+    return [{ document, object, isBroken: wrong.length > 0 }];
+  });
+  return { kinds, objects, mistakes };
+}
+
+/** The message begins with the place of the mistake, below `within`. */
+export const mistakeAt = (document: ObjectDocument, message: string, within: readonly Step[] = []): Mistake => ({
+  file: document.file,
+  line: document.lineOf([...within, ...stepsIn(message)]),
+  message,
+});
+
+function check(object: JsonObject): Checked {
+  const wrong = [...wrongIn(object)];
+  const name = fieldsAt(object, "metadata")["name"];
+  if (!isOwn(object) || typeof name !== "string") return { wrong, corrected: wrong.length === 0 ? object : undefined };
+  const own = checkOwn(object, name);
+  return { wrong: [...wrong, ...own.wrong], corrected: wrong.length === 0 ? own.corrected : undefined };
+}
+
+/** What is wrong with an object of any kind, each with its place before it. */
+function* wrongIn(object: JsonObject): Generator<string> {
+  const { apiVersion, kind, metadata } = object;
+  for (const [field, value] of Object.entries({ apiVersion, kind }))
+    if (typeof value !== "string" || value === "") yield at(field, "it is missing, or is no text");
+  if (typeof apiVersion !== "string" || typeof kind !== "string") return;
+  if (!isObject(metadata)) return yield at("metadata", "it is missing, or is no object");
+  const { name, namespace = "" } = metadata;
+  if (typeof name !== "string" || name === "") yield at("metadata.name", "it is missing, or is no text");
+  if (typeof namespace !== "string") yield at("metadata.namespace", TEXT_RULE);
+  for (const map of ["labels", "annotations"]) yield* notTexts(metadata, map, "metadata.");
+  if (apiVersion === "v1") {
+    const [texts, bytes] = [TEXTS.get(kind), BYTES.get(kind)];
+    if (texts !== undefined) yield* notTexts(object, texts);
+    if (bytes !== undefined) yield* notBytes(object, bytes);
+  }
+}
+
+const at = (place: string, rule: string): string => `${place}: ${rule}`;
+
+function* notTexts(holder: JsonObject, field: string, prefix = ""): Generator<string> {
+  const map = holder[field] ?? {};
+  if (!isObject(map)) return yield at(`${prefix}${field}`, "it is no object");
+  for (const [key, value] of Object.entries(map))
+    if (typeof value !== "string") yield at(`${prefix}${field}[${key}]`, TEXT_RULE);
+}
+
+function* notBytes(object: JsonObject, field: string): Generator<string> {
+  yield* notTexts(object, field);
+  for (const [key, value] of Object.entries(fieldsAt(object, field)))
+    if (typeof value === "string" && !BASE64.test(value.replace(/[\r\n]/g, "")))
+      yield at(
+        `${field}[${key}]`,
+        "the value is not base64; write plain text into stringData of a Secret, or data of a ConfigMap",
+      );
+}
+
+/** As the API server would have it, if it were applied. */
+function completed(object: JsonObject, kinds: Kinds, defaultNamespace: string): KubeObject & JsonObject {
+  const [apiVersion, kind] = [String(object["apiVersion"]), String(object["kind"])];
+  const { namespace: given, uid = NO_UID, ...metadata } = withoutNulls(fieldsAt(object, "metadata"));
+  const { namespaced } = kinds.resourceOf(apiVersion, kind);
+  const namespace = namespaced ? { namespace: given ?? defaultNamespace } : {};
+  const { stringData, ...rest } = object;
+  const isSecret = apiVersion === "v1" && kind === "Secret" && isObject(stringData);
+  const encoded = isSecret
+    ? {
+        data: { ...fieldsAt(object, "data"), ...mapValues(stringData, (text) => Buffer.from(text).toString("base64")) },
+      }
+    : {};
+  return {
+    ...(isSecret ? rest : object),
+    ...encoded,
+    apiVersion,
+    kind,
+    metadata: { resourceVersion: "0", ...metadata, ...namespace, uid },
+  } as unknown as KubeObject & JsonObject;
+}
+
+/** The API server takes null for what is not there. */
+const withoutNulls = (object: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
+
+const mapValues = (map: JsonObject, make: (text: string) => string): JsonObject =>
+  Object.fromEntries(Object.entries(map).map(([key, value]) => [key, make(String(value))]));

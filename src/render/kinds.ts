@@ -1,0 +1,129 @@
+/** Says what the kinds of objects in files are, as the CRDs among the files have it, or as far as the objects show it. Pure. */
+import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
+import { isSameKind, type JsonObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+
+export interface Kinds {
+  resourceOf(apiVersion: string, kind: string): Resource;
+  /** Undefined if no object and no CRD has such a kind. */
+  byPlural(apiVersion: string, plural: string): Resource | undefined;
+  /** Undefined where it is not known. */
+  schemaOf(resource: Resource): { root: OpenApiSchema; resolve: ResolveRef } | undefined;
+}
+
+/** Of the kinds that every cluster has, those whose objects are in no namespace. */
+const OF_CLUSTER = new Set(
+  [
+    "Namespace Node PersistentVolume ClusterRole ClusterRoleBinding CustomResourceDefinition APIService StorageClass",
+    "VolumeAttachment CSIDriver CSINode IngressClass PriorityClass RuntimeClass MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
+    "CertificateSigningRequest FlowSchema PriorityLevelConfiguration BindingComposition",
+  ].flatMap((line) => line.split(" ")),
+);
+
+const resolve: ResolveRef = () => undefined;
+const texts = (format?: string): OpenApiSchema => ({
+  type: "object",
+  additionalProperties: { type: "string", ...(format && { format }) },
+});
+const ANY: OpenApiSchema = { "x-kubernetes-preserve-unknown-fields": true };
+/** The two kinds of which no CRD tells that a value has to be a text, or base64. */
+const SCHEMAS: Readonly<Record<string, OpenApiSchema>> = {
+  Secret: {
+    type: "object",
+    properties: { metadata: ANY, type: { type: "string" }, data: texts("byte"), immutable: ANY },
+  },
+  ConfigMap: {
+    type: "object",
+    properties: { metadata: ANY, data: texts(), binaryData: texts("byte"), immutable: ANY },
+  },
+};
+
+/** What a CRD says of its kind. */
+interface Defined {
+  readonly group: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+  readonly versions: readonly JsonObject[];
+}
+
+export function kindsOf(objects: readonly JsonObject[]): Kinds {
+  const defined = objects.filter(isCrd).map(definedBy);
+  const crdOf = (group: string, kind: string) => defined.find((each) => each.group === group && each.kind === kind);
+  const known = new Map<string, Resource>();
+  const resourceOf = (apiVersion: string, kind: string): Resource => {
+    const key = `${apiVersion} ${kind}`;
+    const resource = known.get(key) ?? find(apiVersion, kind);
+    known.set(key, resource);
+    return resource;
+  };
+  const find = (apiVersion: string, kind: string): Resource => {
+    const { group, version } = parseApiVersion(apiVersion);
+    const crd = crdOf(group, kind);
+    const ofKind = objects.filter((each) => isOfKind(each, apiVersion, kind));
+    return {
+      group,
+      version,
+      kind,
+      plural: crd?.plural ?? pluralOf(kind),
+      namespaced: crd?.namespaced ?? isNamespaced(group, kind, ofKind),
+      hasStatus: false,
+    };
+  };
+  return {
+    resourceOf,
+    byPlural(apiVersion, plural) {
+      const { group } = parseApiVersion(apiVersion);
+      const kinds = [
+        ...defined.filter((each) => each.group === group).map(({ kind }) => kind),
+        ...objects
+          .filter((each) => parseApiVersion(String(each["apiVersion"])).group === group)
+          .map(({ kind }) => kind),
+      ];
+      const kind = kinds.find((each) => resourceOf(apiVersion, String(each)).plural === plural);
+      return kind === undefined ? undefined : resourceOf(apiVersion, String(kind));
+    },
+    schemaOf({ group, version, kind }) {
+      const builtIn = group === "" && Object.hasOwn(SCHEMAS, kind) ? SCHEMAS[kind] : undefined;
+      const found = crdOf(group, kind)?.versions.find(({ name }) => name === version);
+      const schema = builtIn ?? at(found, "schema", "openAPIV3Schema");
+      if (!isObject(schema)) return undefined;
+      const root = { ...schema, "x-kubernetes-group-version-kind": [{ group, version, kind }] } as OpenApiSchema;
+      return { root, resolve };
+    },
+  };
+}
+
+export const isCrd = (object: JsonObject): boolean =>
+  isOfKind(object, "apiextensions.k8s.io/v1", "CustomResourceDefinition");
+
+export function isOfKind(object: JsonObject, apiVersion: string, kind: string): boolean {
+  return isSameKind({ apiVersion: String(object["apiVersion"]), kind: String(object["kind"]) }, { apiVersion, kind });
+}
+
+function definedBy(crd: JsonObject): Defined {
+  const spec = fieldsAt(crd, "spec");
+  const { kind = "", plural = "" } = fieldsAt(spec, "names");
+  return {
+    group: String(spec["group"] ?? ""),
+    kind: String(kind),
+    plural: String(plural),
+    namespaced: spec["scope"] !== "Cluster",
+    versions: listAt(spec, "versions").filter(isObject),
+  };
+}
+
+/** Kinds of a group with a dot are mostly those of CRDs, of which nothing is known but the objects. */
+function isNamespaced(group: string, kind: string, objects: readonly JsonObject[]): boolean {
+  if (OF_CLUSTER.has(kind)) return false;
+  const isBuiltIn = !group.includes(".") || group === "inlay.dev";
+  return isBuiltIn || objects.length === 0 || objects.some((each) => at(each, "metadata", "namespace") !== undefined);
+}
+
+function pluralOf(kind: string): string {
+  const name = kind.toLowerCase();
+  if (/[^aeiou]y$/.test(name)) return `${name.slice(0, -1)}ies`;
+  return /(?:s|x|z|ch|sh)$/.test(name) ? `${name}es` : `${name}s`;
+}

@@ -1,0 +1,61 @@
+/** The objects of files come in, and what Inlay would make of them goes out: bindings, the fields that they write, and mistakes. */
+import type { SecretBinding } from "../api/binding.ts";
+import { Installation } from "../api/installation.ts";
+import { isSameKind } from "../apimachinery/objects.ts";
+import { fieldsOf } from "./binding-fields.ts";
+import { type BindingToRender, makeBindings } from "./claims.ts";
+import { type Mistake, readDocuments, type TextFile } from "./documents.ts";
+import { fileCluster } from "./file-cluster.ts";
+import { type InputObject, inputsOf, mistakeAt } from "./inputs.ts";
+import { OWN_VERSION } from "./own-kinds.ts";
+import { notMadeOf, type SealedRendering } from "./rendering.ts";
+
+/** The namespace where Inlay runs by default: no binding writes there. */
+const OWN_NAMESPACE = "inlay-system";
+
+/** `namespace` is where an object is that does not say so. Throws Error if there is nothing to render in the files. */
+export async function render(files: readonly TextFile[], namespace: string): Promise<SealedRendering> {
+  const { documents, mistakes: unreadable } = readDocuments(files);
+  const inputs = inputsOf(documents, namespace);
+  const installation = new Installation({ ownNamespace: OWN_NAMESPACE });
+  const cluster = fileCluster(inputs);
+  const own = inputs.objects.filter(isBinding);
+  const taken = new Set(own.map(({ object: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
+  const made = makeBindings(inputs, installation, taken);
+  const all = [...made.bindings, ...own.map(bindingIn)];
+  const results = await Promise.all(
+    all.map(async (each) => ({ each, ...(await fieldsOf(each, inputs, cluster, installation)) })),
+  );
+  const mistakes = [...unreadable, ...inputs.mistakes, ...made.mistakes, ...results.flatMap((each) => each.mistakes)];
+  const isEmpty = !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
+  if (isEmpty && mistakes.length === 0) throw new Error("the files have no BindingComposition and no SecretBinding");
+  const bindings = results
+    .filter(({ each }) => !each.isBroken)
+    .map(({ each: { binding, from, notes }, targets, notes: more }) => {
+      const { apiVersion, kind, metadata, spec } = binding;
+      return {
+        ...from,
+        binding: { apiVersion, kind, metadata, spec },
+        notes: [...notes, ...more],
+        targets: [...targets],
+      };
+    });
+  return { bindings, notMade: made.notMade.map(notMadeOf), notes: [...made.notes], mistakes: inOrder(mistakes, files) };
+}
+
+const isBinding = ({ object }: InputObject): boolean =>
+  isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
+
+/** What the status of a SecretBinding says is of a cluster. */
+function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {
+  const { status: _, metadata, ...rest } = object;
+  const { uid: __, resourceVersion: ___, managedFields: ____, ...kept } = metadata;
+  const binding = { ...rest, metadata: kept } as unknown as SecretBinding;
+  return { binding, notes: [], isBroken, mistakeAt: (message) => mistakeAt(document, message) };
+}
+
+const inOrder = (mistakes: readonly Mistake[], files: readonly TextFile[]): Mistake[] => {
+  const position = new Map(files.map(({ name }, at) => [name, at]));
+  const at = ({ file }: Mistake) => position.get(file) ?? 0;
+  return mistakes.toSorted((a, b) => at(a) - at(b) || a.line - b.line);
+};

@@ -1,0 +1,94 @@
+/**
+ * What `inlay render` reports: the shape of its JSON and YAML, which other programs read too; and the same with values sealed,
+ * until it is printed. Pure.
+ */
+import type { SecretBinding } from "../api/binding.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
+import type { SecretValue } from "../apimachinery/secret-value.ts";
+import type { NotMade } from "./claims.ts";
+import type { Mistake } from "./documents.ts";
+
+/** Why something is not written, or not made. */
+export interface Reason {
+  reason: string;
+  message: string;
+}
+
+export interface RenderedField<V> {
+  path: string;
+  /** The sources, with what is taken of each, such as `bucket/accessKeyID`. */
+  from: string[];
+  /** What the target has there in the files. Absent if nothing, or if the target is not in them. */
+  before?: V;
+  /** What is written. Absent where there is a problem. */
+  value?: V;
+  /** Whether the target in the files has another value. Absent if it is not in them. */
+  changes?: boolean;
+  problem?: Reason;
+}
+
+export interface RenderedTarget<V> {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  /** Absent where it is not known which objects it is. */
+  name?: string;
+  /** The binding creates the object. */
+  creates: boolean;
+  /** The object is in the files. */
+  inFiles: boolean;
+  /** All of its fields would be written: all or none are. */
+  written: boolean;
+  problem?: Reason;
+  notes: string[];
+  fields: RenderedField<V>[];
+}
+
+export interface RenderedBinding<V> {
+  /** What makes it; absent for a binding in the files. */
+  composition?: string;
+  claim?: string;
+  entry?: string;
+  /** The SecretBinding as it would be. */
+  binding: { apiVersion: string; kind: string; metadata: object; spec: SecretBinding["spec"] };
+  notes: string[];
+  targets: RenderedTarget<V>[];
+}
+
+export interface Rendering<V> {
+  bindings: RenderedBinding<V>[];
+  notMade: ({ composition: string; claim: string; entry: string } & Reason)[];
+  notes: string[];
+  mistakes: Mistake[];
+}
+
+export type SealedRendering = Rendering<SecretValue<JsonValue>>;
+/** As it is printed. */
+export type OpenRendering = Rendering<JsonValue>;
+
+/** In place of every value, unless values are asked for. */
+export const HIDDEN = "(hidden)";
+
+export const reasonOf = ({ reason, message }: Problem): Reason => ({ reason, message });
+
+export const notMadeOf = ({ problem, ...where }: NotMade): SealedRendering["notMade"][number] => ({
+  ...where,
+  ...reasonOf(problem),
+});
+
+/** With the values of fields, or with HIDDEN in place of each. */
+export function opened(rendering: SealedRendering, showValues: boolean): OpenRendering {
+  const open = (value: SecretValue<JsonValue>): JsonValue => (showValues ? value.reveal() : HIDDEN);
+  const fieldOf = (field: RenderedField<SecretValue<JsonValue>>): RenderedField<JsonValue> => {
+    const { path, from, before, value, ...rest } = field;
+    return { path, from, ...(before && { before: open(before) }), ...(value && { value: open(value) }), ...rest };
+  };
+  return {
+    ...rendering,
+    bindings: rendering.bindings.map((each) => ({
+      ...each,
+      targets: each.targets.map((target) => ({ ...target, fields: target.fields.map(fieldOf) })),
+    })),
+  };
+}

@@ -1,0 +1,234 @@
+/** What is shown of files: the bindings that compositions make, and what each binding would write, before and after. */
+import assert from "node:assert/strict";
+import { renderTexts } from "./texts.ts";
+
+const COMPOSITION = `
+apiVersion: inlay.dev/v1alpha1
+kind: BindingComposition
+metadata: {name: shops}
+spec:
+  for:
+    apiVersion: example.com/v1
+    kind: Shop
+    selector: {exceptNames: [none*]}
+    namespaceSelector: {names: [team-*], matchLabels: {shops: "yes"}}
+  bindings:
+    - name: db
+      base:
+        spec:
+          sources:
+            - {name: db, secret: {}}
+            - {name: settings, configMap: {name: settings}, optional: true}
+          targets:
+            - apiVersion: example.com/v1
+              kind: Shop
+              fields:
+                - {path: spec.port, from: {source: db, key: port}}
+                - {path: spec.note, from: {source: settings, key: note}}
+      patches:
+        - {fromFieldPath: metadata.name, toFieldPath: "spec.targets[0].name"}
+        - {fromFieldPath: spec.secret, toFieldPath: "spec.sources[0].secret.name", policy: {fromFieldPath: Required}}
+        - {fromFieldPath: spec.unset, toFieldPath: "metadata.labels[unset]"}
+`;
+const shop = (name: string, namespace: string, spec = "{secret: db, port: 1}") =>
+  `apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: ${name}, namespace: ${namespace}, uid: uid-${name}}\nspec: ${spec}\n---\n`;
+const secret = (namespace: string, data = "{port: '5432'}") =>
+  `apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: ${namespace}}\nstringData: ${data}\n---\n`;
+const CRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.com}
+spec:
+  group: example.com
+  names: {kind: Shop, plural: shops}
+  scope: Namespaced
+  versions:
+    - name: v1
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties: {secret: {type: string}, port: {type: integer}, note: {type: string}}
+---
+`;
+const grant = (name: string, from: string) => `
+apiVersion: inlay.dev/v1alpha1
+kind: SecretGrant
+metadata: {name: ${name}, namespace: team-a}
+spec: {from: [${from}], to: [{kind: Secret, name: db}]}
+---
+`;
+
+const namesOf = ({ bindings }: Awaited<ReturnType<typeof renderTexts>>) =>
+  bindings.map(
+    ({ binding }) =>
+      `${(binding.metadata as { namespace: string }).namespace}/${(binding.metadata as { name: string }).name}`,
+  );
+
+describe("a rendering", () => {
+  it("has the binding of each claim as it would be made, and no other", async () => {
+    const namespaces = ["a", "b"].map(
+      (name) =>
+        `apiVersion: v1\nkind: Namespace\nmetadata: {name: team-${name}, labels: {shops: "${name === "a" ? "yes" : "no"}"}}\n---\n`,
+    );
+    const claims = [
+      shop("shop", "team-a"),
+      shop("none-at-all", "team-a"),
+      shop("labelled", "team-b"),
+      shop("unknown", "team-c"),
+      shop("elsewhere", "other"),
+    ];
+    const seen = await renderTexts({ c: COMPOSITION, o: [...claims, ...namespaces].join("") });
+    assert.deepEqual(namesOf(seen), ["team-a/shop-db", "team-c/unknown-db"]);
+    assert.equal(seen.notes.filter((note) => note.includes("team-c")).length, 1);
+    const [{ binding, composition, claim, entry } = assert.fail()] = seen.bindings;
+    assert.deepEqual([composition, claim, entry], ["shops", "Shop team-a/shop", "db"]);
+    const { labels, annotations, ownerReferences } = binding.metadata as Record<string, object>;
+    assert.deepEqual(ownerReferences, [{ apiVersion: "example.com/v1", kind: "Shop", name: "shop", uid: "uid-shop" }]);
+    assert.deepEqual(Object.keys({ ...labels, ...annotations }).sort(), [
+      "inlay.dev/claim",
+      "inlay.dev/claim-uid",
+      "inlay.dev/composition",
+      "inlay.dev/composition-binding",
+      "inlay.dev/patched-fields",
+    ]);
+    assert.deepEqual(binding.spec.sources[0], { name: "db", secret: { name: "db", granted: true } });
+    assert.equal(binding.spec.serviceAccountName, "inlay");
+  });
+
+  it("has no binding for a claim without a field that it needs, nor by a name that is taken", async () => {
+    const second = COMPOSITION.replace("{name: shops}", "{name: second}");
+    const claims = shop("shop", "team-a") + shop("waits", "team-a", "{}");
+    const { notMade, mistakes } = await renderTexts({ a: COMPOSITION, b: second, c: claims });
+    assert.deepEqual(
+      notMade.map(({ composition, claim, reason }) => [composition, claim, reason]),
+      [
+        ["shops", "Shop team-a/waits", "FieldNotFound"],
+        ["second", "Shop team-a/waits", "FieldNotFound"],
+        ["second", "Shop team-a/shop", "NameTaken"],
+      ],
+    );
+    assert.deepEqual(
+      mistakes.map(({ file, line }) => [file, line]),
+      [["b", 13]],
+    );
+  });
+
+  it("shows values before and after, with the types that a CRD gives, and hides them unless they are asked for", async () => {
+    const files = { c: COMPOSITION, o: CRD + shop("shop", "team-a") + secret("team-a") };
+    const fieldsOf = async (showValues: boolean) =>
+      (await renderTexts(files, { showValues })).bindings[0]?.targets[0]?.fields;
+    const [shown, hidden] = await Promise.all([fieldsOf(true), fieldsOf(false)]);
+    assert.deepEqual(shown?.[0], { path: "spec.port", from: ["db/port"], before: 1, value: 5432, changes: true });
+    assert.deepEqual(hidden?.[0], {
+      path: "spec.port",
+      from: ["db/port"],
+      before: "(hidden)",
+      value: "(hidden)",
+      changes: true,
+    });
+    assert.equal(shown?.[1]?.problem?.reason, "SourceNotFound");
+    assert.doesNotMatch(JSON.stringify(await renderTexts(files)), /5432/);
+    const { mistakes, bindings } = await renderTexts({
+      c: COMPOSITION,
+      o: CRD + shop("shop", "team-a") + secret("team-a", "{port: QXZJ}"),
+    });
+    assert.deepEqual(
+      mistakes.map(({ file, line }) => [file, line]),
+      [["c", 22]],
+    );
+    assert.deepEqual(
+      bindings[0]?.targets.map(({ written, problem }) => [written, problem?.reason]),
+      [[false, "InvalidValue"]],
+    );
+    assert.doesNotMatch(JSON.stringify([mistakes, bindings]), /QXZJ/);
+  });
+
+  it("says what is missing, and writes nothing of a target for it, which is no mistake", async () => {
+    for (const [more, reason] of [
+      ["", "SourceNotFound"],
+      [secret("team-a", "{host: a}"), "KeyNotFound"],
+    ] as const) {
+      const { bindings, mistakes } = await renderTexts({ c: COMPOSITION, o: shop("shop", "team-a") + more });
+      const [target] = bindings[0]?.targets ?? [];
+      assert.deepEqual([target?.written, target?.problem?.reason], [false, reason]);
+      assert.deepEqual(mistakes, []);
+    }
+  });
+
+  it("reads what a grant in the files lets the composition read, and all if there is none", async () => {
+    const files = { c: COMPOSITION, o: shop("shop", "team-a") + secret("team-a") };
+    for (const [from, reason] of [
+      ["{composition: shops}", undefined],
+      ["{namespace: team-a}", undefined],
+      ["{composition: others}", "NotGranted"],
+      ["{namespaceSelector: {names: ['*']}}", "NotGranted"],
+    ] as const) {
+      const { bindings } = await renderTexts({ ...files, g: grant("one", from) });
+      assert.equal(bindings[0]?.targets[0]?.problem?.reason, reason, from);
+      assert.deepEqual(
+        bindings[0]?.notes.filter((note) => note.includes("SecretGrant")),
+        [],
+      );
+    }
+    const { bindings } = await renderTexts(files);
+    assert.equal(bindings[0]?.targets[0]?.written, true);
+    assert.equal(bindings[0]?.notes.filter((note) => note.includes("SecretGrant")).length, 1);
+  });
+
+  it("shows a binding of the files, with the objects that it selects and those that it creates", async () => {
+    const binding = `
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: copies}
+spec:
+  sources: [{secret: {name: db}}]
+  targets:
+    - apiVersion: example.com/v1
+      kind: Shop
+      selector: {matchExpressions: [{key: tier, operator: NotIn, values: [gold, silver]}]}
+      fields: [{path: "spec.list[name=a].value", from: {source: db, key: port}}]
+    - apiVersion: v1
+      kind: Secret
+      name: copy
+      create: {manifest: {type: Opaque}}
+      fields: [{path: data.port, from: {source: db, key: port}}]
+`;
+    const own = `
+apiVersion: example.com/v1
+kind: Shop
+metadata: {name: a, namespace: team}
+spec: {list: [{name: a, value: "5432"}]}
+---
+apiVersion: example.com/v1
+kind: Shop
+metadata: {name: b, namespace: team}
+spec: {list: []}
+---
+apiVersion: example.com/v1
+kind: Shop
+metadata: {name: c, namespace: team, labels: {tier: gold}}
+`;
+    const { bindings } = await renderTexts(
+      { b: binding, o: own, s: secret("team") },
+      { showValues: true, namespace: "team" },
+    );
+    assert.deepEqual(
+      bindings[0]?.targets.map(({ name, creates, written, problem, fields: [field] }) => [
+        name,
+        creates,
+        written,
+        problem?.reason,
+        field?.value,
+        field?.changes,
+      ]),
+      [
+        ["a", false, true, undefined, "5432", false],
+        ["b", false, false, "ElementNotFound", undefined, undefined],
+        ["copy", true, true, undefined, Buffer.from("5432").toString("base64"), undefined],
+      ],
+    );
+  });
+});
