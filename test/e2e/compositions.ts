@@ -1,0 +1,38 @@
+/** Runs the README of each composition word for word. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import { Api } from "../controller/api.ts";
+import { applyFile, deleteFile } from "../controller/manifests.ts";
+import { sharedController } from "../controller/shared.ts";
+import { foldersIn, root, runPage, shell } from "./pages.ts";
+
+export const folders = foldersIn("compositions");
+/** What all pages apply, and none removes. */
+export const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
+
+/** Tests one of so many equal shares of the compositions, so that the shares run side by side. */
+export function testCompositions(share: number, shares: number): void {
+  describe(`the compositions, share ${share} of ${shares}:`, () => {
+    const api = () => new Api(controlPlane());
+    before(async () => {
+      await applyFile(api(), MANIFEST);
+      await sharedController(controlPlane()).start();
+    });
+    after(() => deleteFile(api(), MANIFEST));
+
+    for (const name of folders.filter((_, index) => index % shares === share - 1))
+      it(`the README of ${name} does what it says, and leaves nothing`, async () => {
+        const before = await objects();
+        const steps = await runPage(`compositions/${name}/README.md`);
+        assert.ok(steps.length > 5, "a page installs, tries, and removes");
+        assert.deepEqual(
+          (await objects()).filter((each) => !before.includes(each)),
+          [],
+        );
+      }).timeout("2m");
+  });
+}
+
+const objects = async () =>
+  (await shell("kubectl get namespaces,bindingcompositions,clusterroles,clusterrolebindings -o name")).split("\n");
