@@ -3,6 +3,7 @@
  * come in as arguments, all without any; a table goes out.
  */
 import { Client, startCluster } from "./cluster.ts";
+import { measureCompositions } from "./compositions.ts";
 import { measureHostile } from "./hostile.ts";
 import { measureLeader } from "./leader.ts";
 import { measureProtection } from "./protect.ts";
@@ -24,6 +25,7 @@ const PARTS = {
   hostile: measureHostile,
   streams: measureStreams,
   protect: measureProtection,
+  compositions: measureCompositions,
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);

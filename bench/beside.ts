@@ -12,19 +12,23 @@ import { secretPath } from "./world.ts";
 const ROUNDS = 3;
 const WRITERS = 50;
 
-/** What depends on Secrets: `prefix-0` on the Secret `s-0`, and so on, in two namespaces alike. */
+/** What depends on Secrets, or on others: `prefix-0` on the Secret `s-0`, and so on, in two namespaces alike. */
 export interface Course {
   /** What a change comes to, for people. */
   what: string;
   floor: string;
   ours: string;
   prefix: string;
+  /** Behind the number, in the names of dependents. */
+  suffix?: string;
   count: number;
   path(namespace: string, name?: string): string;
   /** Is another after each change. */
   textOf(object: AnyObject): string | undefined;
   /** What the floor writes. */
-  patch(value: string): object;
+  patch(value: string, i: number): object;
+  /** What changes, unless it is a Secret. */
+  changed?(namespace: string, i: number, value: string): { path: string; patch: object };
   /** Waits until nobody but the controller works on the last changes. */
   settled?(): Promise<void>;
   /** Holds up whoever else would work on a burst, and lets him go on: what falls on whose turn is chance. */
@@ -137,13 +141,15 @@ async function burst(rig: Rig, course: Course, namespace: string, value: string)
   return seconds;
 }
 
-/** Changes a Secret, and in the floor's namespace what depends on it too. */
+/** Changes a Secret or what is in place of it, and in the floor's namespace what depends on it too. */
 async function change({ client }: Rig, course: Course, namespace: string, i: number, value: string): Promise<void> {
-  await client.merge(secretPath(namespace, `s-${i}`), { stringData: { accessKeyID: value } });
-  if (namespace === course.floor) await client.merge(course.path(namespace, nameOf(course, i)), course.patch(value));
+  const secret = { path: secretPath(namespace, `s-${i}`), patch: { stringData: { accessKeyID: value } } };
+  const { path, patch } = course.changed?.(namespace, i, value) ?? secret;
+  await client.merge(path, patch);
+  if (namespace === course.floor) await client.merge(course.path(namespace, nameOf(course, i)), course.patch(value, i));
 }
 
-const nameOf = ({ prefix }: Course, i: number) => `${prefix}-${i}`;
+const nameOf = ({ prefix, suffix = "" }: Course, i: number) => `${prefix}-${i}${suffix}`;
 
 /** What shares the processor: the servers, the controller, and this program. */
 function programs({ cluster, controller }: Rig): Record<string, Process> {
@@ -155,7 +161,7 @@ function programs({ cluster, controller }: Rig): Record<string, Process> {
   };
 }
 
-async function processorSeconds(rig: Rig): Promise<Record<string, number>> {
+export async function processorSeconds(rig: Rig): Promise<Record<string, number>> {
   const seconds: Record<string, number> = {};
   for (const [name, program] of Object.entries(programs(rig))) seconds[name] = await program.cpuSeconds();
   return seconds;

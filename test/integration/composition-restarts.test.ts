@@ -1,0 +1,177 @@
+/** A controller of compositions that is killed or stopped: no binding is lost, none is made twice, and nothing else is written. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import { isOfBarrier } from "../controller/barrier.ts";
+import {
+  ACCESS_KEY_BASE,
+  COMPOSITIONS,
+  compose,
+  composedIn,
+  composedNames,
+  compositionPath,
+  installCompositions,
+  removeCompositions,
+  TO_CLAIM,
+  untilComposition,
+} from "../controller/compositions.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { loggedUntilNow } from "../controller/requests.ts";
+import { scaled } from "../controller/scale.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace } from "../controller/test-namespace.ts";
+
+const MANY = scaled(1_000, 60);
+const MADE_WITHIN_MS = 300_000;
+/** Requests that a killed controller has sent may be carried out, and are then in the log as broken off. */
+const IN_FLIGHT = 32;
+const NAME = "harbor";
+
+const bindingsOf = (base: object) => [{ name: "key", base, patches: [TO_CLAIM] }];
+const USUAL = { bindings: bindingsOf(ACCESS_KEY_BASE) };
+/** By the edit every binding changes, but for each tenth claim, which is none any more. */
+const EDIT = {
+  for: { selector: { exceptNames: ["pulse*", "*0"] } },
+  bindings: bindingsOf({ spec: { ...ACCESS_KEY_BASE.spec, defaults: { onConflict: "Force" } } }),
+};
+
+/** A namespace with the Secret `bucket` and a HarborCluster for each name. */
+async function newTeam(names: readonly string[], controller = true): Promise<TestNamespace> {
+  const team = await createNamespace({ controller });
+  await team.secret("bucket", { accessKeyID: secretText("access") });
+  await Promise.all(names.map((name) => team.harbor(name)));
+  return team;
+}
+
+/** What the composition's account did with bindings of a namespace since a mark, and was allowed to. */
+async function writesOf(team: TestNamespace, mark: number): Promise<Record<"create" | "update" | "delete", string[]>> {
+  await loggedUntilNow(team);
+  const writes = (await auditLog().since(mark)).filter(
+    ({ as, resource, namespace, code }) =>
+      as === COMPOSITIONS && resource === "inlay.dev/secretbindings" && namespace === team.namespace && code < 300,
+  );
+  const of = (verb: string) =>
+    writes
+      .filter((each) => each.verb === verb)
+      .map(({ name }) => name)
+      .sort();
+  return { create: of("create"), update: of("update"), delete: of("delete") };
+}
+
+/** Each of these was written once, and nothing else was. */
+function assertOnce(written: readonly string[], expected: readonly string[]): void {
+  assert.deepEqual([...new Set(written)], written);
+  assert.deepEqual(
+    written.filter((name) => !expected.includes(name)),
+    [],
+  );
+  assert.ok(written.length >= expected.length - IN_FLIGHT, `${written.length} of ${expected.length}`);
+}
+
+/** All that the controller wrote of a namespace and of compositions since a mark. */
+async function allWrites(team: TestNamespace, mark: number): Promise<string[]> {
+  await loggedUntilNow(team);
+  return (await auditLog().controllerWritesSince(mark))
+    .filter(
+      (each) => (each.namespace === team.namespace || each.resource.includes("composition")) && !isOfBarrier(each),
+    )
+    .map(({ verb, resource, name }) => `${verb} ${resource} ${name}`);
+}
+
+describe("a controller of compositions that is killed or stopped", function () {
+  this.timeout("15m");
+  const controllers: ControllerProcess[] = [];
+
+  const newController = async () => {
+    const controller = new ControllerProcess(controlPlane());
+    controllers.push(controller);
+    await controller.start();
+    return controller;
+  };
+
+  /** Kills the controller when it has made so many more writes, and starts another one. */
+  const killedAfter = async (controller: ControllerProcess, verb: string, count: number) => {
+    const written = () => controller.metric("inlay_writes_total", `verb="${verb}"`);
+    const before = await written();
+    await eventually(async () => assert.ok((await written()) - before >= count), MADE_WITHIN_MS);
+    await controller.stop("SIGKILL");
+    return newController();
+  };
+
+  before(() => installCompositions());
+  after(async () => {
+    await Promise.all(controllers.map((controller) => controller.stop()));
+    await removeCompositions();
+  });
+
+  it(`makes each binding of ${MANY} claims once, changes each once, and then writes nothing`, async () => {
+    await stopSharedController();
+    const names = Array.from({ length: MANY }, (_, index) => `harbor-${index}`);
+    const all = names.map((name) => `${name}-key`).sort();
+    const left = all.filter((name) => !name.endsWith("0-key"));
+    const team = await newTeam(names, false);
+    const untilReady = async (count: number) => {
+      const { status } = await untilComposition(team, NAME, "Ready", "Ready", MADE_WITHIN_MS);
+      assert.deepEqual([status.claims, status.bindings, status.problems], [count, count, []]);
+    };
+    let controller = await newController();
+    let mark = await auditLog().mark();
+    await compose(team, NAME, USUAL);
+    controller = await killedAfter(controller, "create", MANY / 3);
+    assert.ok((await writesOf(team, mark)).create.length < MANY);
+    await untilReady(MANY);
+    const made = await writesOf(team, mark);
+    assertOnce(made.create, all);
+    assert.deepEqual([made.update, made.delete], [[], []]);
+    assert.deepEqual(await composedNames(team), all);
+    const uids = new Map((await composedIn(team)).map(({ metadata }) => [metadata.name, metadata.uid]));
+
+    mark = await auditLog().mark();
+    const [killed] = await Promise.all([
+      killedAfter(controller, "update", MANY / 3),
+      team.api.merge(compositionPath(team, NAME), { spec: EDIT }),
+    ]);
+    controller = killed;
+    assert.ok((await writesOf(team, mark)).update.length < left.length);
+    await untilReady(left.length);
+    const edited = await writesOf(team, mark);
+    assertOnce(edited.update, left);
+    assertOnce(
+      edited.delete,
+      all.filter((name) => !left.includes(name)),
+    );
+    assert.deepEqual(edited.create, []);
+    assert.deepEqual(
+      (await composedIn(team)).map(({ metadata }) => [metadata.name, metadata.uid, metadata.generation]),
+      left.map((name) => [name, uids.get(name), 2]),
+    );
+
+    await team.barrier({ controller });
+    await controller.stop();
+    mark = await auditLog().mark();
+    await controller.start();
+    await team.barrier({ controller });
+    assert.deepEqual(await allWrites(team, mark), []);
+    await controller.stop();
+  });
+
+  it("takes away what a composition made that is deleted meanwhile, and follows claims that come and go", async () => {
+    const deleted = await newTeam(["harbor", "second"]);
+    const kept = await newTeam(["harbor", "second"]);
+    for (const team of [deleted, kept]) {
+      await compose(team, NAME, USUAL);
+      await untilComposition(team, NAME, "Ready");
+    }
+    await kept.controller.stop();
+    await deleted.api.delete(compositionPath(deleted, NAME));
+    await kept.api.delete(kept.harborPath("second"));
+    await kept.harbor("third");
+    await kept.controller.start();
+    await deleted.untilGone(compositionPath(deleted, NAME), RESTARTED_WITHIN_MS);
+    assert.deepEqual(await composedNames(deleted), []);
+    await eventually(async () => assert.deepEqual(await composedNames(kept), ["harbor-key", "third-key"]));
+    const { status } = await untilComposition(kept, NAME, "Ready");
+    assert.deepEqual([status.claims, status.bindings, status.readyBindings], [2, 2, 2]);
+  });
+});
