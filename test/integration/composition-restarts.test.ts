@@ -24,8 +24,10 @@ import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace } from "../con
 
 const MANY = scaled(1_000, 60);
 const MADE_WITHIN_MS = 300_000;
+/** So few that it is killed before it has done all. */
+const CONCURRENCY = 6;
 /** Requests that a killed controller has sent may be carried out, and are then in the log as broken off. */
-const IN_FLIGHT = 32;
+const IN_FLIGHT = 2 * CONCURRENCY;
 const NAME = "harbor";
 
 const bindingsOf = (base: object) => [{ name: "key", base, patches: [TO_CLAIM] }];
@@ -84,7 +86,7 @@ describe("a controller of compositions that is killed or stopped", function () {
   const controllers: ControllerProcess[] = [];
 
   const newController = async () => {
-    const controller = new ControllerProcess(controlPlane());
+    const controller = new ControllerProcess(controlPlane(), "--concurrency", `${CONCURRENCY}`);
     controllers.push(controller);
     await controller.start();
     return controller;
@@ -111,14 +113,15 @@ describe("a controller of compositions that is killed or stopped", function () {
     const all = names.map((name) => `${name}-key`).sort();
     const left = all.filter((name) => !name.endsWith("0-key"));
     const team = await newTeam(names, false);
-    const untilReady = async (count: number) => {
-      const { status } = await untilComposition(team, NAME, "Ready", "Ready", MADE_WITHIN_MS);
-      assert.deepEqual([status.claims, status.bindings, status.problems], [count, count, []]);
-    };
+    const untilReady = (count: number) =>
+      eventually(async () => {
+        const { status } = await untilComposition(team, NAME, "Ready", "Ready", MADE_WITHIN_MS);
+        assert.deepEqual([status.claims, status.bindings, status.problems], [count, count, []]);
+      });
     let controller = await newController();
     let mark = await auditLog().mark();
     await compose(team, NAME, USUAL);
-    controller = await killedAfter(controller, "create", MANY / 3);
+    controller = await killedAfter(controller, "create", MANY / 5);
     assert.ok((await writesOf(team, mark)).create.length < MANY);
     await untilReady(MANY);
     const made = await writesOf(team, mark);
@@ -171,7 +174,9 @@ describe("a controller of compositions that is killed or stopped", function () {
     await deleted.untilGone(compositionPath(deleted, NAME), RESTARTED_WITHIN_MS);
     assert.deepEqual(await composedNames(deleted), []);
     await eventually(async () => assert.deepEqual(await composedNames(kept), ["harbor-key", "third-key"]));
-    const { status } = await untilComposition(kept, NAME, "Ready");
-    assert.deepEqual([status.claims, status.bindings, status.readyBindings], [2, 2, 2]);
+    await eventually(async () => {
+      const { status } = await untilComposition(kept, NAME, "Ready");
+      assert.deepEqual([status.claims, status.bindings, status.readyBindings], [2, 2, 2]);
+    });
   });
 });

@@ -35,11 +35,14 @@ export async function accept(
   const compiled = attemptSync(() => compileComposition(spec, resource));
   if (compiled instanceof Problem) return compiled;
   const identity = serviceAccountIdentity(spec.serviceAccount.namespace, spec.serviceAccount.name);
-  const isOwn = (each: SecretBinding) => state.own.get(bindingKey(each))?.uid === each.metadata.uid;
+  const ownOf = (each: SecretBinding) => {
+    const known = state.own.get(bindingKey(each));
+    return known?.uid === each.metadata.uid ? known : undefined;
+  };
   const generated =
     before?.identity === identity
       ? before.generated
-      : new GeneratedBindings(services, generatorOf(name, identity, isOwn), written);
+      : new GeneratedBindings(services, generatorOf(name, identity, ownOf), written);
   state.accepted = { generation, compiled, resource, identity, generated };
   state.isListed = false;
   return undefined;

@@ -62,7 +62,7 @@ export class ClaimReconciler {
     const claim = claimOf(ref, seen);
     const before = state.records.get(key);
     const own = this.#ownOf(composition, state, key);
-    for (const each of own) state.own.set(bindingKey(each), { uid: each.metadata.uid, claim: key });
+    for (const each of own) this.#remember(state, key, each);
     const { desired, held, problems, taken } = this.#compose(ref, claim, own, before);
     this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
     state.records.set(key, { uid: seen.uid, desired, held, problems });
@@ -98,6 +98,14 @@ export class ClaimReconciler {
       const known = own.get(bindingKey(each));
       return known?.uid !== each.metadata.uid || known.claim === key;
     });
+  }
+
+  /** What a binding says when it is first seen is what counts from then on. */
+  #remember({ own }: CompositionState, claim: string, binding: SecretBinding): void {
+    const { uid } = binding.metadata;
+    const claimUID = composedFrom(binding)?.claimUID;
+    if (claimUID !== undefined && own.get(bindingKey(binding))?.uid !== uid)
+      own.set(bindingKey(binding), { uid, claim, claimUID });
   }
 
   #compose(ref: ClaimRef, claim: Claim, own: readonly SecretBinding[], before: ClaimRecord | undefined) {

@@ -31,6 +31,7 @@ export interface OwnBinding {
   readonly uid: string;
   /** The key of the claim. */
   readonly claim: string;
+  readonly claimUID: string;
 }
 
 export class CompositionState {

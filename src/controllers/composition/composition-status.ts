@@ -49,16 +49,16 @@ export function activeStatus(
   const verdict = readiness(problems, counts, refusal);
   const found = {
     claims: records.size,
+    bindings: counts.bindings,
+    readyBindings: counts.ready,
     problems: problems.slice(0, MAX_PROBLEMS).map(({ claim, problem }) => problemOf(claim, problem)),
   };
   // A controller that starts knows nothing of claims that it can't list, and what was known is not wrong for that.
-  const { claims, problems: told } = refusal === undefined ? found : { ...found, ...composition.status };
+  const { observedGeneration: _, conditions: __, ...before } = composition.status ?? {};
   return {
+    ...found,
+    ...(refusal !== undefined && before),
     observedGeneration: composition.metadata.generation ?? 0,
-    claims,
-    bindings: counts.bindings,
-    readyBindings: counts.ready,
-    problems: told,
     conditions: [
       conditionOf("Accepted", composition, ACCEPTED, now),
       conditionOf("Ready", composition, isListed && pending.size === 0 ? verdict : waiting(pending.size, verdict), now),

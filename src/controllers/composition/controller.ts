@@ -223,7 +223,7 @@ export class CompositionController {
     const identity = serviceAccountIdentity(serviceAccount.namespace, serviceAccount.name);
     const generated = new GeneratedBindings(
       this.#services,
-      generatorOf(name, identity, () => false),
+      generatorOf(name, identity, () => undefined),
       () => {},
     );
     const obsolete = claims.flatMap((claim) => this.#index.bindingsOf(name, claim));
@@ -264,7 +264,7 @@ export class CompositionController {
     if (!isSettled || accepted.compiled.writes.length > 0) this.queue.add(claimKey(composition, claim));
     else this.queue.add(statusKey(composition), "resync");
     if (!isSettled) return;
-    state?.own.set(key, { uid: binding.metadata.uid, claim });
+    state?.own.set(key, { uid: binding.metadata.uid, claim, claimUID: desired.owner.uid });
     this.#producers.known(composition, claim);
   }
 

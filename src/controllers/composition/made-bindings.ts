@@ -4,6 +4,7 @@ import { composedFrom } from "../../api/composed.ts";
 import { sameJson } from "../../apimachinery/json.ts";
 import { type MadeBinding, metadataOf, ownersOf } from "../../composition/made-binding.ts";
 import type { Generator } from "../generated-bindings.ts";
+import type { OwnBinding } from "./composition-state.ts";
 
 /** Labels and annotations that others added are theirs. */
 function matches(
@@ -22,22 +23,19 @@ function matches(
   );
 }
 
-/** `isOwn` says of a binding without its labels whether it had them before. */
+/** `ownOf` returns what is known of a binding, whatever its labels say by now. */
 export const generatorOf = (
   composition: string,
   identity: string,
-  isOwn: (binding: SecretBinding) => boolean,
+  ownOf: (binding: SecretBinding) => OwnBinding | undefined,
 ): Generator<MadeBinding> => ({
   identity,
   fieldManager: "inlay-compositions",
   origin: `the BindingComposition ${composition}`,
   consequence: `as the BindingComposition ${composition} says`,
-  isOthers: (binding) => composedFrom(binding)?.composition !== composition && !isOwn(binding),
+  isOthers: (binding) => composedFrom(binding)?.composition !== composition && ownOf(binding) === undefined,
   // Another claim had that name before.
-  isReplaced: (binding, { owner }) => {
-    const from = composedFrom(binding);
-    return from === undefined ? !isOwn(binding) : from.claimUID !== owner.uid;
-  },
+  isReplaced: (binding, { owner }) => (ownOf(binding) ?? composedFrom(binding))?.claimUID !== owner.uid,
   matches,
   metadataOf,
 });
