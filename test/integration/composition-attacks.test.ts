@@ -376,7 +376,8 @@ describe("with compositions,", function () {
         await team.barrier();
         const there = await team.binding("harbor-s3");
         assert.deepEqual([there.metadata.uid, there.metadata.generation], [metadata.uid, metadata.generation]);
-        await team.unbind("harbor-s3");
+        // It comes back as the composition's at once.
+        await team.api.delete(team.bindingPath("harbor-s3"));
         await untilComposition(team, composition, "Ready");
         await team.api.delete(compositionPath(team, composition));
         await team.untilGone(compositionPath(team, composition));
