@@ -3,7 +3,7 @@
  * and says when to look again. A binding that is as it has to be costs no request.
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
-import { sameJson } from "../apimachinery/json.ts";
+import { sameJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
@@ -157,7 +157,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     if (this.isAsGenerated(present, desired) || isOthers(present) || isGoing(present)) return DONE;
     if (isReplaced(present, desired)) return this.#delete(present);
     const contender = `generated/${present.metadata.uid}`;
-    const revision = JSON.stringify(spec);
+    const revision = stringifyJson(spec);
     const wait = contention.mayWrite(contender, revision, []);
     if (wait > 0) return { retry: "after", ms: wait };
     const metadata = { ...present.metadata, ...metadataOf(desired, present.metadata) };

@@ -1,6 +1,6 @@
 /** Writes fields of a claim that patches take from its bindings, by server-side apply as the composition's account. */
 import { at } from "../../apimachinery/fields.ts";
-import { isObject, sameJson } from "../../apimachinery/json.ts";
+import { isObject, sameJson, stringifyJson } from "../../apimachinery/json.ts";
 import { setNewest } from "../../apimachinery/newest.ts";
 import type { JsonObject, JsonValue, ObjectRef } from "../../apimachinery/objects.ts";
 import { refusal } from "../../kube/access-error.ts";
@@ -46,7 +46,7 @@ export class ClaimWriter {
     const isSame = containsAll(present, fields) && (before === undefined || sameJson(before, fields));
     if (isSame) return { retry: "never" };
     const contender = `claim/${key}`;
-    const revision = JSON.stringify(fields, (_, value) => (typeof value === "bigint" ? String(value) : value));
+    const revision = stringifyJson(fields);
     const wait = contention.mayWrite(contender, revision, []);
     if (wait > 0) return { retry: "after", ms: wait };
     const how = { fieldManager: `inlay-composition/${composition}`, force: true };

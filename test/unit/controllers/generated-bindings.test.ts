@@ -91,6 +91,14 @@ describe("of the generated bindings,", () => {
     assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
   });
 
+  it("one with an integer that a double can't hold is put right too", async () => {
+    const cluster = new Cluster();
+    const manifest = { spec: { serial: 9_007_199_254_740_993n } };
+    const target = { apiVersion: "example.com/v1", kind: "Shop", name: "shop", fields: [], create: { manifest } };
+    const large = { ...made, spec: { ...made.spec, targets: [target] as unknown as SecretBinding["spec"]["targets"] } };
+    assert.deepEqual(await cluster.sync([binding()], { wanted: [large] }), ["replace"]);
+  });
+
   it("one of a workload that went is deleted, though another workload has the name by now", async () => {
     const cluster = new Cluster();
     assert.deepEqual(await cluster.sync([binding({ owner: { uid: "web-0" } })]), ["delete"]);
