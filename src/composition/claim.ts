@@ -22,7 +22,3 @@ export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: 
 /** The namespace that a claim stands for: its own, or of a Namespace itself. Undefined for other objects of the cluster. */
 export const namespaceOfClaim = ({ name, namespace }: Claim, { group, kind }: ClaimKind): string | undefined =>
   group === "" && kind === "Namespace" ? name : namespace;
-
-/** `HarborCluster registry/harbor`. */
-export const describeClaim = ({ kind, namespace, name }: Claim): string =>
-  namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;

@@ -1,5 +1,4 @@
 /** With `reach: ClaimNamespace`, a claim writes no other namespace than its own into a binding. Pure. */
-
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";

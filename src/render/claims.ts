@@ -2,10 +2,11 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
-import { isSameKind, type JsonObject } from "../apimachinery/objects.ts";
+import { describeObject, isSameKind, type JsonObject } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
-import { type Claim, describeClaim } from "../composition/claim.ts";
+import { objectKey } from "../cache/reflector.ts";
+import type { Claim } from "../composition/claim.ts";
 import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
 import type { CompiledBinding, CompiledComposition } from "../composition/compile.ts";
 import { type ComposedBinding, composeBinding } from "../composition/compose.ts";
@@ -141,7 +142,7 @@ function makeOne(
   composition: InputObject,
 ): One {
   const claim = claimOf(input);
-  const from = { composition: composition.object.metadata.name, claim: describeClaim(claim), entry: entry.name };
+  const from = { composition: composition.object.metadata.name, claim: describe(claim), entry: entry.name };
   const composed = composedOrProblems(compiled, entry, claim);
   if (Array.isArray(composed)) {
     const [problem] = composed as [Problem];
@@ -154,8 +155,7 @@ function makeOne(
     const message = `${gone.place}: the claim has no ${gone.path}, so the binding is not made`;
     return { notMade: { ...from, problem: new Problem("FieldNotFound", message) }, mistakes: [] };
   }
-  const { name, namespace } = claim;
-  const key = namespace === undefined ? name : `${namespace}/${name}`;
+  const key = objectKey(claim.namespace, claim.name);
   const made = madeBinding(composed, { composition: from.composition, claim: key, owner: claim });
   const metadata = { name: made.name, namespace: made.namespace, ...metadataOf(made) };
   const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: made.spec } as SecretBinding;
@@ -177,6 +177,8 @@ function makeOne(
     mistakes: [],
   };
 }
+
+const describe = ({ kind, namespace, name }: Claim): string => describeObject(kind, namespace, name);
 
 function claimOf({ object }: InputObject): Claim {
   const { apiVersion, kind, metadata, ...rest } = object;
@@ -210,7 +212,7 @@ const patchOf = ({ message }: Problem, patches: readonly CompiledPatch[]): Compi
 
 /** The field of the claim is shown that the patch reads, else the entry of the composition. */
 function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject, composition: InputObject): Mistake {
-  const message = `${describeClaim(claimOf(claim))}: ${problem.message}`;
+  const message = `${describe(claimOf(claim))}: ${problem.message}`;
   const steps = stepsIn(problem.message);
   const patch = patchOf(problem, entry.patches) ?? writerOf(steps.slice(2), entry.patches);
   const [read] = patch?.reads ?? [];

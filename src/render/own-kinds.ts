@@ -1,6 +1,5 @@
 /** Checks objects of Inlay's own kinds against their CRDs, as the API server would, but finds every mistake. Pure. */
 import compositionSchema from "../api/binding-composition-schema.json" with { type: "json" };
-import bindingSchema from "../api/secret-binding-schema.json" with { type: "json" };
 import grantSchema from "../api/secret-grant-schema.json" with { type: "json" };
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -8,6 +7,7 @@ import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { attemptSync } from "../apimachinery/problem.ts";
 import { missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
+import { BINDING_SCHEMA } from "../composition/compile.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { stepsIn, takeOut } from "./place.ts";
 
@@ -20,7 +20,7 @@ export interface Checked {
 
 export const OWN_VERSION = "inlay.dev/v1alpha1";
 const OWN_KINDS: Readonly<Record<string, OpenApiSchema>> = {
-  SecretBinding: bindingSchema as unknown as OpenApiSchema,
+  SecretBinding: BINDING_SCHEMA,
   SecretGrant: grantSchema as unknown as OpenApiSchema,
   BindingComposition: compositionSchema as unknown as OpenApiSchema,
 };

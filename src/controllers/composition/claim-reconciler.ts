@@ -17,6 +17,7 @@ import { requeueResult } from "../binding/requeue.ts";
 import type { ClaimWriter } from "./claim-writer.ts";
 import type { ComposedIndex } from "./composed-index.ts";
 import type { AcceptedComposition, ClaimRecord, CompositionState } from "./composition-state.ts";
+import { placeOfClaim } from "./keys.ts";
 
 interface Services {
   bindings: Pick<BindingStore, "get">;
@@ -65,6 +66,7 @@ export class ClaimReconciler {
     for (const each of own) this.#remember(state, key, each);
     const { desired, held, problems, taken } = this.#compose(ref, claim, own, before);
     this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
+    // Other problems are added to these below.
     state.records.set(key, { uid: seen.uid, desired, held, problems });
     if (state.isSuspended) return { retry: "never" };
     const obsolete = own.filter((each) => {
@@ -83,7 +85,6 @@ export class ClaimReconciler {
     const written = await this.#writeBack(ref, claim, desired);
     problems.push(...written.problems);
     if (written.result !== undefined) results.push(written.result);
-    state.records.set(key, { uid: seen.uid, desired, held, problems });
     this.#announce(claim, ref, problems, before?.problems ?? []);
     const retried = requeueResult(
       { metadata: { namespace: composition } },
@@ -209,14 +210,12 @@ const isMadeBy = (each: SecretBinding, { name }: CompiledBinding, { uid }: Claim
 
 function claimOf({ accepted, key }: ClaimRef, { uid, fields = {} }: CachedObject): Claim {
   const { resource } = accepted;
-  const slash = key.indexOf("/");
-  const name = key.slice(slash + 1);
-  const namespace = slash < 0 ? {} : { namespace: key.slice(0, slash) };
+  const { namespace, name } = placeOfClaim(key);
   return {
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
     name,
-    ...namespace,
+    ...(namespace !== "" && { namespace }),
     uid,
     fields: fields as JsonObject,
   };

@@ -2,7 +2,6 @@
  * Watches the claims of every composition, as its account, and keeps of each only the fields that the composition needs. What
  * can't be seen is not known: nothing is taken to be absent for that.
  */
-
 import type { CompositionSpec } from "../../api/composition.ts";
 import type { Installation } from "../../api/installation.ts";
 import { CREATED_BY } from "../../api/manifest.ts";
@@ -18,6 +17,7 @@ import { type ClaimMatcher, claimMatcher, namespaceMatcher } from "../../composi
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import { CONTROLLER, type Identity } from "../../kube/identity.ts";
 import type { AcceptedComposition } from "./composition-state.ts";
+import { parseKey, placeKey, placeOfClaim } from "./keys.ts";
 
 /** What a composition watches. */
 export interface Followed {
@@ -50,8 +50,6 @@ const ALL_NAMESPACES: CollectionSubscription = {
   labels: "",
   names: undefined,
 };
-/** Between a composition and a namespace, in the keys of the watcher. No name has it. */
-const SEPARATOR = "|";
 
 export class Claims {
   readonly #watcher: Watcher;
@@ -65,7 +63,7 @@ export class Claims {
   ) {
     this.#installation = installation;
     this.#watcher = informers.watcher((key, cause, name) => {
-      const [composition = "", namespace] = key.split(SEPARATOR);
+      const { composition, claim: namespace } = parseKey(key);
       if (namespace === undefined || name === undefined) changed(composition, undefined, cause);
       else changed(composition, objectKey(namespace, name), cause);
     });
@@ -83,14 +81,14 @@ export class Claims {
     };
     this.#following.set(composition, following);
     for (const place of following.places)
-      this.#watcher.subscribe(`${composition}${SEPARATOR}${place}`, [collectionOf(following, place)]);
+      this.#watcher.subscribe(placeKey(composition, place), [collectionOf(following, place)]);
     for (const place of before?.places ?? [])
-      if (!following.places.has(place)) this.#watcher.subscribe(`${composition}${SEPARATOR}${place}`, []);
+      if (!following.places.has(place)) this.#watcher.subscribe(placeKey(composition, place), []);
   }
 
   forget(composition: string): void {
     for (const place of this.#following.get(composition)?.places ?? [])
-      this.#watcher.subscribe(`${composition}${SEPARATOR}${place}`, []);
+      this.#watcher.subscribe(placeKey(composition, place), []);
     this.#watcher.subscribe(composition, []);
     this.#following.delete(composition);
   }
@@ -99,10 +97,7 @@ export class Claims {
   *keysOf(composition: string): Generator<string> {
     const following = this.#following.get(composition);
     for (const place of following?.places ?? []) {
-      const { members } = this.#watcher.list(
-        `${composition}${SEPARATOR}${place}`,
-        collectionOf(following as Following, place),
-      );
+      const { members } = this.#watcher.list(placeKey(composition, place), collectionOf(following as Following, place));
       for (const { name, version } of members)
         if (isSelected(following as Following, name, version)) yield objectKey(place, name);
     }
@@ -111,14 +106,9 @@ export class Claims {
   get(composition: string, claim: string): ClaimState {
     const following = this.#following.get(composition);
     if (following === undefined) return "unknown";
-    const slash = claim.indexOf("/");
-    const [place, name] = [claim.slice(0, Math.max(slash, 0)), claim.slice(slash + 1)];
+    const { namespace: place, name } = placeOfClaim(claim);
     if (!following.places.has(place)) return following.isComplete ? "absent" : "unknown";
-    const { phase, version } = this.#watcher.get(
-      `${composition}${SEPARATOR}${place}`,
-      collectionOf(following, place),
-      name,
-    );
+    const { phase, version } = this.#stateOf(composition, following, place, name);
     if (phase !== "synced") return "unknown";
     return version !== undefined && isSelected(following, name, version) ? version : "absent";
   }
@@ -158,8 +148,9 @@ export class Claims {
     });
   }
 
-  #stateOf(composition: string, following: Following, place: string) {
-    return this.#watcher.get(`${composition}${SEPARATOR}${place}`, collectionOf(following, place), "");
+  /** How the watch of a place is, and the version of the object of that name there. */
+  #stateOf(composition: string, following: Following, place: string, name = "") {
+    return this.#watcher.get(placeKey(composition, place), collectionOf(following, place), name);
   }
 
   /** The namespaces of its claims; undefined while that is not known. */

@@ -1,4 +1,7 @@
-/** The keys of the queue: of a composition, of its status, and of each of its claims. Pure. */
+/**
+ * The keys of the queue and of the watcher: of a composition, of its status, of each of its claims, and of the namespaces that it
+ * watches. Pure.
+ */
 
 /** No name has it. */
 const SEPARATOR = "|";
@@ -20,10 +23,18 @@ export function parseKey(key: string): QueueKey {
     : { composition: key.slice(0, at), claim: key.slice(at + SEPARATOR.length) };
 }
 
+/** The key of what a composition watches in a namespace; the namespace is empty for a kind of the cluster. */
+export const placeKey = claimKey;
+
+/** The namespace and the name in the key of a claim. The namespace is empty for an object of the cluster. */
+export function placeOfClaim(claim: string): { readonly namespace: string; readonly name: string } {
+  const slash = claim.indexOf("/");
+  return { namespace: claim.slice(0, Math.max(slash, 0)), name: claim.slice(slash + 1) };
+}
+
 /** Claims take turns by their namespaces, and compositions are a group of their own. */
 export function groupOf(key: string): string {
   const { composition, claim } = parseKey(key);
   if (claim === undefined) return "";
-  const slash = claim.indexOf("/");
-  return claimKey(composition, slash < 0 ? "" : claim.slice(0, slash));
+  return placeKey(composition, placeOfClaim(claim).namespace);
 }
