@@ -7,6 +7,7 @@ import type { AnyObject } from "../controller/api.ts";
 import {
   ACCESS_KEY_BASE,
   compose,
+  composedNames,
   compositionPath,
   HARBOR_CLAIMS,
   installCompositions,
@@ -34,11 +35,6 @@ async function newTeam(): Promise<{ team: TestNamespace; accessKey: string }> {
   return { team, accessKey };
 }
 
-const madeIn = async (team: TestNamespace): Promise<AnyObject[]> => {
-  const path = team.path("inlay.dev/v1alpha1", "secretbindings");
-  return (await team.api.get(`${path}?labelSelector=inlay.dev/composition`)).items;
-};
-const namesIn = async (team: TestNamespace) => (await madeIn(team)).map(({ metadata }) => metadata.name).sort();
 const named = (base: object = ACCESS_KEY_BASE) => [{ name: "s3", base, patches: [TO_CLAIM] }];
 /** As one would write it in git. */
 const harborSpec = () => (harborCluster("any") as AnyObject)["spec"];
@@ -59,7 +55,7 @@ describe("the claims of a composition", () => {
       bindings: [{ name: "s3", base: targeting(ACCESS_KEY_BASE, { name: "harbor" }) }],
     });
     await untilComposition(team, "harbor", "Ready");
-    assert.deepEqual(await namesIn(team), []);
+    assert.deepEqual(await composedNames(team), []);
     const path = `/api/v1/namespaces/${team.namespace}`;
     const { uid } = (await team.api.merge(path, { metadata: { labels: { [label]: "yes" } } })).metadata;
     const binding = await team.until(`${team.namespace}-s3`, "Synced");
@@ -69,7 +65,7 @@ describe("the claims of a composition", () => {
     );
     assert.equal((await team.s3()).accesskey, accessKey);
     await team.api.merge(path, { metadata: { labels: { [label]: null } } });
-    await eventually(async () => assert.deepEqual(await namesIn(team), []));
+    await eventually(async () => assert.deepEqual(await composedNames(team), []));
   });
 
   it("can have their bindings in another namespace, without an owner, and these go with them too", async () => {
@@ -81,7 +77,7 @@ describe("the claims of a composition", () => {
     assert.equal(metadata.ownerReferences, undefined);
     assert.equal(metadata.annotations["inlay.dev/claim"], `${team.namespace}/harbor`);
     await team.api.delete(team.harborPath());
-    await eventually(async () => assert.deepEqual(await namesIn(other), []));
+    await eventually(async () => assert.deepEqual(await composedNames(other), []));
   });
 
   it("can be Secrets, which are sources themselves without a grant", async () => {
@@ -117,7 +113,7 @@ describe("the claims of a composition", () => {
     assert.ok(await team.api.find(team.harborPath("harbor-next")));
     const { status } = await untilComposition(team, "harbor", "Ready");
     assert.equal(status.claims, 1);
-    assert.deepEqual(await namesIn(team), ["harbor-grow"]);
+    assert.deepEqual(await composedNames(team), ["harbor-grow"]);
   });
 
   it("of two compositions get two bindings, of which the older one writes", async () => {
@@ -194,7 +190,7 @@ describe("a composition on the API server", () => {
       const [{ message }] = status.conditions;
       assert.ok(message.startsWith(`${place}`), message);
     }
-    assert.deepEqual(await namesIn(team), ["harbor-s3"]);
+    assert.deepEqual(await composedNames(team), ["harbor-s3"]);
     const details = [{ ...named()[0], connectionDetails: [] }];
     await team.api.merge(compositionPath(team, "harbor"), { spec: { bindings: details } });
     await untilComposition(team, "harbor", "InvalidComposition", "Accepted");
@@ -229,7 +225,7 @@ describe("a composition on the API server", () => {
       await one.start();
       const { metadata } = await untilComposition(team, "harbor", "OutOfScope", "Accepted");
       assert.equal(metadata.finalizers, undefined);
-      assert.deepEqual(await namesIn(team), []);
+      assert.deepEqual(await composedNames(team), []);
     } finally {
       await one.stop();
       for (const name of ["inlay-sees-compositions", "inlay-reports-compositions"]) {

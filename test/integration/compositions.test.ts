@@ -4,6 +4,8 @@ import type { AnyObject } from "../controller/api.ts";
 import {
   ACCESS_KEY_BASE,
   compose,
+  composedIn,
+  composedNames,
   compositionPath,
   HARBOR_CLAIMS,
   installCompositions,
@@ -34,10 +36,6 @@ async function newTeam(...names: string[]): Promise<{ team: TestNamespace; acces
   return { team, accessKey };
 }
 
-const bindingsIn = async (team: TestNamespace): Promise<AnyObject[]> =>
-  (await team.api.get(`${team.path("inlay.dev/v1alpha1", "secretbindings")}?labelSelector=inlay.dev/composition`))
-    .items;
-const namesIn = async (team: TestNamespace) => (await bindingsIn(team)).map(({ metadata }) => metadata.name).sort();
 const claimEvents = async (team: TestNamespace, reason: string) =>
   (await team.events("harbor")).filter((each) => each.reason === reason);
 
@@ -52,9 +50,9 @@ describe("a composition", () => {
     await compose(team, "harbor", usual);
     const { status } = await untilComposition(team, "harbor", "Ready");
     assert.deepEqual([status.claims, status.bindings, status.readyBindings, status.problems], [2, 2, 2, []]);
-    assert.deepEqual(await namesIn(team), ["harbor-s3", "second-s3"]);
+    assert.deepEqual(await composedNames(team), ["harbor-s3", "second-s3"]);
     for (const name of ["harbor", "second"]) assert.equal((await team.s3(name)).accesskey, accessKey);
-    const [{ metadata }] = (await bindingsIn(team)) as [AnyObject];
+    const [{ metadata }] = (await composedIn(team)) as [AnyObject];
     const { uid } = (await team.api.get(team.harborPath())).metadata;
     assert.deepEqual(
       metadata.ownerReferences.map((each: AnyObject) => [each.kind, each.uid]),
@@ -66,7 +64,7 @@ describe("a composition", () => {
     await team.harbor("third");
     await team.until("third-s3", "Synced");
     await team.api.delete(team.harborPath());
-    await eventually(async () => assert.deepEqual(await namesIn(team), ["second-s3", "third-s3"]));
+    await eventually(async () => assert.deepEqual(await composedNames(team), ["second-s3", "third-s3"]));
   });
 
   it("selects claims by wildcards in the values of annotations", async () => {
@@ -80,17 +78,17 @@ describe("a composition", () => {
     const namespaceSelector = { names: [team.namespace] };
     await compose(team, "harbor", { ...usual, for: { apiVersion, kind, selector, namespaceSelector } });
     await untilComposition(team, "harbor", "Ready");
-    assert.deepEqual(await namesIn(team), ["harbor-s3"]);
+    assert.deepEqual(await composedNames(team), ["harbor-s3"]);
     await annotate("second", "bucket-2");
     await annotate("harbor", "other");
-    await eventually(async () => assert.deepEqual(await namesIn(team), ["second-s3"]));
+    await eventually(async () => assert.deepEqual(await composedNames(team), ["second-s3"]));
   });
 
   it("repairs a binding that somebody edits or deletes", async () => {
     const { team } = await newTeam("harbor");
     await compose(team, "harbor", usual);
     await untilComposition(team, "harbor", "Ready");
-    const [before] = (await bindingsIn(team)) as [AnyObject];
+    const [before] = (await composedIn(team)) as [AnyObject];
     await team.rebind("harbor-s3", { suspend: true, sources: [{ name: "bucket", secret: { name: "other" } }] });
     await eventually(async () => assert.deepEqual((await team.binding("harbor-s3")).spec, before.spec));
     await team.api.merge(team.bindingPath("harbor-s3"), { metadata: { labels: null, annotations: null } });
@@ -131,7 +129,7 @@ describe("a composition", () => {
     await eventually(async () => assert.equal((await claimEvents(team, "FieldNotFound")).length, 1));
     const renamed = [{ name: "storage", base: ACCESS_KEY_BASE, patches: [TO_CLAIM] }];
     await team.api.merge(compositionPath(team, "harbor"), { spec: { bindings: renamed } });
-    await eventually(async () => assert.deepEqual(await namesIn(team), ["harbor-storage"]));
+    await eventually(async () => assert.deepEqual(await composedNames(team), ["harbor-storage"]));
     await untilComposition(team, "harbor", "Ready");
   });
 
@@ -183,7 +181,7 @@ describe("a composition", () => {
         [],
       );
       await team.api.delete(path);
-      await eventually(async () => assert.deepEqual(await namesIn(team), []));
+      await eventually(async () => assert.deepEqual(await composedNames(team), []));
       assert.equal(await team.api.find(path), undefined);
     });
 
@@ -194,7 +192,7 @@ describe("a composition", () => {
       await untilComposition(team, "harbor", "Ready");
       await team.api.delete(compositionPath(team, "harbor"));
       await team.untilGone(compositionPath(team, "harbor"));
-      assert.deepEqual(await namesIn(team), deletionPolicy === "Delete" ? [] : ["harbor-s3"]);
+      assert.deepEqual(await composedNames(team), deletionPolicy === "Delete" ? [] : ["harbor-s3"]);
     }
   });
 
@@ -213,11 +211,11 @@ describe("a composition", () => {
       await untilComposition(team, "harbor", reason);
       await team.harbor(reason.toLowerCase());
       await team.barrier();
-      assert.deepEqual(await namesIn(team), ["harbor-s3"]);
+      assert.deepEqual(await composedNames(team), ["harbor-s3"]);
     }
     await team.api.merge(compositionPath(team, "harbor"), { spec: { bindings: usual.bindings } });
     await eventually(async () =>
-      assert.deepEqual(await namesIn(team), ["harbor-s3", "invalidcomposition-s3", "suspended-s3"]),
+      assert.deepEqual(await composedNames(team), ["harbor-s3", "invalidcomposition-s3", "suspended-s3"]),
     );
   });
 });
