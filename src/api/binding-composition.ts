@@ -101,7 +101,7 @@ export interface BindingComposition {
         }[];
       };
     };
-    /** Which namespaces patches may write into a binding. ClaimNamespace: that of the claim. Cluster: any, so whoever may write a claim chooses the namespace. */
+    /** Which namespaces patches may write into a binding. ClaimNamespace: that of the claim. Cluster: any, so users who may write a claim choose the namespace. */
     reach: "ClaimNamespace" | "Cluster";
     /**
      * Patches that several bindings share. A patch of the type PatchSet uses them.

@@ -70,7 +70,7 @@ export interface StoredBinding {
             name: string;
             /** Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to. */
             namespace?: string;
-            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant stands in for the right of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
+            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
             granted?: boolean;
           };
           configMap?: never;
@@ -108,7 +108,7 @@ export interface StoredBinding {
             name: string;
             /** Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to. */
             namespace?: string;
-            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant stands in for the right of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
+            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
             granted?: boolean;
           };
           object?: never;

@@ -19,6 +19,6 @@ export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: 
   return { ...fields, apiVersion, kind, metadata: { ...metadata, name, ...(namespace && { namespace }), uid } };
 }
 
-/** The namespace that a claim stands for: its own, or of a Namespace itself. Undefined for other objects of the cluster. */
+/** The namespace of a claim: its own, or for a Namespace that Namespace. Undefined for other objects of the cluster. */
 export const namespaceOfClaim = ({ name, namespace }: Claim, { group, kind }: ClaimKind): string | undefined =>
   group === "" && kind === "Namespace" ? name : namespace;

@@ -106,8 +106,8 @@ export function composeBinding(
 }
 
 /**
- * A source whose name a claim gives is read with a SecretGrant only: the author of the claim may not be allowed to read it, and
- * nobody asks. The claim itself needs none.
+ * A source whose name a claim gives is read with a SecretGrant only: the author of the claim may not be allowed to read it, and no
+ * policy asks. The claim itself needs none.
  */
 function grantNamedSources(
   made: JsonObject,

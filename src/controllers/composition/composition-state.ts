@@ -13,7 +13,7 @@ export interface ClaimRecord {
   readonly desired: ReadonlyMap<string, MadeBinding>;
   /** The entries whose bindings stay as they are, since it is not known how they have to be. */
   readonly held: ReadonlySet<string>;
-  /** What stands in the way of its bindings, or of a patch back to the claim. */
+  /** What keeps its bindings from being made, or a patch from being written to the claim. */
   readonly problems: readonly Problem[];
 }
 
@@ -49,7 +49,7 @@ export class CompositionState {
   readonly leftovers = new Map<string, Problem>();
   /** Claims that have not been reconciled since the composition changed, or since they were listed. */
   readonly pending = new Set<string>();
-  /** Its bindings by their keys, so that one whose labels somebody changes or removes is known still. */
+  /** Its bindings by their keys, so that one is known still when its labels are changed or removed. */
   readonly own = new Map<string, OwnBinding>();
   /** Whether it has been decided if the composition is carried out. */
   isConsidered = false;

@@ -23,7 +23,7 @@ type Services = ConstructorParameters<typeof StatusWriter>[0] & {
 };
 
 const FINALIZER = "inlay.dev/compositions";
-/** How long a status stands before it is computed again, and as a multiple of how long that takes. */
+/** A status is computed again after this time, or after so many times as long as that takes. */
 const EVERY_MS = 1_000;
 const SHARE = 20;
 
