@@ -15,7 +15,11 @@ export type Digests = Readonly<Record<string, string>>;
 export const digestId = (source: string, key: string): string => `${source}/${key}`;
 
 /** Which workloads restart together: of a step, or of a rollout without any. */
-export interface Group extends Pick<RolloutSpec, "consumersOf" | "kinds" | "ownedByTargets" | "targets"> {
+export interface Group
+  extends Pick<
+    RolloutSpec,
+    "consumersOf" | "consumersOfTargets" | "consumersBy" | "kinds" | "ownedByTargets" | "targets"
+  > {
   name?: string;
   timeout?: string;
   onFailure: "Halt" | "Continue";

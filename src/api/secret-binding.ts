@@ -202,6 +202,8 @@ export interface StoredBinding {
               values?: string[];
             }[];
           };
+          /** When a value is written. BeforeRollout, which is the default, writes it at once: the rollout begins when it is there. AfterRollout writes it when every workload has rolled out for it; a value that changes meanwhile waits for its own rollout. */
+          when?: "BeforeRollout" | "AfterRollout";
           /** Overrides spec.defaults.mode for this target. */
           mode?: "Continuous" | "Once";
           /** Overrides spec.defaults.onConflict for this target. */
@@ -346,6 +348,8 @@ export interface StoredBinding {
               values?: string[];
             }[];
           };
+          /** When a value is written. BeforeRollout, which is the default, writes it at once: the rollout begins when it is there. AfterRollout writes it when every workload has rolled out for it; a value that changes meanwhile waits for its own rollout. */
+          when?: "BeforeRollout" | "AfterRollout";
           /** Overrides spec.defaults.mode for this target. */
           mode?: "Continuous" | "Once";
           /** Overrides spec.defaults.onConflict for this target. */
@@ -429,8 +433,17 @@ export interface StoredBinding {
        * @maxItems 16
        */
       consumersOf?: string[];
+      /** The workloads whose pods refer to a Secret or ConfigMap of spec.targets restart, in the namespace of that object, each when a value changes that this binding writes into a key that it refers to. Targets with when AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
+      consumersOfTargets?: boolean;
       /**
-       * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
+       * How pods refer to what consumersOf and consumersOfTargets look for. Other references, and the keys that only those name, do not count. All of them unless given. CSI is a volume of the Secrets Store CSI driver.
+       *
+       * @minItems 1
+       * @maxItems 6
+       */
+      consumersBy?: ("Env" | "EnvFrom" | "Volume" | "Projected" | "ImagePullSecret" | "CSI")[];
+      /**
+       * The kinds of workloads among which consumersOf, consumersOfTargets and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
        *
        * @minItems 1
        * @maxItems 8
@@ -439,7 +452,7 @@ export interface StoredBinding {
       /** The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
       ownedByTargets?: boolean;
       /**
-       * Workloads of this namespace that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
+       * Workloads that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
        *
        * @maxItems 64
        *
@@ -450,6 +463,8 @@ export interface StoredBinding {
         apiVersion?: string;
         /** Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that it restarts on. */
         kind: string;
+        /** The workload's namespace, the binding's own unless given. Another namespace consents by a RoleBinding of inlay-rollouts to the account of this binding. */
+        namespace?: string;
         /** The workload's name. Exactly one of name and selector. */
         name?: string;
         /** The workloads of the kind that match all that is given, as they come and go. The account needs list and watch on the kind. */
@@ -509,8 +524,17 @@ export interface StoredBinding {
          * @maxItems 16
          */
         consumersOf?: string[];
+        /** The workloads whose pods refer to a Secret or ConfigMap of spec.targets restart, in the namespace of that object, each when a value changes that this binding writes into a key that it refers to. Targets with when AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
+        consumersOfTargets?: boolean;
         /**
-         * The kinds of workloads among which consumersOf and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
+         * How pods refer to what consumersOf and consumersOfTargets look for. Other references, and the keys that only those name, do not count. All of them unless given. CSI is a volume of the Secrets Store CSI driver.
+         *
+         * @minItems 1
+         * @maxItems 6
+         */
+        consumersBy?: ("Env" | "EnvFrom" | "Volume" | "Projected" | "ImagePullSecret" | "CSI")[];
+        /**
+         * The kinds of workloads among which consumersOf, consumersOfTargets and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
          *
          * @minItems 1
          * @maxItems 8
@@ -519,7 +543,7 @@ export interface StoredBinding {
         /** The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
         ownedByTargets?: boolean;
         /**
-         * Workloads of this namespace that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
+         * Workloads that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
          *
          * @maxItems 64
          *
@@ -530,6 +554,8 @@ export interface StoredBinding {
           apiVersion?: string;
           /** Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that it restarts on. */
           kind: string;
+          /** The workload's namespace, the binding's own unless given. Another namespace consents by a RoleBinding of inlay-rollouts to the account of this binding. */
+          namespace?: string;
           /** The workload's name. Exactly one of name and selector. */
           name?: string;
           /** The workloads of the kind that match all that is given, as they come and go. The account needs list and watch on the kind. */
@@ -569,8 +595,8 @@ export interface StoredBinding {
           restartPath?: string;
         }[];
       }[];
-      /** What happens when a key is seen for the first time. None takes it as it is; Rollout restarts what uses it. */
-      onFirstSync: "None" | "Rollout";
+      /** What happens when a key is seen for the first time. None takes it as it is; Rollout restarts what uses it. IfDifferent restarts at the first sight of this binding if a field of a target with when AfterRollout holds another value than it would get, so that a record which another tool kept is the baseline. */
+      onFirstSync: "None" | "Rollout" | "IfDifferent";
       /** The annotation of the pod template that a restart changes. It belongs to the field manager inlay-rollout, whichever binding writes it, and stays when the binding goes. */
       stamp: {
         /** Its key. */
@@ -744,6 +770,8 @@ export interface StoredBinding {
         reason: string;
         /** The same in words, with the time until which it waits, if that is known. */
         message: string;
+        /** The namespaces whose workloads can't be known. What uses the changed values there restarts when it can. */
+        unknownNamespaces?: string[];
         /** The digests that the workloads below are restarted for. */
         digests?: {
           [k: string]: string;

@@ -32,6 +32,8 @@ export const retryPolicies = {
   SourceAnnotationMismatch: "OnChange",
   ServiceAccountNotFound: "OnChange",
   TargetNotFound: "OnChange",
+  WorkloadNotFound: "OnChange",
+  RolloutPending: "OnChange",
   ElementNotFound: "OnChange",
   ElementNotUnique: "OnChange",
   FieldNotFound: "OnChange",

@@ -23,8 +23,8 @@ export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Rea
     return listIfServed(tools, { apiVersion, kind }, traced.namespace, (object) => {
       // The CronJob is listed, and its Jobs with it.
       if (kind === "Job" && ownerOf(object)?.kind === "CronJob") return undefined;
-      const reference = referenceTo(wanted, workloadOf(object, path).references);
-      return reference && foundOf({ apiVersion, kind }, object, reference);
+      const found = referencesTo(wanted, workloadOf(object, path).references);
+      return found.length === 0 ? undefined : foundOf({ apiVersion, kind }, object, found);
     });
   });
   const unreadable = classes.state === "Unreadable" ? [classes] : [];
@@ -54,8 +54,8 @@ async function lookAtPods(
   );
   if (names.state !== "Found") return [names];
   const take = (pod: KubeObject) => {
-    const reference = referenceTo(wanted, podReferences(pod["spec"]));
-    return reference === undefined ? [] : [foundOf({ apiVersion: "v1", kind: "Pod" }, pod, reference)];
+    const found = referencesTo(wanted, podReferences(pod["spec"]));
+    return found.length === 0 ? [] : [foundOf({ apiVersion: "v1", kind: "Pod" }, pod, found)];
   };
   const read = names.it.map((name) => reader.get({ resource: PODS, namespace, name }, take, "whole"));
   // One that has gone meanwhile refers to nothing.
@@ -65,7 +65,7 @@ async function lookAtPods(
 function foundOf(
   { apiVersion, kind }: { apiVersion: string; kind: string },
   object: KubeObject,
-  { by, keys }: PodReference,
+  found: readonly PodReference[],
 ): FoundReferrer {
   const { name, labels = {}, ownerReferences = [] } = object.metadata;
   const owner = kind === "Pod" ? ownerOf(object) : undefined;
@@ -73,8 +73,10 @@ function foundOf(
     apiVersion,
     kind,
     name,
-    references: [...by],
-    ...(keys && { keys: [...keys] }),
+    references: [...new Set(found.map(({ by }) => by))].toSorted(),
+    ...(found.every(({ keys }) => keys !== undefined) && {
+      keys: [...new Set(found.flatMap(({ keys = [] }) => keys))].toSorted(),
+    }),
     ...(owner && { owner: `${owner.kind} ${owner.name}` }),
     labels,
     owners: ownerReferences.map(({ uid }) => uid),
@@ -84,20 +86,14 @@ function foundOf(
 /** What pods may refer to, by kind and name, with the keys that come by it where that is not what is traced itself. */
 type Wanted = ReadonlyMap<string, readonly string[] | undefined>;
 
-/** One reference for all of them. */
-function referenceTo(wanted: Wanted, references: readonly PodReference[]): PodReference | undefined {
-  const found = references.flatMap((each): PodReference[] => {
+/** With the keys that come by it, where a reference is to a class that brings what is traced. */
+function referencesTo(wanted: Wanted, references: readonly PodReference[]): PodReference[] {
+  return references.flatMap((each): PodReference[] => {
     const id = `${each.kind}/${each.name}`;
     if (!wanted.has(id)) return [];
     const keys = wanted.get(id);
     return [keys === undefined ? each : { ...each, keys }];
   });
-  const [first] = found;
-  if (first === undefined || found.length === 1) return first;
-  const { keys: _, ...all } = first;
-  const by = [...new Set(found.flatMap((each) => each.by))].toSorted();
-  if (found.some(({ keys }) => keys === undefined)) return { ...all, by };
-  return { ...all, by, keys: [...new Set(found.flatMap(({ keys = [] }) => keys))].toSorted() };
 }
 
 const ownerOf = ({ metadata }: KubeObject) => metadata.ownerReferences?.find(({ controller }) => controller);

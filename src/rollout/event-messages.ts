@@ -1,20 +1,8 @@
 /** What happens in a rollout comes in; what to tell of it by events goes out. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { describeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import type { Problem } from "../apimachinery/problem.ts";
 import type { EventMessage } from "../observability/events.ts";
-import type { Dependent, RolloutBlock, RolloutEvent } from "./types.ts";
-
-/** Why nothing restarts for values that are not where they belong. */
-export function targetsNotSynced(
-  account: Problem | undefined,
-  outcomes: readonly { problem?: Problem }[],
-): RolloutBlock | undefined {
-  const problem = account ?? outcomes.find((each) => each.problem !== undefined)?.problem;
-  return (
-    problem && { reason: "TargetsNotSynced", message: `not every target holds the new values yet: ${problem.message}` }
-  );
-}
+import type { Dependent, RolloutEvent } from "./types.ts";
 
 /** What to tell of the binding. */
 export function bindingEvent(event: RolloutEvent): EventMessage | undefined {

@@ -27,6 +27,8 @@ export class RolloutMemory {
   readonly recreated = new Map<string, RecreatedJob>();
   /** The uids of Jobs that were recreated, or reported as lost. */
   readonly settled = new Set<string>();
+  /** The uids of workloads whose last restart the API server refused. */
+  readonly refused = new Set<string>();
   /** Those for which the warning was written that they have no readiness probe. */
   readonly warned = new Set<string>();
   /** Those of which it was asked whether a PodDisruptionBudget selects their pods. */

@@ -2,41 +2,33 @@
  * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
  * what status says of that goes out. What the cluster does not show after a crash is recorded in status first.
  */
-import { bindingKey, type SecretBinding } from "../api/binding.ts";
+import { bindingKey, type SecretBinding, type Target } from "../api/binding.ts";
 import type { RolloutSpec, RolloutStatus } from "../api/rollout.ts";
 import { idOf, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { WatchIdentity } from "../kube/identity.ts";
-import type { References } from "../targets/references.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
-import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
-import { decideRollout, type RolloutDecision } from "./decide/engine.ts";
 import { intentStatus, recordedPlaces, stillRolling, withoutUnwritten } from "./decide/intent-status.ts";
-import { blockOf, STOPPED, wrongPace } from "./decide/pace.ts";
-import { refusalOf } from "./decide/refusal.ts";
-import { wrongRestartField } from "./decide/restart-field-schema.ts";
+import { wrongPace } from "./decide/pace.ts";
 import { MAX_PLACE_MS } from "./decide/schedule.ts";
-import { targetsNotObserved } from "./decide/wait-for-targets.ts";
+import { Decider, type Decision, type RollInputs } from "./decider.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import type { DigestKeys } from "./digest/keys.ts";
-import { DigestCache, type SourceReadings, type ValueDigests } from "./digest/values.ts";
-import { dependentsOf, type Owners, type RolloutContext } from "./discover/dependents.ts";
-import { resolveRollout } from "./discover/lookups.ts";
+import { DigestCache } from "./digest/values.ts";
+import { apartFrom, dependentsOf, type Owners, type RolloutContext, withFormerUses } from "./discover/dependents.ts";
+import { type RolloutSubject, resolveRollout } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
 import { RolloutMemories } from "./memory.ts";
 import { JobCopies } from "./restart/job-copies.ts";
-import { finishCutOff, withRecreated } from "./restart/recreated-jobs.ts";
+import { withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
 import { Restarter } from "./restart/restart.ts";
 import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown } from "./status.ts";
-import type { Dependent, RolloutBlock } from "./types.ts";
+import type { Dependent } from "./types.ts";
 
 /** When what was finished is shown for certain. */
 const SHOWN_MS = 1_000;
-/** When it is looked again whether there is a PodDisruptionBudget. */
-const BUDGETS_AGAIN_MS = 30_000;
-const NONE: ReadonlySet<never> = new Set();
 
 /** What is to be known of a binding's sources and targets. */
 interface Observed {
@@ -44,13 +36,7 @@ interface Observed {
   sourceState: string;
   /** The objects that are targets. */
   owners(): Owners;
-  objects: readonly { ref: ObjectRef | Problem }[];
-}
-
-/** What is to be done, and the values that it is for. */
-interface Decision {
-  decided: RolloutDecision;
-  known: ValueDigests;
+  objects: readonly { target: Pick<Target, "when">; ref: ObjectRef | Problem }[];
 }
 
 export class RolloutController {
@@ -58,6 +44,7 @@ export class RolloutController {
   readonly #values: DigestCache;
   readonly #slots: ConcurrencyLimiter;
   readonly #stamping: Restarter;
+  readonly #decider: Decider;
   readonly #classes: ProviderClasses;
   readonly #memories = new RolloutMemories();
   #restored = false;
@@ -67,6 +54,7 @@ export class RolloutController {
     this.#values = new DigestCache(keys);
     this.#slots = slots;
     this.#stamping = new Restarter(deps);
+    this.#decider = new Decider(deps, this.#values, slots);
     this.#classes = new ProviderClasses(deps.discovery, deps.watcher);
   }
 
@@ -85,11 +73,11 @@ export class RolloutController {
   async find(
     binding: SecretBinding,
     identity: WatchIdentity["identity"],
-    sources: Pick<References, "parsedSources" | "sources">,
+    subject: RolloutSubject,
   ): Promise<WorkloadQueries | undefined> {
     const { rollout } = binding.spec;
     if (rollout === undefined) return undefined;
-    const references = await resolveRollout(binding, rollout, sources, this.#deps);
+    const references = await resolveRollout(binding, rollout, subject, this.#deps);
     return this.#classes.followed(bindingKey(binding), identity, references);
   }
 
@@ -104,6 +92,7 @@ export class RolloutController {
     const [{ watcher }, key] = [this.#deps, bindingKey(binding)];
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memories.of(binding);
+    const before = memory.before(binding);
     const shown = dependentsOf(watcher, key, as, binding, references, owners);
     shown.pending ||= references.classes.some((each) => watcher.list(key, each).phase === "pending");
     // The spec says which source is which.
@@ -114,9 +103,12 @@ export class RolloutController {
       spec,
       wrong: memory.observe(sourceRevisions, () => wrongPace(spec, Date.now())),
       references,
-      dependents: withRecreated(shown, memory.recreated, memory.before(binding)),
+      dependents: withFormerUses(withRecreated(shown, memory.recreated, before), before),
       sources,
-      targets: objects.flatMap(({ ref }) => (ref instanceof Problem ? [] : [ref])),
+      // What is written after the rollout holds the values of before until then.
+      targets: objects.flatMap(({ target, ref }) =>
+        ref instanceof Problem || target.when === "AfterRollout" ? [] : [ref],
+      ),
       sourceRevisions,
       patienceMs: memory.patienceMs(shown.pending),
     };
@@ -129,21 +121,17 @@ export class RolloutController {
     return this.#values.known(bindingKey(binding), sourceRevisions, used) === undefined;
   }
 
-  /**
-   * Restarts what has to be, and may be now. `targetsNotSynced` says why the values are not where they belong yet; `note`
-   * writes a status before what it speaks of is done.
-   */
+  /** Restarts what has to be, and may be now. `note` writes a status before what it speaks of is done. */
   async roll(
     rolling: RolloutContext,
-    read: SourceReadings,
-    targetsNotSynced: RolloutBlock | undefined,
+    inputs: RollInputs,
     note: (status: RolloutStatus) => Promise<void>,
   ): Promise<RolloutResult> {
     const { binding, dependents } = rolling;
     const [stored, workloads] = [binding.status?.rollout, dependents.all.length];
     this.#restore();
     if (dependents.pending && !dependents.problem) return { status: stored, workloads: undefined, isDone: false };
-    const decision = await attempt(this.#decide(rolling, read, targetsNotSynced));
+    const decision = await attempt(this.#decider.decide(rolling, inputs, this.#memories.of(binding)));
     if (decision instanceof Problem) return this.#undecided(rolling, decision);
     if (decision === "finished") return { status: stored, workloads, requeueAfterMs: SHOWN_MS, isDone: false };
     return this.#carryOut(rolling, decision, note);
@@ -164,33 +152,6 @@ export class RolloutController {
     };
   }
 
-  /** What is to be done now; `finished` where what a crash had cut off was done in place of that. Throws Problem. */
-  async #decide(
-    rolling: RolloutContext,
-    read: SourceReadings,
-    targetsNotSynced: RolloutBlock | undefined,
-  ): Promise<Decision | "finished"> {
-    const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
-    const { schemas } = this.#deps;
-    const memory = this.#memories.of(binding);
-    if (await finishCutOff(this.#deps, rolling, binding.status?.rollout, memory.settled)) return "finished";
-    if (dependents.problem) throw dependents.problem;
-    const { generation } = binding.metadata;
-    const wrongField =
-      memory.checked === generation ? undefined : await wrongRestartField(schemas, references.lookups, spec);
-    if (wrongField) throw wrongField;
-    memory.checked = generation;
-    const [key, before] = [bindingKey(binding), memory.before(binding)];
-    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, read, before);
-    const blocked = targetsNotSynced ?? known.sourceMismatch ?? wrong;
-    // Where there are targets, the values are there once those hold them.
-    if (blocked !== undefined) memory.setReady(false);
-    else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
-    else if (spec.waitForTargets === undefined) memory.setReady(true);
-    const decided = this.#decideBy(rolling, known, blocked);
-    return { decided: decided.stamps.length === 0 ? decided : await this.#checked(rolling, known, decided), known };
-  }
-
   /** Does what was decided, and says what came of it. */
   async #carryOut(
     rolling: RolloutContext,
@@ -205,6 +166,8 @@ export class RolloutController {
     if (noted !== undefined) await note(noted);
     const copies = new JobCopies(noted ?? stored, note);
     const unwritten = await this.#stamping.stamp(rolling, decided, known, memory, copies);
+    for (const { dependent } of decided.stamps) memory.refused.delete(dependent.version.uid);
+    for (const [{ version }, reason] of unwritten) if (reason !== "stale") memory.refused.add(version.uid);
     const written = withoutUnwritten(unwritten, { ...decided, status: copies.in(decided.status) });
     const mayReplace = spec.replacePods && !spec.suspend && !installation.rollouts.suspend;
     const { done, problem: unreplaced } = mayReplace
@@ -213,12 +176,16 @@ export class RolloutController {
     this.#slots.update(bindingKey(binding), done.rolling.map(placeOf));
     recordRolloutEvents(this.#deps, binding, done.happened);
     const reasons = [...unwritten.values()];
-    const [problem = unreplaced ?? wrong] = reasons.filter((each) => each !== "stale");
+    const apart = apartFrom(dependents);
+    const [problem = unreplaced ?? wrong ?? apart] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unsaid;
     const workloads = dependents.all.length;
-    const result = rolloutResult(memory, copies.status, done, workloads, problem, waiting, isStale);
+    const result = {
+      ...rolloutResult(memory, copies.status, done, workloads, problem, waiting, isStale),
+      ...(problem === undefined && done.status.pending === undefined && { rolledOutFor: known.versions }),
+    };
     return untilShown(result, memory.recreated);
   }
 
@@ -232,54 +199,6 @@ export class RolloutController {
     this.#values.forget(key);
     this.#slots.forget(key);
     return unsaid;
-  }
-
-  /** Where something is to be restarted, only now it is looked at what that needs. Throws Problem. */
-  async #checked(rolling: RolloutContext, known: ValueDigests, decided: RolloutDecision): Promise<RolloutDecision> {
-    const { binding, dependents, identity, targets, spec } = rolling;
-    const { client } = this.#deps;
-    if (spec.waitForTargets !== undefined) {
-      const hold = await targetsNotObserved(client, identity, targets, spec.waitForTargets);
-      this.#memories.of(binding).setReady(hold === undefined);
-      if (hold !== undefined) return this.#decideBy(rolling, known, hold);
-    }
-    if (!spec.requireDisruptionBudget) return decided;
-    const without = new Set(await withoutDisruptionBudget(client, identity, dependents.all));
-    if (without.size === 0) return decided;
-    const checked = this.#decideBy(rolling, known, undefined, without);
-    // PodDisruptionBudgets are not watched.
-    return { ...checked, requeueAfterMs: Math.min(checked.requeueAfterMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
-  }
-
-  /** Throws Problem. */
-  #decideBy(
-    { binding, spec, references, dependents }: RolloutContext,
-    { keyId, digests, former }: ValueDigests,
-    blocked: RolloutBlock | undefined,
-    without: ReadonlySet<Dependent> = NONE,
-  ): RolloutDecision {
-    const key = bindingKey(binding);
-    const memory = this.#memories.of(binding);
-    const before = memory.before(binding);
-    const { installation } = this.#deps;
-    const now = Date.now();
-    return decideRollout({
-      now,
-      binding: binding.metadata.uid,
-      steps: references.steps,
-      dependents: dependents.all,
-      before,
-      key: keyId,
-      digests,
-      ...(before !== undefined && before.digestKeyID !== keyId && { rekeyed: { former } }),
-      rollFirst: spec.onFirstSync === "Rollout",
-      maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
-      block: (pending, last) =>
-        blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? blockOf(spec, pending, last, now),
-      refusal: (dependent) => refusalOf(spec, dependent, without.has(dependent)),
-      take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
-      isSeen: (dependent) => memory.isSeen(dependent),
-    });
   }
 
   /** At the start, what had begun before takes its places first. */

@@ -35,6 +35,8 @@ export interface RolloutResult {
   requeueAfterMs?: number;
   /** Nothing is under way, and nothing waits to be said. */
   isDone: boolean;
+  /** Where every workload has rolled out: the versions of the sources for which it has, by name. */
+  rolledOutFor?: ReadonlyMap<string, string>;
 }
 
 /** `problem` is what keeps workloads from being found or restarted. */

@@ -1,6 +1,7 @@
 /** What rollouts are made of: the types between finding workloads, deciding, and restarting. No I/O. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { ObjectRef, Version } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 import type { Workload } from "../workloads/workload.ts";
 
 /** A group of workloads that waits for those before it. */
@@ -24,6 +25,14 @@ export interface Dependent {
   step: number;
   /** The digests that it restarts for. */
   uses: ReadonlySet<string>;
+}
+
+/** Why nothing can be known or done in a namespace. The steps behind `step` wait for it; other namespaces don't. */
+export interface NamespaceProblem {
+  namespace: string;
+  /** The first step that is concerned, by its place. */
+  step: number;
+  problem: Problem;
 }
 
 /** Why nothing restarts at the moment, and when to look again, in milliseconds; undefined where an event requeues the binding. */

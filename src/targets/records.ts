@@ -14,7 +14,10 @@ export interface TargetWithRecord {
 }
 
 export interface Targets {
-  named: TargetWithRecord[];
+  /** Those that are written at once. */
+  before: TargetWithRecord[];
+  /** Those that are written after the rollout. */
+  after: TargetWithRecord[];
   /** Records of objects of which it can't be told whether they are still meant, or that may not be written: they stay as they are. */
   kept: TargetOutcome[];
   /** The records in status of all these. */
@@ -53,7 +56,8 @@ export function targetsOf(
     recorded.add(record);
     return [{ record, problem: why.problem }];
   });
-  return { named, kept, recorded };
+  const isAfter = ({ target }: TargetWithRecord) => target.when === "AfterRollout";
+  return { before: named.filter((each) => !isAfter(each)), after: named.filter(isAfter), kept, recorded };
 }
 
 const holds = ({ uid, created, paths, pendingPaths }: TargetStatus): boolean =>

@@ -111,7 +111,7 @@ async function decideOn(
   return { ref, live, desired, decision, record: intentRecord(record, live, desired, decision) };
 }
 
-interface Examined {
+export interface Examined {
   ref: ObjectRef;
   plan: Plan;
   shape: TargetShape;
@@ -121,7 +121,7 @@ interface Examined {
 }
 
 /** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
-async function examine(
+export async function examine(
   context: WriteContext,
   target: Target,
   ref: ObjectRef | Problem,

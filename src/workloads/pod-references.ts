@@ -6,13 +6,13 @@ export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 /** Where a pod names what it reads, for people. */
 export type PodPlace = "env" | "envFrom" | "volume" | "projected" | "imagePullSecret" | "csi";
 
-/** What pods read of one object. */
+/** What pods read of one object in one way. */
 export interface PodReference {
   readonly kind: PodSource;
   readonly name: string;
   /** In order. Undefined: all of them. */
   readonly keys?: readonly string[];
-  readonly by: readonly PodPlace[];
+  readonly by: PodPlace;
 }
 
 /** All kinds of containers that a pod has: a template of somebody's own kind may have those for debugging too. */
@@ -20,7 +20,7 @@ const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
 /** Volumes of other systems, whose Secret is named by the field secretRef. */
 const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
 
-/** One for each object, in the order of kind and name. What is not as it should be names nothing. */
+/** One for each object and way, in the order of kind, name and way. What is not as it should be names nothing. */
 export function podReferences(podSpec: unknown): PodReference[] {
   const found = new Found();
   for (const container of CONTAINERS.flatMap((field) => listAt(podSpec, field))) {
@@ -51,15 +51,14 @@ export function podReferences(podSpec: unknown): PodReference[] {
 }
 
 class Found {
-  readonly #found = new Map<string, { kind: PodSource; name: string; keys: Set<string> | "all"; by: Set<PodPlace> }>();
+  readonly #found = new Map<string, { kind: PodSource; name: string; keys: Set<string> | "all"; by: PodPlace }>();
 
   /** The whole object, unless keys are given. */
   add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all"): void {
     if (typeof name !== "string" || name === "") return;
-    const id = `${kind}/${name}`;
-    const known = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by: new Set<PodPlace>() };
+    const id = `${kind}/${name}/${by}`;
+    const known = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by };
     known.keys = known.keys === "all" || keys === "all" ? "all" : new Set([...known.keys, ...keys]);
-    known.by.add(by);
     this.#found.set(id, known);
   }
 
@@ -80,7 +79,7 @@ class Found {
         kind,
         name,
         ...(keys !== "all" && { keys: [...keys].toSorted() }),
-        by: [...by].toSorted(),
+        by,
       }));
   }
 }

@@ -109,10 +109,10 @@ export class Named {
       if (target.namespaceSelector !== undefined) note("source", NAMESPACES);
     }
     for (const group of spec.rollout?.steps ?? [spec.rollout ?? {}]) {
-      for (const place of this.#workloadsOf(group, spec.sources, namespace)) {
+      for (const place of this.#workloadsOf(group, spec, namespace)) {
         note("workload", place);
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
-        if (group.consumersOf)
+        if (group.consumersOf || group.consumersOfTargets)
           note("watched", { ...place, resource: "secrets-store.csi.x-k8s.io/secretproviderclasses" });
         if (place.resource === "batch/jobs") note("job", { ...place, isCalled: () => true });
         if (!spec.rollout.replacePods) continue;
@@ -124,16 +124,17 @@ export class Named {
 
   /** Where a rollout, or a step of one, looks for what it restarts. */
   #workloadsOf(
-    { consumersOf = [], ownedByTargets, kinds = [], targets = [] }: AnyObject,
-    sources: AnyObject[],
+    { consumersOf = [], consumersOfTargets, ownedByTargets, kinds = [], targets = [] }: AnyObject,
+    { sources, targets: written }: { sources: AnyObject[]; targets: AnyObject[] },
     own: string,
   ) {
     const wanted = new Set<string>(consumersOf);
     const read = sources.filter(({ name, secret, configMap }) => wanted.has(name ?? (secret ?? configMap)?.name));
-    const among: string[] = read.map(({ secret, configMap }) => (secret ?? configMap)?.namespace ?? own);
-    if (ownedByTargets) among.push(own);
-    const all: AnyObject[] = among.flatMap((namespace) =>
-      kinds.map((kind: string) => ({ kind, namespace, selector: {} })),
+    const among: AnyObject[] = read.map(({ secret, configMap }) => ({ namespace: (secret ?? configMap)?.namespace }));
+    if (ownedByTargets) among.push({ namespace: own });
+    if (consumersOfTargets) among.push(...written.filter(({ kind }) => kind === "Secret" || kind === "ConfigMap"));
+    const all: AnyObject[] = among.flatMap(({ namespace = own, namespaceSelector }) =>
+      kinds.map((kind: string) => ({ kind, namespace, namespaceSelector, selector: {} })),
     );
     return [...all, ...targets].flatMap((each) => {
       const { apiVersion = WORKLOAD_KINDS[each.kind as keyof typeof WORKLOAD_KINDS]?.apiVersion } = each;

@@ -124,7 +124,7 @@ describe("workloads", function () {
     });
     for (const kind of KINDS)
       assert.deepEqual(consumers(kind)[0]?.version.workload?.references, [
-        { kind: "Secret", name: "bucket", by: ["envFrom"] },
+        { kind: "Secret", name: "bucket", by: "envFrom" },
       ]);
   });
 

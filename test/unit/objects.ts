@@ -4,6 +4,7 @@ import type { RolloutSpec } from "../../src/api/rollout.ts";
 import { FieldPath } from "../../src/apimachinery/field-path.ts";
 import type { KubeObject, ObjectMeta } from "../../src/apimachinery/objects.ts";
 import type { WorkloadLookup } from "../../src/rollout/discover/lookups.ts";
+import type { UsesOfKeys } from "../../src/rollout/discover/written-values.ts";
 import type { Dependent } from "../../src/rollout/types.ts";
 import type { Workload } from "../../src/workloads/workload.ts";
 import { DEPLOYMENTS } from "./resources.ts";
@@ -131,6 +132,12 @@ export const lookupOf = (more: Partial<WorkloadLookup> = {}): WorkloadLookup => 
   paths: { template: "spec.template" },
   stampAt: TEMPLATE_ANNOTATION,
   namespace: "registry",
-  find: { by: "reference", source: "bucket", kind: "Secret", name: "bucket" },
+  find: { by: "reference", kind: "Secret", name: "bucket", uses: usesOfSource("bucket") },
   ...more,
 });
+
+/** The values behind keys that pods read of a source itself. */
+export const usesOfSource =
+  (source: string): UsesOfKeys =>
+  (keys = ["*"]) =>
+    keys.map((key) => `${source}/${key}`);

@@ -9,6 +9,7 @@ import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import type { ProducedBy } from "../../src/sources/grant-rules.ts";
 import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
+import { selectTargets } from "../../src/targets/select.ts";
 import { FakeInformers, placeOf, version } from "./informers.ts";
 import { bindingOf, targetOf } from "./objects.ts";
 import { ACCOUNTS, HARBOR, SECRETS } from "./resources.ts";
@@ -63,6 +64,7 @@ export class ObservedStateFixture {
       binding,
       { as: { identity: IDENTITY }, account },
       references,
+      selectTargets(this.informers, KEY, IDENTITY, references),
       () => older,
       () => composition,
       workloads,

@@ -10,6 +10,7 @@ import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
 import { DigestKeys } from "../../src/rollout/digest/keys.ts";
 import { RolloutController } from "../../src/rollout/rollout-controller.ts";
 import type { RolloutResult } from "../../src/rollout/status.ts";
+import type { NamespaceProblem } from "../../src/rollout/types.ts";
 import type { LiveSource } from "../../src/transform/live-source.ts";
 import type { Progress } from "../../src/workloads/progress.ts";
 import type { Workload } from "../../src/workloads/workload.ts";
@@ -47,6 +48,13 @@ export class RolloutFixture {
   pending = false;
   /** Why the workloads can't be known. */
   problem: Problem | undefined;
+  /** The namespaces whose workloads can't be known, and those of targets that do not hold the new values. */
+  unknown: NamespaceProblem[] = [];
+  held = new Map<string, string>();
+  /** The workloads that the binding names and that do not exist. */
+  missing: ObjectRef[] = [];
+  /** Whether fields that are written after the rollout hold other values, at the first sight. */
+  differs: boolean | Problem = false;
   /** What the API server answers to a read of a target. */
   read: () => Promise<KubeObject> = () => Promise.reject(new Error("nothing is read"));
   readonly slots = new ConcurrencyLimiter(
@@ -104,16 +112,27 @@ export class RolloutFixture {
         references: {
           steps: [{ name: undefined, timeoutMs: 600_000, onFailure: "Continue" }],
           lookups: [],
+          closed: [],
           problem: undefined,
         },
-        dependents: { all: [dependent], used: dependent.uses, pending: this.pending, problem: this.problem },
+        dependents: {
+          all: [dependent],
+          used: dependent.uses,
+          pending: this.pending,
+          unknown: this.unknown,
+          missing: this.missing,
+          problem: this.problem,
+        },
         sources: new Map([["bucket", watched(BUCKET)]]),
         targets: this.targets,
         sourceRevisions: value,
         patienceMs: 0,
       },
-      { sources: new Map([["bucket", source]]), sourceMismatch },
-      undefined,
+      {
+        read: { sources: new Map([["bucket", source]]), sourceMismatch },
+        targets: { everywhere: undefined, namespaces: this.held },
+        differs: this.differs,
+      },
       async (status) => {
         this.noted.push(status);
         this.#statuses.set(this.binding, status);

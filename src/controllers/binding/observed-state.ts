@@ -13,7 +13,7 @@ import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { observeGrants } from "../../sources/grants.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { References } from "../../targets/references.ts";
-import { selectTargets } from "../../targets/select.ts";
+import type { SelectionResult } from "../../targets/select.ts";
 
 export type ObservedState = ReturnType<typeof observe>;
 
@@ -23,12 +23,12 @@ export function observe(
   binding: SecretBinding,
   { as, account }: Actor,
   references: References,
+  selection: SelectionResult,
   competingAt: (target: Target, ref: ObjectRef) => readonly unknown[],
   compositionOf: () => ProducedBy,
   workloads: readonly Subscription[] = [],
 ) {
   const { identity } = as;
-  const selection = selectTargets(watcher, key, identity, references);
   const { objects, unresolved, closed, notes, dependencies, versions } = selection;
   const resolved = [...references.sources.values()].flatMap((source) => (source instanceof Problem ? [] : [source]));
   const watchedSources = resolved.flatMap((each) => (each.watched ? [each] : []));

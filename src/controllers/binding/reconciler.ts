@@ -6,44 +6,42 @@ import { FINALIZER, type SecretBinding, type Target } from "../../api/binding.ts
 import type { Verdict } from "../../api/verdict.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
+import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
 import { dependentsFingerprint, watchedFor } from "../../rollout/discover/dependents.ts";
-import { targetsNotSynced } from "../../rollout/event-messages.ts";
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
 import { copiedSources } from "../../sources/grants.ts";
 import { readSources, sourceRevisions } from "../../sources/read.ts";
 import { secretNamespaces } from "../../sources/registry.ts";
 import type { Actor } from "../../targets/actor.ts";
+import { holdsOtherValues } from "../../targets/compare.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
 import { PlanCache } from "../../targets/plan-cache.ts";
-import { competingClaims, deferToCompetingBinding } from "../../targets/precedence.ts";
-import { sizeOfPrepared } from "../../targets/prepared.ts";
-import { type TargetWithRecord, targetsOf } from "../../targets/records.ts";
+import { competingClaims } from "../../targets/precedence.ts";
+import { targetsOf } from "../../targets/records.ts";
 import { resolveReferences } from "../../targets/references.ts";
 import { pathsOf, releaseDeletedBinding, releaseRemovedTargets } from "../../targets/release.ts";
-import { prepareTarget, syncTarget } from "../../targets/sync.ts";
+import { selectTargets } from "../../targets/select.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
 import { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
-import { MAX_CONCURRENT, mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
-import { announce, holdsAnything } from "./announce.ts";
+import { holdsAnything } from "./announce.ts";
 import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
 import { heldStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
-import type { BindingDependencies, Inputs, Observation, Step } from "./dependencies.ts";
+import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts";
 import { observe } from "./observed-state.ts";
 import { protectedTokens, protectsSecrets } from "./protected-tokens.ts";
 import { requeueResult } from "./requeue.ts";
 import { ResultCache } from "./result-cache.ts";
+import { rolloutPending, syncTargets } from "./target-sync.ts";
 
 type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll" | "forget">;
 
 const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
-/** How much may be held in memory for targets that are prepared and not written yet, in characters. */
-const MAX_BATCH_SIZE = 16 * 1024 ** 2;
 
 export class Reconciler {
   readonly #deps: BindingDependencies;
@@ -93,9 +91,14 @@ export class Reconciler {
 
     const inputs = await this.#readSources(observation);
     const released = await releaseRemovedTargets(inputs.context, inputs.targets.recorded);
-    const synced = await this.#syncTargets(observation, inputs, released);
-    const rollout = await this.#rollOut(observation, inputs, synced);
-    return this.#report(observation, inputs, synced, released, rollout);
+    const { before, after } = inputs.targets;
+    const written = await syncTargets(this.#status, observation, inputs, before, [...after, ...released]);
+    const rollout = await this.#rollOut(observation, inputs, written);
+    if (after.length === 0) return this.#report(observation, inputs, written, released, rollout);
+    const blocked = rolloutPending(rollout, inputs.sources);
+    const others = [...written, ...released];
+    const last = await syncTargets(this.#status, observation, inputs, after, others, blocked);
+    return this.#report(observation, inputs, [...written, ...last], released, rollout);
   }
 
   /** As which account the binding acts, or why it does not. */
@@ -112,11 +115,12 @@ export class Reconciler {
     const { bindings, watcher, sourceReads: client } = this.#deps;
     const { identity } = actor.as;
     const references = await resolveReferences(binding, { ...this.#deps, client, identity });
-    const found = await this.#rollouts.find(binding, identity, references);
+    const selection = selectTargets(watcher, key, identity, references);
+    const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
     const compositionOf = () => this.#deps.compositionOf(binding);
-    const observed = observe(watcher, key, binding, actor, references, competing, compositionOf, lookups);
+    const observed = observe(watcher, key, binding, actor, references, selection, competing, compositionOf, lookups);
     // The watch calls when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>
@@ -135,10 +139,11 @@ export class Reconciler {
     const { account, seenVersion, sourceUids } = observed;
     const { requireSame } = binding.spec;
     const targets = targetsOf(binding, observed);
-    const known = this.#results.resultsOf(key, observed, targets.named);
+    const all = [...targets.before, ...targets.after];
+    const known = this.#results.resultsOf(key, observed, all);
     const isForMore = (rollout !== undefined && this.#rollouts.needsValues(rollout)) || protectsSecrets(binding);
     const sources =
-      known.size < targets.named.length || isForMore
+      known.size < all.length || isForMore
         ? await readSources(this.#deps.client, references.sources, observed, isForMore)
         : new Map<string, LiveSource | Problem>();
     const context: WriteContext = {
@@ -162,72 +167,29 @@ export class Reconciler {
     return { targets, known, sources, context };
   }
 
-  /** Writes the targets batch by batch: status announces the writes of a batch before the first of them. */
-  async #syncTargets(
-    observation: Observation,
-    inputs: Inputs,
-    released: readonly TargetOutcome[],
-  ): Promise<TargetOutcome[]> {
-    const { named, kept } = inputs.targets;
-    const synced: TargetOutcome[] = [];
-    do {
-      const prepared = await this.#prepareBatch(observation, inputs, named.slice(synced.length));
-      const later = named.slice(synced.length + prepared.length);
-      const records = [...synced, ...prepared, ...later, ...kept, ...released].map(({ record }) => record);
-      observation.stored = await announce(this.#status, observation.stored, inputs.context, records, prepared);
-      const write = async (each: Step) =>
-        "result" in each ? { record: each.record, ...each.result } : syncTarget(inputs.context, each);
-      synced.push(...(await mapConcurrent(prepared, write)));
-      inputs.context.planning.forget();
-    } while (synced.length < named.length);
-    return synced;
-  }
-
-  /** Prepares targets until what they hold in memory is large: a batch has a thousand small objects, or a few large ones. */
-  async #prepareBatch(observation: Observation, inputs: Inputs, targets: readonly TargetWithRecord[]): Promise<Step[]> {
-    const steps: Step[] = [];
-    let size = 0;
-    while (size < MAX_BATCH_SIZE && steps.length < targets.length) {
-      const next = targets.slice(steps.length, steps.length + MAX_CONCURRENT);
-      const prepared = await mapConcurrent(next, (each) => this.#prepare(observation, inputs, each));
-      for (const each of prepared) size += sizeOfPrepared(each);
-      steps.push(...prepared);
-    }
-    return steps;
-  }
-
-  /** Decides what to write to a target, unless another binding has precedence or its result is known. */
-  async #prepare(
-    { observed }: Observation,
-    { known, context, sources }: Inputs,
-    target: TargetWithRecord,
-  ): Promise<Step> {
-    const result = known.get(target);
-    if (result !== undefined) return { record: target.record, result };
-    const blocked = observed.account ?? observed.problemOf(target.ref);
-    const deferred = blocked === undefined ? await deferToCompetingBinding(context, target) : undefined;
-    return deferred ?? prepareTarget(context, target, sources, blocked);
-  }
-
   async #rollOut(
     observation: Observation,
-    { sources, context }: Inputs,
-    synced: readonly TargetOutcome[],
+    { sources, context, targets }: Inputs,
+    written: readonly TargetOutcome[],
   ): Promise<RolloutResult | undefined> {
     if (observation.rollout === undefined) return undefined;
+    const { unresolved } = observation.observed;
+    const isBefore = ({ target }: { target: Target }) => target.when !== "AfterRollout";
     // What a removed target does not give back is no reason to keep workloads from the values that they have.
-    const blocked = targetsNotSynced(context.account, [...synced, ...observation.observed.unresolved]);
-    return this.#rollouts.roll(
-      observation.rollout,
-      { sources, sourceMismatch: context.sourceMismatch },
-      blocked,
-      async (rollout) => {
-        observation.stored = await this.#status.writeStatus(observation.stored, {
-          ...observation.stored.status,
-          rollout,
-        });
-      },
-    );
+    const tried = [...written, ...unresolved.filter(isBefore)];
+    const { metadata, spec, status } = observation.binding;
+    const isCompared = spec.rollout?.onFirstSync === "IfDifferent" && status?.rollout === undefined;
+    const inputs = {
+      read: { sources, sourceMismatch: context.sourceMismatch },
+      targets: unsyncedTargets(metadata.namespace, context.account, tried),
+      differs: isCompared && (await holdsOtherValues(context, targets.after, sources)),
+    };
+    return this.#rollouts.roll(observation.rollout, inputs, async (rollout) => {
+      observation.stored = await this.#status.writeStatus(observation.stored, {
+        ...observation.stored.status,
+        rollout,
+      });
+    });
   }
 
   /** Writes the status, records events, remembers the results, and says when to reconcile again. */
@@ -254,7 +216,8 @@ export class Reconciler {
     const all = [...outcomes, ...released, ...observed.unresolved];
     const isDone = all.every((each) => each.problem === undefined && !("requeueAfterMs" in each));
     const isUpToDate = isDone && rollout?.isDone !== false;
-    this.#results.set(key, observed, targets.named, synced, isUpToDate ? reported : undefined, workloads);
+    const named = [...targets.before, ...targets.after];
+    this.#results.set(key, observed, named, synced, isUpToDate ? reported : undefined, workloads);
     return requeueResult(binding, [...all, ...(rollout ? [rollout] : []), ...observed.polled]);
   }
 

@@ -4,7 +4,7 @@
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { idOf, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
-import { Problem } from "../../apimachinery/problem.ts";
+import { Problem, type Reason } from "../../apimachinery/problem.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
 import type { TargetWithRecord } from "../../targets/records.ts";
 import type { ObservedState } from "./observed-state.ts";
@@ -90,7 +90,10 @@ export class ResultCache {
   }
 }
 
-/** Whether only a change of what a target's state is made of can help. A schema is no part of it. */
+/** What no part of a target's state shows: a schema, and a rollout. */
+const OUTSIDE: readonly Reason[] = ["InvalidValue", "RolloutPending"];
+
+/** Whether only a change of what a target's state is made of can help. */
 function endsByItsState(problem: Problem | undefined): boolean {
-  return problem === undefined || (problem.retryPolicy === "OnChange" && problem.reason !== "InvalidValue");
+  return problem === undefined || (problem.retryPolicy === "OnChange" && !OUTSIDE.includes(problem.reason));
 }

@@ -32,8 +32,7 @@ export interface ReloaderSource {
 
 /** Where Reloader looks too. The login to a registry or a volume is nobody's configuration, and may be another every few hours. */
 const PLACES: readonly PodPlace[] = ["env", "envFrom", "volume", "projected"];
-const isRead = ({ kind, by }: PodReference) =>
-  kind === "SecretProviderClass" || by.some((place) => PLACES.includes(place));
+const isRead = ({ kind, by }: PodReference) => kind === "SecretProviderClass" || PLACES.includes(by);
 
 /** More are no choice: it would be all that there is, whatever comes. */
 const MAX_SOURCES = 256;

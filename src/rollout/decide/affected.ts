@@ -98,6 +98,7 @@ export function affectedBy(
   isSeen: (dependent: Dependent) => boolean,
 ): AffectedWorkload[] {
   const known = new Map(before?.workloads?.map((each) => [each.uid, each]));
+  const wasUnknown = new Set(before?.unknownNamespaces);
   const isChanged = (id: string) => changed[id] !== undefined;
   const isNew = (id: string) => changed[id] !== undefined && before?.digests?.[id] !== changed[id];
   return dependents.flatMap((dependent) => {
@@ -105,8 +106,13 @@ export function affectedBy(
     const wanted = stampFor(rollout, dependent, changed);
     const former = isSeen(dependent) ? asStamped(rollout, dependent, wanted, recorded, now) : recorded;
     const uses = [...dependent.uses];
-    // Whoever came after the change has the new values; whoever was restarted since has not those of now.
-    const isAffected = former === undefined ? uses.some(isNew) : former.stamp !== undefined || uses.some(isChanged);
+    // A workload that came after the change has the new values, unless its namespace could not be seen until now. One that was
+    // restarted since does not have those of now.
+    const isMissed = wasUnknown.has(dependent.ref.namespace ?? "");
+    const isAffected =
+      former === undefined
+        ? uses.some(isMissed ? isChanged : isNew)
+        : former.stamp !== undefined || uses.some(isChanged);
     if (!isAffected) return [];
     const entry = inStep(former ?? waiting(dependent), steps[dependent.step]);
     const isDue = entry.state === "Waiting" || entry.stamp !== wanted;

@@ -2,9 +2,9 @@
  * What status says of a rollout, the values' digests and the workloads as they are come in; what is to be stamped now, what
  * status says from then on, and when to look again goes out. Pure: the same comes out of the same, whoever was killed before.
  */
-import type { Digests, Pending, RolloutStatus } from "../../api/rollout.ts";
+import type { Digests, Pending, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { sameJson } from "../../apimachinery/json.ts";
-import type { Dependent, RolloutBlock, RolloutEvent } from "../types.ts";
+import type { Dependent, NamespaceProblem, RolloutBlock, RolloutEvent } from "../types.ts";
 import {
   affectedBy,
   baselineOf,
@@ -52,7 +52,7 @@ export interface RolloutDecision {
 const PAUSED = "it is paused, and restarts when it is resumed";
 
 export function decideRollout(turn: RolloutInput): RolloutDecision {
-  const { before, dependents, digests, steps } = turn;
+  const { before, dependents, digests, steps, unknown } = turn;
   const used = new Set(dependents.flatMap(({ uses }) => [...uses]));
   const baseline = baselineOf(before, used, digests, turn.rollFirst, turn.rekeyed);
   const former = baseline.isRenewed ? undefined : before?.pending;
@@ -76,7 +76,10 @@ export function decideRollout(turn: RolloutInput): RolloutDecision {
     if (state === "Done") happened.push({ what: "done", dependent, ...(message !== undefined && { message }) });
     if (state === "Failed") happened.push({ what: "failed", dependent, message: message ?? "" });
   }
-  if (entries.every(({ entry }) => entry.state === "Done")) {
+  const hidden = hiddenIn(former, dependents, unknown);
+  // What can't be seen may stand for the values of before.
+  const isHeld = unknown.length > 0 && (hidden.length > 0 || Object.keys(changed).length > 0);
+  if (!isHeld && entries.every(({ entry }) => entry.state === "Done")) {
     if (former && entries.length > 0) {
       const seconds = Math.max(0, turn.now - Date.parse(former.firstChangeTime)) / 1000;
       happened.push({ what: "ended", workloads: entries.length, seconds });
@@ -103,7 +106,8 @@ export function decideRollout(turn: RolloutInput): RolloutDecision {
     reason: said.reason,
     message: said.message,
     digests: changed,
-    workloads: entries.map(({ entry }) => entry),
+    ...(unknown.length > 0 && { unknownNamespaces: unknown.map(({ namespace }) => namespace).sort() }),
+    workloads: [...entries.map(({ entry }) => entry), ...hidden],
   };
   const placed = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
   const rolling = placed.map(({ dependent }) => dependent);
@@ -131,6 +135,17 @@ function ended(
     // Nobody had seen it begin.
     ...(entries.length > 0 && former?.startTime === undefined && { lastStartTime: timeOf(now) }),
   };
+}
+
+/** The workloads of a rollout that are in a namespace which can't be seen at the moment. They stay as they were. */
+function hiddenIn(
+  former: Pending | undefined,
+  dependents: readonly Dependent[],
+  unknown: readonly NamespaceProblem[],
+): WorkloadStatus[] {
+  const namespaces = new Set(unknown.map(({ namespace }) => namespace));
+  const seen = new Set(dependents.map(({ version }) => version.uid));
+  return (former?.workloads ?? []).filter(({ uid, namespace }) => namespaces.has(namespace) && !seen.has(uid));
 }
 
 type States = ReadonlyMap<string, Entry["entry"]["state"]>;

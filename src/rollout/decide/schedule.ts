@@ -1,6 +1,6 @@
 /** The workloads of a rollout come in, with how far each is; those that restart now go out, and why the others wait. Pure. */
 import type { Digests } from "../../api/rollout.ts";
-import type { Dependent, RolloutBlock, Step } from "../types.ts";
+import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
 import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
 
 /** So many that failed are told of in one message. Each has its own in status. */
@@ -10,9 +10,13 @@ const MAX_TOLD = 3;
 export interface ScheduleInput {
   now: number;
   steps: readonly Step[];
+  /** The namespaces whose workloads can't be known. */
+  unknown: readonly NamespaceProblem[];
   maxConcurrent: number;
   /** Why this workload may not be restarted at all. */
   refusal(dependent: Dependent): string | undefined;
+  /** The API server refused its last restart: it goes after all others, so that it takes no place from them. */
+  wasRefused(dependent: Dependent): boolean;
   /** Whether there is a place for it among all that roll in the installation; if so, it is taken. */
   take(dependent: Dependent): boolean;
 }
@@ -37,7 +41,9 @@ export function schedule(
     const group = entries.filter(({ dependent }) => dependent.step === position);
     const open = group.filter(({ entry }) => entry.state !== "Done");
     const failed = open.filter(({ entry }) => entry.state === "Failed");
-    if (open.length === 0 || (step.onFailure === "Continue" && failed.length === open.length)) continue;
+    const unknown = turn.unknown.filter((each) => each.step === position);
+    const isThrough = open.length === 0 || (step.onFailure === "Continue" && failed.length === open.length);
+    if (isThrough && unknown.length === 0) continue;
     const label = step.name === undefined ? "" : `step ${step.name}: `;
     if (failed.length > 0 && step.onFailure === "Halt") {
       const message = `${label}${failedText(failed)}; nothing more is restarted until it has rolled out`;
@@ -49,10 +55,18 @@ export function schedule(
       causes: causesOf(dependent, changed, formerlyChanged),
     });
     const { stamps, waits } = startGroup(turn, group, entries, plan);
-    return { stamps, said: saidOf(label, group, waits) };
+    return { stamps, said: saidOf(label, group, waits ?? waitingFor(unknown)) };
   }
   const failed = entries.filter(({ entry }) => entry.state === "Failed");
   return { stamps: [], said: { reason: "RolloutFailed", message: failedText(failed) } };
+}
+
+/** What a step waits for of which not all workloads can be known. */
+function waitingFor([first, ...others]: readonly NamespaceProblem[]): RolloutBlock | undefined {
+  if (first === undefined) return undefined;
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  const message = `the workloads of namespace ${first.namespace}${more} are not known: ${first.problem.message}`;
+  return { reason: first.problem.reason, message };
 }
 
 /** Plans what there are places for. `waits` is why the others wait, if any do. */
@@ -69,7 +83,8 @@ function startGroup(
   /** The namespaces that have no place left. */
   const full = new Set<string | undefined>();
   // Those that are rolling out anyway have their places.
-  for (const each of group.toSorted((a, b) => Number(isRolling(b)) - Number(isRolling(a)))) {
+  const rank = (each: Entry) => (isRolling(each) ? 0 : turn.wasRefused(each.dependent) ? 2 : 1);
+  for (const each of group.toSorted((a, b) => rank(a) - rank(b))) {
     if (!each.isDue) continue;
     const hasPlace = isRolling(each);
     const why = each.lacks ?? turn.refusal(each.dependent);
@@ -107,7 +122,7 @@ function saidOf(label: string, group: Entry[], waits: RolloutBlock | undefined):
     const { length } = group.filter(({ entry }) => entry.state === state);
     return length === 0 ? [] : `${length} of ${group.length} ${state === "Rolling" ? "rolling out" : "waiting"}`;
   });
-  const message = `${label}${counts.join(", ")}${waits ? `: ${waits.message}` : ""}`;
+  const message = `${label}${[counts.join(", "), waits?.message].filter(Boolean).join(": ")}`;
   return { reason: waits?.reason ?? "RollingOut", message };
 }
 

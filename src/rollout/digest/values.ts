@@ -31,7 +31,7 @@ export interface ValueDigests {
   former: Digests | undefined;
   /** Why nothing restarts for them yet. */
   sourceMismatch: Problem | undefined;
-  /** The resourceVersion of each source. */
+  /** The version of each source, as uid and resourceVersion. */
   versions: ReadonlyMap<string, string>;
 }
 
@@ -107,7 +107,8 @@ export function writtenFor(
   const ids = [...dependent.uses].sort();
   // What went back is no change any more, and of another version all the same.
   const id = ids.find((each) => pending?.digests?.[each] !== undefined) ?? ids[0];
-  return (id === undefined ? undefined : versions.get(partsOf(id).source)) ?? stamp;
+  const version = id === undefined ? undefined : versions.get(partsOf(id).source);
+  return version?.slice(version.indexOf("/") + 1) ?? stamp;
 }
 
 /** Of what is there. Throws the Problem of a source. */
@@ -136,8 +137,7 @@ function partsOf(id: string): { source: string; key: string } {
   return { source: id.slice(0, slash), key: id.slice(slash + 1) };
 }
 
-/** An object's version is its uid and its resourceVersion. */
-function versionsOf(sources: Sources): Map<string, string> {
-  const read = [...sources].flatMap(([name, source]) => (source instanceof Problem ? [] : [{ ...source, name }]));
-  return new Map(read.map(({ name, version }) => [name, version.slice(version.indexOf("/") + 1)]));
+/** Of those that could be read. */
+export function versionsOf(sources: Sources): Map<string, string> {
+  return new Map([...sources].flatMap(([name, source]) => (source instanceof Problem ? [] : [[name, source.version]])));
 }

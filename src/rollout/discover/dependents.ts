@@ -1,10 +1,10 @@
 /**
- * What a binding's rollout looks for comes in; the workloads that there are, as the streams show them at the moment, and what
- * each of them restarts for goes out. Where that can't be known, it is said so: nothing is restarted then.
+ * Finds the workloads of a binding's rollout, as the streams show them at the moment, and the values that each of them restarts for.
+ * Says of which namespaces that can't be known: nothing restarts there.
  */
 import type { SecretBinding } from "../../api/binding.ts";
-import { digestId, type RolloutSpec } from "../../api/rollout.ts";
-import { idOf, type ObjectRef } from "../../apimachinery/objects.ts";
+import { digestId, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
+import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
@@ -15,7 +15,7 @@ import type { ResolvedSource } from "../../sources/source.ts";
 import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
 import { compileTemplate } from "../../transform/template.ts";
 import type { Workload } from "../../workloads/workload.ts";
-import type { Dependent } from "../types.ts";
+import type { Dependent, NamespaceProblem } from "../types.ts";
 import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
 
 export interface Dependents {
@@ -25,7 +25,11 @@ export interface Dependents {
   used: ReadonlySet<string>;
   /** Some stream has not brought its first list yet: which there are is not known. */
   pending: boolean;
-  /** Why some can't be known. */
+  /** The namespaces of which it can't be known which there are, one entry for each. */
+  unknown: readonly NamespaceProblem[];
+  /** Those that the binding names, and that do not exist. */
+  missing: readonly ObjectRef[];
+  /** Why nothing can be known at all. */
   problem: Problem | undefined;
 }
 
@@ -56,12 +60,13 @@ export interface RolloutContext {
 /** What has to be watched for a lookup. */
 export function watchedFor(
   as: WatchIdentity,
-  { resource, paths: workload, namespace, find }: WorkloadLookup,
+  { resource, paths: workload, namespace, find, wide }: WorkloadLookup,
 ): Subscription {
-  if (find.by === "name") return { ...as, ref: { resource, namespace, name: find.name }, workload };
+  const by = wide ? { ...as, wide } : as;
+  if (find.by === "name") return { ...by, ref: { resource, namespace, name: find.name }, workload };
   const { names, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
   const consumersOf = find.by === "reference" ? { consumersOf: { kind: find.kind, name: find.name } } : {};
-  return { ...as, resource, namespace, names, labels, workload, ...consumersOf };
+  return { ...by, resource, namespace, names, labels, workload, ...consumersOf };
 }
 
 /** What the stream of a lookup shows. */
@@ -77,21 +82,31 @@ export function dependentsOf(
   key: string,
   as: WatchIdentity,
   binding: SecretBinding,
-  { lookups, problem }: RolloutReferences,
+  { lookups, closed, problem }: RolloutReferences,
   ownersOf: () => Owners,
 ): Dependents {
   const found = new Map<string, Dependent & { uses: Set<string> }>();
+  const unknown = new Map<string, NamespaceProblem>();
+  const isUnknown = (each: NamespaceProblem) => {
+    const known = unknown.get(each.namespace) ?? each;
+    unknown.set(each.namespace, { ...known, step: Math.min(known.step, each.step) });
+  };
+  closed.forEach(isUnknown);
+  const missing: ObjectRef[] = [];
   const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? usedByFields(binding) : [];
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
-  const out: Dependents = { all: [], used: new Set(), pending: false, problem };
+  const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
     const place = { stampAt, isRestartField: paths.restart !== undefined, step };
     const watched = watchedFor(as, lookup);
     const seen = membersOf(watcher, key, watched);
     const ref = isCollection(watched) ? watched : watched.ref;
-    if (seen.phase === "failed")
-      out.problem ??= streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
+    if (seen.phase === "failed") {
+      const refused = streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
+      isUnknown({ namespace, step, problem: refused });
+    }
+    if (seen.phase === "synced" && !isCollection(watched) && seen.members.length === 0) missing.push(watched.ref);
     if (find.by === "owner") out.problem ??= owners?.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
@@ -104,6 +119,8 @@ export function dependentsOf(
         continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
+      // What it reads there, the binding does not write.
+      if (Array.isArray(uses) && uses.length === 0) continue;
       const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>() };
       for (const use of uses) known.uses.add(use);
       found.set(idOf(ref), known);
@@ -111,6 +128,7 @@ export function dependentsOf(
   }
   out.all = [...found.values()].sort((a, b) => a.step - b.step);
   out.used = new Set(out.all.flatMap(({ uses }) => [...uses]));
+  out.unknown = [...unknown.values()];
   const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
   if (characters > MAX_CHARACTERS) {
     const what = `spec.rollout concerns ${out.all.length} workloads, and the binding's status has no room for so many`;
@@ -125,21 +143,21 @@ function asReplaced(workload: Workload | undefined): Workload | undefined {
   return { ...workload, progress: workload.replacing.progress, onDelete: false };
 }
 
-/** The keys of a source that the pods of a workload refer to. */
+/** The values behind the keys that the pods of a workload refer to. */
 function usedByPods(
-  { source, kind, name, keys: brought }: Extract<WorkloadLookup["find"], { by: "reference" }>,
+  { kind, name, ways, uses, keys: brought }: Extract<WorkloadLookup["find"], { by: "reference" }>,
   workload: Workload,
 ): string[] {
   return workload.references
-    .filter((each) => each.kind === kind && each.name === name)
-    .flatMap(({ keys = [ALL_KEYS] }) => (brought ?? keys).map((key) => digestId(source, key)));
+    .filter((each) => each.kind === kind && each.name === name && (ways?.includes(each.by) ?? true))
+    .flatMap(({ keys }) => uses(brought ?? keys));
 }
 
-/** What the fields of a binding use; all of its sources, if it has no fields. */
+/** What the fields of a binding use that are written before the rollout; all of its sources, if there are none. */
 export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
   const { spec } = binding;
   const sources = parseSources(binding);
-  const fields = spec.targets.flatMap((target) => target.fields);
+  const fields = spec.targets.flatMap((target) => (target.when === "AfterRollout" ? [] : target.fields));
   if (fields.length === 0) return new Set(sources.map(({ name }) => digestId(name, ALL_KEYS)));
   const uses = fields.flatMap((field) => usesOf(sources, field, (text) => compileTemplate(text).references));
   return new Set(uses.map(({ source, of }) => digestId(source, of)));
@@ -147,10 +165,45 @@ export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
 
+/**
+ * Where a namespace can't be seen, what its workloads use is not known either: the values that were known until then are compared
+ * on, and so is what a Job that was recreated makes of the missing ones.
+ */
+export function withFormerUses(dependents: Dependents, before: RolloutStatus | undefined): Dependents {
+  const there = new Set(dependents.all.map(({ ref }) => idOf(ref)));
+  const missing = dependents.missing.filter((ref) => !there.has(idOf(ref)));
+  if (dependents.unknown.length === 0) return { ...dependents, missing };
+  return { ...dependents, missing, used: new Set([...dependents.used, ...Object.keys(before?.digests ?? {})]) };
+}
+
 /** All that a rollout depends on which nobody has begun. */
-export function dependentsFingerprint({ all, problem }: Dependents): string {
+export function dependentsFingerprint({ all, unknown, missing, problem }: Dependents): string {
   const workloads = all.map(({ ref, version, uses }) => `${idOf(ref)} ${version.uid} ${[...uses].sort().join(",")}`);
-  return [problem?.message ?? "", ...workloads].join("\n");
+  const others = [...unknown.map((each) => each.problem.message), ...missing.map(idOf)];
+  return [problem?.message ?? "", ...others, ...workloads].join("\n");
+}
+
+/** How many namespaces, or workloads, one message names. */
+const MAX_NAMED = 3;
+
+/** What keeps the condition from saying that all is rolled out, although the rest goes on: where nothing can be known, and who is missing. */
+export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "missing">): Problem | undefined {
+  const [first, ...more] = unknown;
+  if (first !== undefined) {
+    const { reason, message, retryPolicy } = first.problem;
+    const others = more.slice(0, MAX_NAMED).map(({ namespace }) => namespace);
+    const rest = more.length - others.length;
+    const and = others.length === 0 ? "" : `; the same for ${others.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+    return new Problem(reason, `namespace ${first.namespace}: ${message}${and}`, retryPolicy);
+  }
+  if (missing.length === 0) return undefined;
+  const names = missing
+    .slice(0, MAX_NAMED)
+    .map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
+  const rest = missing.length - names.length;
+  const what = `${names.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+  const message = `spec.rollout names ${what}, and there is no such workload; create it, or correct the name`;
+  return new Problem("WorkloadNotFound", message);
 }
 
 /** Objects that workloads may belong to. */

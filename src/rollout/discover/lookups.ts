@@ -1,7 +1,7 @@
 /** What a binding says of its rollout comes in; where to look for the workloads, step by step, goes out, or why it can't be. */
 import type { SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
-import { type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";
+import { digestId, type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";
 import { assertWithin } from "../../api/scope.ts";
 import { assertWritableKind, assertWritablePath } from "../../api/writable.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
@@ -10,16 +10,21 @@ import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
+import { ALL_KEYS } from "../../sources/uses.ts";
 import type { References } from "../../targets/references.ts";
+import type { SelectedObject } from "../../targets/select.ts";
 import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
-import type { PodReference } from "../../workloads/pod-references.ts";
+import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
-import type { Step } from "../types.ts";
+import type { NamespaceProblem, Step } from "../types.ts";
+import { type UsesOfKeys, writtenUses } from "./written-values.ts";
 
 /** Workloads of one kind in one namespace. */
 export interface WorkloadLookup {
   /** The place of its step. */
   step: number;
+  /** Its namespace is one of many: they share a watch of the whole cluster, where the account may have one. */
+  wide?: true;
   resource: Resource;
   paths: WorkloadPaths;
   /** The field that a restart changes. */
@@ -28,18 +33,23 @@ export interface WorkloadLookup {
   find: Reference | { by: "owner" } | { by: "name"; name: string } | ({ by: "choice" } & SelectionCriteria);
 }
 
-/** Workloads whose pods refer to something, for the sake of a source. */
+/** Workloads whose pods refer to something. */
 interface Reference extends Pick<PodReference, "kind" | "name"> {
   by: "reference";
-  source: string;
-  /** Those of the source that come by it, where that is another object; else those that pods name. */
+  /** The ways of referring that count; undefined for all. */
+  ways?: readonly PodPlace[];
+  /** Which values are behind the keys that pods name. */
+  uses: UsesOfKeys;
+  /** The keys that come by it, where it only brings another object to pods; else those that pods name count. */
   keys?: readonly string[];
 }
 
 export interface RolloutReferences {
   steps: Step[];
   lookups: WorkloadLookup[];
-  /** Why some of the workloads can't be known: nothing is restarted then. */
+  /** Where the workloads of a namespace can't be known, or may not be restarted. Nothing restarts there. */
+  closed: readonly NamespaceProblem[];
+  /** Why nothing can be known of the workloads at all. Nothing restarts then. */
   problem: Problem | undefined;
 }
 
@@ -51,10 +61,15 @@ interface Services {
   installation: Pick<Installation, "scope" | "refusal">;
 }
 
+/** What a rollout needs to know of its binding: the sources, and the objects that are targets. */
+export interface RolloutSubject extends Pick<References, "parsedSources" | "sources"> {
+  objects: readonly SelectedObject[];
+}
+
 export async function resolveRollout(
   binding: SecretBinding,
   rollout: RolloutSpec,
-  sources: Pick<References, "parsedSources" | "sources">,
+  subject: RolloutSubject,
   deps: Services,
 ): Promise<RolloutReferences> {
   const groups = groupsOf(rollout);
@@ -62,32 +77,56 @@ export async function resolveRollout(
     return { name, onFailure, timeoutMs: parseDuration(timeout ?? rollout.timeout, "spec.rollout.timeout") };
   };
   const steps = attemptSync(() => groups.map(stepOf));
-  if (steps instanceof Problem) return { steps: [], lookups: [], problem: steps };
+  if (steps instanceof Problem) return { steps: [], lookups: [], closed: [], problem: steps };
   const { annotation } = rollout.stamp;
-  const found = await Promise.all(groups.map((each) => attempt(placesOf(binding, annotation, each, sources, deps))));
-  const lookups = found.flatMap((places, step) =>
-    places instanceof Problem ? [] : places.map((place): WorkloadLookup => ({ step, ...place })),
-  );
-  return { steps, lookups, problem: found.find((each) => each instanceof Problem) };
+  const found = await Promise.all(groups.map((each) => attempt(placesOf(binding, annotation, each, subject, deps))));
+  const lookups: WorkloadLookup[] = [];
+  const closed: NamespaceProblem[] = [];
+  for (const [step, places] of found.entries())
+    for (const place of places instanceof Problem ? [] : places) {
+      const problem = refusedAt(place, deps.installation);
+      if (problem === undefined) lookups.push({ step, ...place });
+      else closed.push({ namespace: place.namespace, step, problem });
+    }
+  return { steps, lookups, closed, problem: found.find((each) => each instanceof Problem) };
+}
+
+/** Why the workloads of a place may not be restarted. */
+function refusedAt({ resource, stampAt, namespace }: Place, installation: Services["installation"]) {
+  const outside = attemptSync(() => assertWithin(installation.scope, { resource, namespace, name: "" }));
+  if (outside instanceof Problem) return outside;
+  // All that is written of them.
+  return installation.refusal(resource, namespace, { paths: [stampAt] });
 }
 
 /** Throws Problem. */
 async function placesOf(
   binding: SecretBinding,
   annotation: string,
-  { consumersOf = [], kinds, ownedByTargets, targets = [] }: Group,
-  sources: Pick<References, "parsedSources" | "sources">,
-  { discovery, installation }: Services,
+  { consumersOf = [], consumersOfTargets, consumersBy, kinds, ownedByTargets, targets = [] }: Group,
+  subject: RolloutSubject,
+  { discovery }: Services,
 ): Promise<Place[]> {
   const own = binding.metadata.namespace as string;
   const known =
-    consumersOf.length > 0 || ownedByTargets
+    consumersOf.length > 0 || consumersOfTargets || ownedByTargets
       ? await Promise.all(kinds.map((kind) => kindOf({ kind }, annotation, discovery)))
       : [];
-  const places = consumersOf.flatMap((source) => {
-    const { kind, name, namespace } = consumed(source, sources);
-    return known.map((each): Place => ({ ...each, namespace, find: { by: "reference", source, kind, name } }));
-  });
+  const ways = consumersBy?.map((way) => PLACES[way]);
+  const consumed = [
+    ...consumersOf.map((source) => sourceConsumed(source, subject)),
+    ...(consumersOfTargets ? targetsConsumed(subject) : []),
+  ];
+  const places = consumed.flatMap(({ namespace, wide, ...what }) =>
+    known.map(
+      (each): Place => ({
+        ...each,
+        namespace,
+        ...(wide && { wide }),
+        find: { by: "reference", ...what, ...(ways && { ways }) },
+      }),
+    ),
+  );
   // Nobody owns what stands in another namespace.
   if (ownedByTargets) places.push(...known.map((each): Place => ({ ...each, namespace: own, find: { by: "owner" } })));
   for (const target of targets) {
@@ -95,19 +134,43 @@ async function placesOf(
       target.selector === undefined
         ? { by: "name", name: target.name as string }
         : { by: "choice", ...choiceOf(target.selector) };
-    places.push({ ...(await kindOf(target, annotation, discovery)), namespace: own, find });
-  }
-  for (const { resource, stampAt, namespace } of places) {
-    assertWithin(installation.scope, { resource, namespace, name: "" });
-    // All that is written of them.
-    const refused = installation.refusal(resource, namespace, { paths: [stampAt] });
-    if (refused !== undefined) throw refused;
+    places.push({ ...(await kindOf(target, annotation, discovery)), namespace: target.namespace ?? own, find });
   }
   return places;
 }
 
+/** What consumersBy calls the ways in which pods refer to something. */
+export const PLACES = {
+  Env: "env",
+  EnvFrom: "envFrom",
+  Volume: "volume",
+  Projected: "projected",
+  ImagePullSecret: "imagePullSecret",
+  CSI: "csi",
+} as const satisfies Record<string, PodPlace>;
+
+/** A Secret or ConfigMap whose consumers restart. */
+interface Consumed extends Pick<Reference, "kind" | "name" | "uses"> {
+  namespace: string;
+  wide?: true;
+}
+
+/** The Secrets and ConfigMaps that the binding writes before the rollout. */
+function targetsConsumed({ parsedSources, objects }: RolloutSubject): Consumed[] {
+  const known = new Map<SelectedObject["target"], UsesOfKeys>();
+  return objects.flatMap(({ target, ref }): Consumed[] => {
+    if (ref instanceof Problem || target.when === "AfterRollout") return [];
+    const { resource, namespace, name } = ref;
+    const { group, kind } = resource;
+    if (namespace === undefined || group !== "" || !(kind === "Secret" || kind === "ConfigMap")) return [];
+    const uses = known.get(target) ?? writtenUses(parsedSources, target);
+    known.set(target, uses);
+    return [{ kind, name, namespace, uses, ...(target.namespaceSelector !== undefined && { wide: true }) }];
+  });
+}
+
 /** Throws Problem. */
-function consumed(name: string, { parsedSources, sources }: Pick<References, "parsedSources" | "sources">) {
+function sourceConsumed(name: string, { parsedSources, sources }: RolloutSubject): Consumed {
   const source = parsedSources.find((each) => each.name === name);
   if (source?.data === undefined) {
     const what = source === undefined ? "is no source of this binding" : "is no Secret and no ConfigMap";
@@ -116,7 +179,9 @@ function consumed(name: string, { parsedSources, sources }: Pick<References, "pa
   }
   const problem = sources.get(name);
   if (problem instanceof Problem) throw problem;
-  return source.data;
+  const uses: UsesOfKeys = (keys = [ALL_KEYS]) => keys.map((key) => digestId(name, key));
+  const { kind, namespace, name: read } = source.data;
+  return { kind, namespace, name: read, uses };
 }
 
 const mistake = (reason: Reason, what: string) => new Problem(reason, `spec.rollout.targets: ${what}`);

@@ -31,32 +31,34 @@ export class ProviderClasses {
   }
 
   async followed(key: string, identity: Identity, references: RolloutReferences): Promise<WorkloadQueries> {
-    const resource = references.lookups.some(isOfSecret) ? await attempt(this.#kind.served()) : undefined;
+    const resource = references.lookups.some(isByClasses) ? await attempt(this.#kind.served()) : undefined;
     if (resource === undefined) return { ...references, classes: [] };
     if (resource instanceof Problem) return { ...references, classes: [], problem: references.problem ?? resource };
     const classes = new Map<string, CollectionSubscription>();
     const all = { identity, resource, labels: "", names: undefined, whole: true } as const;
-    let { problem } = references;
+    const closed = [...references.closed];
     const lookups = references.lookups.flatMap((lookup): WorkloadLookup[] => {
-      if (!isOfSecret(lookup)) return [lookup];
-      const { namespace } = lookup;
-      const watched = classes.get(namespace) ?? { ...all, namespace };
+      if (!isByClasses(lookup)) return [lookup];
+      const { namespace, step, wide } = lookup;
+      const watched = classes.get(namespace) ?? { ...all, namespace, ...(wide && { wide }) };
       classes.set(namespace, watched);
       const seen = this.#watcher.list(key, watched);
-      if (seen.phase === "failed" && seen.error.status !== 403)
-        problem ??= streamRefusal(seen.error, { identity, ref: watched, verbs: READ_VERBS }, "list");
+      if (seen.phase === "failed" && seen.error.status !== 403) {
+        const problem = streamRefusal(seen.error, { identity, ref: watched, verbs: READ_VERBS }, "list");
+        closed.push({ namespace, step, problem });
+      }
       const mounting = mountingOf(seen.members, lookup);
-      if (mounting.length > MAX_CLASSES) problem ??= tooMany(mounting.length, lookup);
+      if (mounting.length > MAX_CLASSES) closed.push({ namespace, step, problem: tooMany(mounting.length, lookup) });
       return [lookup, ...mounting.slice(0, MAX_CLASSES)];
     });
-    return { ...references, lookups, classes: [...classes.values()], problem };
+    return { ...references, lookups, classes: [...classes.values()], closed };
   }
 }
 
 type OfSecret = WorkloadLookup & { find: Extract<WorkloadLookup["find"], { by: "reference" }> };
 
-const isOfSecret = (lookup: WorkloadLookup): lookup is OfSecret =>
-  lookup.find.by === "reference" && lookup.find.kind === "Secret";
+const isByClasses = (lookup: WorkloadLookup): lookup is OfSecret =>
+  lookup.find.by === "reference" && lookup.find.kind === "Secret" && (lookup.find.ways?.includes("csi") ?? true);
 
 /** Those of a lookup by the classes that there are. */
 function mountingOf(classes: readonly ListedObject[], { find, ...place }: OfSecret): WorkloadLookup[] {
@@ -64,7 +66,7 @@ function mountingOf(classes: readonly ListedObject[], { find, ...place }: OfSecr
     syncedBy(version.spec)
       .filter(({ secret }) => secret === find.name)
       .map(({ keys }): WorkloadLookup => {
-        const by = { by: "reference", source: find.source, kind: "SecretProviderClass", name } as const;
+        const by = { by: "reference", kind: "SecretProviderClass", name, uses: find.uses } as const;
         return { ...place, find: { ...by, ...(keys && { keys }) } };
       }),
   );

@@ -17,7 +17,7 @@ const seen = (...names: string[]): CachedObject => ({
   uid: "1",
   resourceVersion: "1",
   generation: 1,
-  workload: workload(names.map((name) => ({ kind: "Secret", name, by: ["env"] }))),
+  workload: workload(names.map((name) => ({ kind: "Secret", name, by: "env" as const }))),
 });
 
 describe("a collection index", () => {

@@ -94,7 +94,7 @@ describe("informers of workloads", () => {
     assert.deepEqual([api.open, namesOf("a", consumersOf("bucket"))], [[NAMESPACE], ["web"]]);
     assert.deepEqual(namesOf("a", all()), ["web", "db"]);
     const [member] = watcher.list("a", consumersOf("bucket")).members;
-    assert.deepEqual(member?.version.workload?.references, [{ kind: "Secret", name: "bucket", by: ["envFrom"] }]);
+    assert.deepEqual(member?.version.workload?.references, [{ kind: "Secret", name: "bucket", by: "envFrom" }]);
     const { version } = watcher.get("a", one("db"));
     assert.deepEqual(Object.keys(version ?? {}), ["uid", "resourceVersion", "generation", "workload"]);
   });

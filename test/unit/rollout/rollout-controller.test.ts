@@ -195,3 +195,50 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 1);
   });
 });
+
+describe("the rollout of a binding that writes fields after it", () => {
+  it("says for which versions of the sources all has rolled out, and for none while something is under way or missing", async () => {
+    const rollout = new RolloutFixture();
+    rollout.missing = [{ ...CORE, name: "lost" }];
+    const missing = await rollout.roll("a");
+    assert.deepEqual([missing.problem?.reason, missing.rolledOutFor], ["WorkloadNotFound", undefined]);
+    rollout.missing = [];
+    assert.deepEqual((await rollout.roll("a")).rolledOutFor, new Map([["bucket", "uid/a"]]));
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    assert.equal((await rollout.roll("b")).rolledOutFor, undefined);
+  });
+
+  for (const [differs, restarts] of [
+    [true, 1],
+    [false, 0],
+  ] as const)
+    it(`restarts ${restarts === 0 ? "nothing" : "what uses it"} at first sight where ${differs ? "another" : "no other"} value is on record`, async () => {
+      const rollout = new RolloutFixture();
+      rollout.differs = differs;
+      await rollout.roll("a");
+      assert.equal(rollout.stamped.length, restarts);
+      // At first sight alone.
+      rollout.differs = true;
+      await rollout.roll("a");
+      assert.equal(rollout.stamped.length, restarts);
+    });
+
+  it("takes no baseline while it can't be known what is on record", async () => {
+    const rollout = new RolloutFixture();
+    rollout.differs = new Problem("Forbidden", "it may not read it");
+    const { problem, status } = await rollout.roll("a");
+    assert.deepEqual([problem?.reason, status], ["Forbidden", undefined]);
+  });
+
+  it("restarts nothing in a namespace whose target does not hold the new values, and says why", async () => {
+    const rollout = new RolloutFixture();
+    await rollout.roll("a");
+    rollout.held.set(CORE.namespace ?? "", "it waits for its target");
+    const { status } = await rollout.roll("b");
+    assert.deepEqual([rollout.stamped, status?.pending?.reason], [[], "RestartBlocked"]);
+    assert.match(status?.pending?.message ?? "", /it waits for its target/);
+    rollout.held.clear();
+    await rollout.roll("b");
+    assert.equal(rollout.stamped.length, 1);
+  });
+});

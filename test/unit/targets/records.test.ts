@@ -20,19 +20,19 @@ function of(targets: TargetStatus[], members: { target: Target; ref: ObjectRef |
 
 describe("a target's record", () => {
   it("is that of its object", () => {
-    const { named, recorded } = of([recordOf({ name: "other" }), held], [{ target: targetOf(), ref: HARBOR }]);
+    const { before: named, recorded } = of([recordOf({ name: "other" }), held], [{ target: targetOf(), ref: HARBOR }]);
     assert.deepEqual(named[0]?.record, held);
     assert.deepEqual([...recorded], [held]);
   });
 
   it("is what it was while a mistake or a failure keeps it from being found, with its namespace said or not", () => {
     for (const more of [{}, { namespace: "registry" }, { apiVersion: "goharbor.io/v1" }]) {
-      const { named, recorded } = of([held], [{ target: targetOf(more), ref: mistake }]);
+      const { before: named, recorded } = of([held], [{ target: targetOf(more), ref: mistake }]);
       assert.deepEqual(named[0]?.record, held);
       assert.deepEqual([...recorded], [held]);
     }
     const { namespace: _, ...cluster } = recordOf({ uid: "u" });
-    assert.deepEqual(of([cluster], [{ target: targetOf(), ref: mistake }]).named[0]?.record, cluster);
+    assert.deepEqual(of([cluster], [{ target: targetOf(), ref: mistake }]).before[0]?.record, cluster);
   });
 
   it("is of no other object", () => {
@@ -48,7 +48,7 @@ describe("a target's record", () => {
     ];
     const twin = recordOf({ reason: "InvalidBinding" });
     for (const status of [[held], [held, twin], [twin, held]]) {
-      const { named, recorded } = of(status, members);
+      const { before: named, recorded } = of(status, members);
       assert.deepEqual(named[0]?.record, held);
       assert.equal(named[1]?.record.uid, undefined);
       assert.equal(recorded.size, status.length);

@@ -12,10 +12,10 @@ const containers = ["containers", "initContainers", "ephemeralContainers"];
 const inContainer = (container: object) => ({ containers: [{ name: "web", ...container }] });
 const inVolume = (volume: object) => ({ volumes: [{ name: "files", ...volume }] });
 const secret = (by: PodPlace, ...keys: string[]): PodReference[] => [
-  { kind: "Secret", name: "bucket", ...(keys.length > 0 && { keys }), by: [by] },
+  { kind: "Secret", name: "bucket", ...(keys.length > 0 && { keys }), by },
 ];
 const configMap = (by: PodPlace, ...keys: string[]): PodReference[] => [
-  { kind: "ConfigMap", name: "bucket", ...(keys.length > 0 && { keys }), by: [by] },
+  { kind: "ConfigMap", name: "bucket", ...(keys.length > 0 && { keys }), by },
 ];
 
 describe("the references of a pod's spec", () => {
@@ -82,7 +82,7 @@ describe("the references of a pod's spec", () => {
           nodePublishSecretRef: { name: "bucket" },
         },
       }),
-      [...secret("csi"), { kind: "SecretProviderClass", name: "vault", by: ["csi"] }],
+      [...secret("csi"), { kind: "SecretProviderClass", name: "vault", by: "csi" }],
     ],
     "the Secrets by which images are pulled": [
       { imagePullSecrets: [{ name: "bucket" }, {}] },
@@ -110,19 +110,19 @@ describe("the references of a pod's spec", () => {
     });
   }
 
-  it("are one for each object, with the keys of all places together", () => {
+  it("are one for each object and way, with the keys of all places of that way", () => {
     const env = (key: string) => ({ name: key, valueFrom: { secretKeyRef: { name: "bucket", key } } });
     const podSpec = {
       initContainers: [{ name: "a", env: [env("b"), env("a")] }],
       containers: [{ name: "b", env: [env("b")] }],
       volumes: [{ name: "files", secret: { secretName: "bucket", items: [{ key: "c", path: "x" }] } }],
     };
-    assert.deepEqual(podReferences(podSpec), [
-      { kind: "Secret", name: "bucket", keys: ["a", "b", "c"], by: ["env", "volume"] },
-    ]);
+    assert.deepEqual(podReferences(podSpec), [...secret("env", "a", "b"), ...secret("volume", "c")]);
     const whole = { ...podSpec, imagePullSecrets: [{ name: "bucket" }] };
     assert.deepEqual(podReferences(whole), [
-      { kind: "Secret", name: "bucket", by: ["env", "imagePullSecret", "volume"] },
+      ...secret("env", "a", "b"),
+      ...secret("imagePullSecret"),
+      ...secret("volume", "c"),
     ]);
   });
 
@@ -171,16 +171,12 @@ describe("the references of a pod's spec", () => {
         const podSpec: Record<string, object[]> = {};
         for (const { field, part } of places) podSpec[field] = [...(podSpec[field] ?? []), part];
         const references = podReferences(podSpec);
-        const read = (kind: PodSource, of: string) => places.filter((each) => each.kind === kind && each.name === of);
-        assert.deepEqual(
-          references.map(({ kind, name: of }) => `${kind} ${of}`),
-          [...new Set(places.map(({ kind, name: of }) => `${kind} ${of}`))].toSorted(),
-        );
-        for (const { kind, name: of, keys, by } of references) {
-          const theirs = read(kind, of);
+        const idOf = ({ kind, name: of, by }: Pick<PodReference, "kind" | "name" | "by">) => `${kind} ${of} ${by}`;
+        assert.deepEqual(references.map(idOf), [...new Set(places.map(idOf))].toSorted());
+        for (const { keys, ...reference } of references) {
+          const theirs = places.filter((each) => idOf(each) === idOf(reference));
           const isWhole = theirs.some((each) => each.key === undefined);
           assert.deepEqual(keys, isWhole ? undefined : [...new Set(theirs.map((each) => each.key))].toSorted());
-          assert.deepEqual(by, [...new Set(theirs.map((each) => each.by))].toSorted());
         }
       }),
     );

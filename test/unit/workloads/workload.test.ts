@@ -34,7 +34,7 @@ describe("a workload", () => {
       labels: { not: "its pods'" },
     };
     assert.deepEqual(workloadOf(deployment({ template, replicas: 1 }, { metadata }), TEMPLATE), {
-      references: [{ kind: "Secret", name: "bucket", by: ["envFrom"] }],
+      references: [{ kind: "Secret", name: "bucket", by: "envFrom" }],
       progress: { state: "Done", message: "rolled out" },
       paused: false,
       onDelete: false,
@@ -48,7 +48,7 @@ describe("a workload", () => {
   it("has its pods described wherever the path says", () => {
     const nested = { jobTemplate: { spec: { template } } };
     const { references, labels } = workloadOf(deployment(nested), FieldPath.parse("spec.jobTemplate.spec.template"));
-    assert.deepEqual(references, [{ kind: "Secret", name: "bucket", by: ["envFrom"] }]);
+    assert.deepEqual(references, [{ kind: "Secret", name: "bucket", by: "envFrom" }]);
     assert.deepEqual(labels, { app: "web" });
     const sets = { sets: [{ name: "a" }, { name: "b", template }] };
     assert.equal(workloadOf(deployment(sets), FieldPath.parse("spec.sets[name=b].template")).references.length, 1);

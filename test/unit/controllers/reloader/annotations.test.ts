@@ -15,7 +15,7 @@ const CONFIG_MAPS = "configmap.reloader.stakater.com/reload";
 const refers = (kind: PodReference["kind"], name: string, place: PodPlace = "env"): PodReference => ({
   kind,
   name,
-  by: [place],
+  by: place,
 });
 /** What the pods refer to, and what there is beside. */
 const references = [
@@ -97,7 +97,10 @@ describe("a workload with annotations of Reloader restarts for", () => {
       [],
     ],
     "a Secret that logs in and is read too": [
-      { own: { [AUTO]: "true" }, references: [{ kind: "Secret", name: "both", by: ["imagePullSecret", "volume"] }] },
+      {
+        own: { [AUTO]: "true" },
+        references: [refers("Secret", "both", "imagePullSecret"), refers("Secret", "both", "volume")],
+      },
       ["Secret both"],
     ],
     "what it lists, referred to or not, there or not": [

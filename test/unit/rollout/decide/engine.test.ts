@@ -53,7 +53,9 @@ function turn(
     rollFirst: false,
     maxConcurrent: Number.POSITIVE_INFINITY,
     block: () => undefined,
+    unknown: [],
     refusal: () => undefined,
+    wasRefused: () => false,
     take: () => true,
     isSeen: () => true,
     ...more,
@@ -492,5 +494,77 @@ describe("rollouts, whatever happens,", () => {
       ),
       { numRuns: 500 },
     );
+  });
+});
+
+describe("a rollout in many namespaces", () => {
+  const at = (namespace: string, progress?: Dependent["workload"]["progress"]): Dependent =>
+    dependentOf({
+      ref: { name: "web", namespace },
+      version: { uid: namespace },
+      workload: { progress: progress ?? DONE },
+      uses: new Set(["bucket/key"]),
+    });
+  const unknown = [{ namespace: "closed", step: 0, problem: new Problem("Forbidden", "it may not list them") }];
+  const placesOf = ({ stamps }: RolloutDecision) => stamps.map(({ dependent }) => dependent.ref.namespace);
+
+  it("goes on in the others where one can't be seen, does not end, and restarts there once it can", () => {
+    const first = turn([at("open")], { "bucket/key": "a" }, undefined, { unknown });
+    assert.equal(first.status.pending, undefined);
+    const began = turn([at("open")], { "bucket/key": "b" }, first.status, { unknown });
+    assert.deepEqual(placesOf(began), ["open"]);
+    const held = turn([at("open")], { "bucket/key": "b" }, began.status, { unknown });
+    assert.deepEqual(placesOf(held), []);
+    assert.deepEqual(held.status.pending?.unknownNamespaces, ["closed"]);
+    assert.deepEqual(held.status.digests, { "bucket/key": "a" });
+    assert.equal(held.status.pending?.reason, "Forbidden");
+    assert.match(
+      held.status.pending?.message ?? "",
+      /the workloads of namespace closed are not known: it may not list/,
+    );
+    const seen = turn([at("open"), at("closed"), at("new")], { "bucket/key": "b" }, held.status);
+    assert.deepEqual(placesOf(seen), ["closed"]);
+    const ended = turn([at("open"), at("closed"), at("new")], { "bucket/key": "b" }, seen.status);
+    assert.equal(ended.status.pending, undefined);
+    assert.deepEqual([ended.status.revision, ended.status.digests], [1, { "bucket/key": "b" }]);
+  });
+
+  it("ends without the one that can't be seen when the value goes back", () => {
+    const first = turn([at("open")], { "bucket/key": "a" }, undefined, { unknown });
+    const began = turn([at("open")], { "bucket/key": "b" }, first.status, { unknown });
+    const back = turn([at("open")], { "bucket/key": "a" }, began.status, { unknown });
+    assert.deepEqual(placesOf(back), ["open"]);
+    assert.equal(turn([at("open")], { "bucket/key": "a" }, back.status, { unknown }).status.pending, undefined);
+  });
+
+  it("keeps what it knows of the workloads of one that can't be seen any more", () => {
+    const both = [at("closed"), at("open")];
+    const before = turn(both, { "bucket/key": "a" }).status;
+    const began = turn(both, { "bucket/key": "b" }, before);
+    const hidden = turn([at("open")], { "bucket/key": "b" }, began.status, { unknown });
+    assert.deepEqual(
+      hidden.status.pending?.workloads?.map(({ namespace, state }) => `${namespace} ${state}`),
+      ["open Done", "closed Rolling"],
+    );
+    const seen = turn(both, { "bucket/key": "b" }, hidden.status);
+    assert.deepEqual([placesOf(seen), seen.status.pending], [[], undefined]);
+  });
+
+  it("has the steps behind wait for one that can't be seen", () => {
+    const steps = ["one", "two"].map((name) => ({ name, timeoutMs: 60_000, onFailure: "Halt" as const }));
+    const behind = { ...at("open"), step: 1 };
+    const before = turn([behind], { "bucket/key": "a" }, undefined, { steps, unknown }).status;
+    const held = turn([behind], { "bucket/key": "b" }, before, { steps, unknown });
+    assert.deepEqual(placesOf(held), []);
+    assert.match(held.status.pending?.message ?? "", /^step one: the workloads of namespace closed are not known/);
+    assert.deepEqual(placesOf(turn([behind], { "bucket/key": "b" }, held.status, { steps })), ["open"]);
+  });
+
+  it("gives its places first to workloads whose last restart was not refused", () => {
+    const both = [at("denied"), at("open")];
+    const before = turn(both, { "bucket/key": "a" }).status;
+    const wasRefused = ({ ref }: Dependent) => ref.namespace === "denied";
+    const began = turn(both, { "bucket/key": "b" }, before, { maxConcurrent: 1, wasRefused });
+    assert.deepEqual(placesOf(began), ["open"]);
   });
 });

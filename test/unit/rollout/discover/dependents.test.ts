@@ -23,7 +23,7 @@ function found(find: WorkloadLookup["find"], owners: Owners, names = ["core"]): 
     "registry/b",
     AS,
     bindingOf(),
-    { steps: [], lookups, problem: undefined },
+    { steps: [], lookups, closed: [], problem: undefined },
     () => owners,
   );
 }

@@ -4,7 +4,7 @@ import { Installation, type WriteRule } from "../../../../src/api/installation.t
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
-import { resolveRollout } from "../../../../src/rollout/discover/lookups.ts";
+import { resolveRollout, type WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { parseSources } from "../../../../src/sources/registry.ts";
 import { bindingOf } from "../../bindings.ts";
 import { CONFIGMAPS } from "../../resources.ts";
@@ -25,12 +25,13 @@ const restarting = (restartPath: string) => ({
   targets: [{ apiVersion: "example.com/v1", kind: "Cluster", name: "main", restartPath }],
 });
 
-const namedBy = (sources: Map<string, Problem>) => ({ parsedSources: parseSources(BINDING), sources });
+const namedBy = (sources: Map<string, Problem>) => ({ parsedSources: parseSources(BINDING), sources, objects: [] });
 
 async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }, rollout: RolloutSpec = ROLLOUT) {
   const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
-  return (await resolveRollout(BINDING, rollout, namedBy(new Map()), { discovery: DISCOVERY, installation })).problem
-    ?.reason;
+  const services = { discovery: DISCOVERY, installation };
+  const { closed, problem } = await resolveRollout(BINDING, rollout, namedBy(new Map()), services);
+  return (problem ?? closed[0]?.problem)?.reason;
 }
 
 /** Where the consumers of a source are looked for, if its reference is resolved so. */
@@ -42,8 +43,11 @@ async function consumersOf(source: string, resolved?: Problem) {
     discovery: DISCOVERY,
     installation,
   });
-  return problem?.message ?? lookups.map(({ namespace, find }) => ({ namespace, ...find }));
+  return problem?.message ?? lookups.map(({ namespace, find }) => ({ namespace, ...find, ...usesIn(find) }));
 }
+/** The values behind two keys, and behind all. */
+const usesIn = (find: WorkloadLookup["find"]) =>
+  find.by === "reference" && { uses: [find.uses(["a", "b"]), find.uses(undefined)] };
 const rule = (path: string) => [{ kinds: ["Deployment"], paths: [FieldPath.parse(path)] }];
 
 describe("where workloads are looked for", () => {
@@ -62,10 +66,10 @@ describe("where workloads are looked for", () => {
   it("is the namespace of the Secret or ConfigMap whose consumers restart", async () => {
     const by = "reference";
     assert.deepEqual(await consumersOf("bucket"), [
-      { namespace: "storage", by, source: "bucket", kind: "Secret", name: "bucket" },
+      { namespace: "storage", by, kind: "Secret", name: "bucket", uses: [["bucket/a", "bucket/b"], ["bucket/*"]] },
     ]);
     assert.deepEqual(await consumersOf("region"), [
-      { namespace: "registry", by, source: "region", kind: "ConfigMap", name: "region" },
+      { namespace: "registry", by, kind: "ConfigMap", name: "region", uses: [["region/a", "region/b"], ["region/*"]] },
     ]);
     assert.equal(await consumersOf("bucket", new Problem("OutOfScope", "it is elsewhere")), "it is elsewhere");
   });

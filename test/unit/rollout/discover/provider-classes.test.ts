@@ -6,15 +6,20 @@ import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import type { RolloutReferences, WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { ProviderClasses } from "../../../../src/rollout/discover/provider-classes.ts";
-import { lookupOf } from "../../objects.ts";
+import { lookupOf, usesOfSource } from "../../objects.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 const CLASSES = { ...CONFIGMAPS, group: "secrets-store.csi.x-k8s.io", kind: "SecretProviderClass" };
 
 const lookup = (step: number, kind: "Secret" | "ConfigMap", name = "bucket") =>
-  lookupOf({ step, find: { by: "reference", source: name, kind, name } });
-const references = (...lookups: WorkloadLookup[]): RolloutReferences => ({ steps: [], lookups, problem: undefined });
+  lookupOf({ step, find: { by: "reference", kind, name, uses: usesOfSource(name) } });
+const references = (...lookups: WorkloadLookup[]): RolloutReferences => ({
+  steps: [],
+  lookups,
+  closed: [],
+  problem: undefined,
+});
 const written = (name: string, secretName = "bucket", key = "token") => ({
   name,
   version: {
@@ -67,15 +72,18 @@ describe("the consumers of a Secret", () => {
   it("are found without classes where the account may not list them; any other failure is no answer", async () => {
     const failed = (status: number): Seen => ({ phase: "failed", error: new ApiError("LIST /apis", status, "Failed") });
     const refused = await followed(references(lookup(0, "Secret")), failed(403)).follow();
-    assert.deepEqual([found(refused), refused.problem, refused.classes.length], [["0 Secret bucket "], undefined, 1]);
+    assert.deepEqual([found(refused), refused.closed, refused.classes.length], [["0 Secret bucket "], [], 1]);
     const broken = await followed(references(lookup(0, "Secret")), failed(500)).follow();
-    assert.deepEqual([broken.problem?.reason, broken.classes.length], ["Unavailable", 1]);
+    assert.deepEqual([broken.closed[0]?.problem.reason, broken.classes.length], ["Unavailable", 1]);
   });
 
   it("are not followed beyond a number of classes, which is told", async () => {
     const members = Array.from({ length: 65 }, (_, n) => written(`store-${n}`));
-    const { problem, lookups } = await followed(references(lookup(0, "Secret")), { phase: "synced", members }).follow();
-    assert.match(problem?.message ?? "", /65 SecretProviderClasses write the Secret bucket, and Inlay follows 64/);
+    const { closed, lookups } = await followed(references(lookup(0, "Secret")), { phase: "synced", members }).follow();
+    assert.match(
+      closed[0]?.problem.message ?? "",
+      /65 SecretProviderClasses write the Secret bucket, and Inlay follows 64/,
+    );
     assert.equal(lookups.length, 65);
   });
 

@@ -29,7 +29,14 @@ const dependent = (uid: string, step = 0) =>
   });
 const job = (uid: string) =>
   kubeObjectOf({ apiVersion: "batch/v1", kind: "Job", metadata: { name: "migrate", uid, resourceVersion: "2" } });
-const of = (all: Dependent[]): Dependents => ({ all, used: new Set(), pending: false, problem: undefined });
+const of = (all: Dependent[]): Dependents => ({
+  all,
+  used: new Set(),
+  pending: false,
+  unknown: [],
+  missing: [],
+  problem: undefined,
+});
 const rollingOut = (uid: string): RolloutStatus => {
   const entry = {
     apiVersion: "batch/v1",

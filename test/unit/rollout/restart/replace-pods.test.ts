@@ -52,6 +52,8 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
       all: all.map(({ dependent }) => dependent),
       used: new Set<string>(),
       pending: false,
+      unknown: [],
+      missing: [],
       problem: undefined,
     },
   };

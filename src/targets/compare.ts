@@ -1,0 +1,41 @@
+/** Compares the fields of targets with what would be written there, without writing. */
+import { sameJson } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { attempt, READ_VERBS } from "../kube/access-error.ts";
+import { getIfExists } from "../kube/get.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import { mapConcurrent } from "../workqueue/map-concurrent.ts";
+import type { WriteContext } from "./dependencies.ts";
+import type { TargetWithRecord } from "./records.ts";
+import { examine } from "./sync.ts";
+
+/**
+ * Whether a field of any of the targets holds another value than it would get; a field without a value holds none. A Problem where
+ * that can't be known.
+ */
+export async function holdsOtherValues(
+  context: WriteContext,
+  targets: readonly TargetWithRecord[],
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+): Promise<boolean | Problem> {
+  const found = await mapConcurrent([...targets], (target) => attempt(differs(context, target, sources)));
+  if (found.includes(true)) return true;
+  return found.find((each) => each instanceof Problem) ?? false;
+}
+
+/** Throws Problem. */
+async function differs(
+  context: WriteContext,
+  { target, ref, record }: TargetWithRecord,
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+): Promise<boolean> {
+  if (ref instanceof Problem) throw ref;
+  const live = await getIfExists({ client: context.deps.client, identity: context.identity, ref, verbs: READ_VERBS });
+  if (live === undefined) return false;
+  const { plan } = await examine(context, target, ref, record, sources, context.account);
+  return plan.fields.some(({ path, value }) => {
+    const held = path.get(live) as JsonValue | undefined;
+    return held !== undefined && held !== null && !sameJson(held, value.reveal());
+  });
+}

@@ -1,0 +1,226 @@
+/** Fields that are written after the rollout, a record of another tool as the baseline, and workloads that are named and missing. */
+import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { rolloutBarrier } from "../controller/rollout-barrier.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const rules: Rule[] = [...rolloutRules, { apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] }];
+const RECORD = "data.key";
+
+/** A team with the Secret `keys`, a Deployment that reads it, and the ConfigMap `record` that gets its id. */
+async function newTeam(record: object = {}): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const team = await createNamespace({ rules });
+  await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "record" }, ...record });
+  await publish(team, "one");
+  const shop = new Workloads(team);
+  await shop.deploy({ web: { env: { keys: ["key"] } } });
+  return { team, shop };
+}
+
+/** Puts a new key into the Secret. Its id is no secret. */
+const publish = (team: TestNamespace, id: string) => team.secret("keys", { key: secretText("key"), id });
+
+const spec = (rollout: object = {}, target: object = {}) => ({
+  acknowledge: ["ReadableCopies"],
+  sources: [{ secret: { name: "keys" } }],
+  targets: [
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name: "record",
+      when: "AfterRollout",
+      fields: [{ path: RECORD, from: { source: "keys", key: "id" } }],
+      ...target,
+    },
+  ],
+  rollout: { consumersOf: ["keys"], ...rollout },
+});
+
+const recorded = async (team: TestNamespace): Promise<string | undefined> =>
+  (await team.api.get(`${team.path("v1", "configmaps")}/record`)).data?.key;
+
+/** Waits until the record holds that, and says which values it held until then. */
+async function untilRecorded(team: TestNamespace, id: string, withinMs?: number): Promise<void> {
+  await eventually(async () => assert.equal(await recorded(team), id), withinMs);
+}
+
+describe("a field that is written after the rollout", function () {
+  this.timeout("3m");
+
+  it("is written once the workloads have rolled out for its value, and not before", async () => {
+    const { team, shop } = await newTeam();
+    await team.bind("rolls", spec());
+    await untilRecorded(team, "one");
+    // While it is paused, no pod has the new key.
+    await team.api.merge(shop.path("web"), { spec: { paused: true } });
+    await publish(team, "two");
+    await shop.until("rolls", "RollingOut");
+    const { status } = await team.until("rolls", "RolloutPending");
+    assert.equal(status.synced, "0/1");
+    assert.match(
+      status.conditions[0].message,
+      /ConfigMap .*\/record: it is written when every workload has rolled out/,
+    );
+    await rolloutBarrier(team);
+    assert.equal(await recorded(team), "one");
+    await team.api.merge(shop.path("web"), { spec: { paused: false } });
+    await untilRecorded(team, "two");
+    await team.until("rolls", "Synced");
+    assert.deepEqual(await shop.restarts(), { web: 1 });
+  });
+
+  it("skips a value that changes before its rollout has ended", async () => {
+    const { team, shop } = await newTeam();
+    await team.bind("rolls", spec());
+    await untilRecorded(team, "one");
+    await team.api.merge(shop.path("web"), { spec: { paused: true } });
+    await publish(team, "two");
+    await team.until("rolls", "RolloutPending");
+    const seen = new Set<string | undefined>();
+    await publish(team, "three");
+    await rolloutBarrier(team);
+    await team.api.merge(shop.path("web"), { spec: { paused: false } });
+    await eventually(async () => {
+      const value = await recorded(team);
+      seen.add(value);
+      assert.equal(value, "three");
+    });
+    assert.deepEqual(
+      [...seen].filter((each) => each === "two"),
+      [],
+    );
+  });
+
+  it("is put back when somebody changes it, and waits for no rollout when only its own value changes", async () => {
+    const { team, shop } = await newTeam();
+    await team.bind("rolls", spec());
+    await untilRecorded(team, "one");
+    await team.api.merge(`${team.path("v1", "configmaps")}/record`, { data: { key: "other" } });
+    await untilRecorded(team, "one");
+    await team.secret("keys", { id: "renamed" });
+    await untilRecorded(team, "renamed");
+    assert.deepEqual(await shop.restarts(), { web: 0 });
+  });
+
+  it("is written once after the controller was killed before that, without another restart", async () => {
+    const { team, shop } = await newTeam();
+    await team.bind("rolls", spec());
+    await untilRecorded(team, "one");
+    await team.api.merge(shop.path("web"), { spec: { paused: true } });
+    await publish(team, "two");
+    await team.until("rolls", "RolloutPending");
+    await team.controller.stop("SIGKILL");
+    await team.api.merge(shop.path("web"), { spec: { paused: false } });
+    await shop.run(["web"]);
+    assert.equal(await recorded(team), "one");
+    const before = await team.api.get(`${team.path("v1", "configmaps")}/record`);
+    await team.controller.start();
+    await untilRecorded(team, "two", RESTARTED_WITHIN_MS);
+    await rolloutBarrier(team);
+    const after = await team.api.get(`${team.path("v1", "configmaps")}/record`);
+    assert.notEqual(after.metadata.resourceVersion, before.metadata.resourceVersion);
+    assert.deepEqual(await shop.restarts(), { web: 1 });
+  });
+
+  it("is refused without a rollout", async () => {
+    const { team } = await newTeam();
+    const { rollout: _, ...without } = spec();
+    await assert.rejects(
+      team.bind("rolls", without),
+      /a target with when AfterRollout waits for a rollout; add rollout/,
+    );
+    await assert.rejects(
+      team.bind("rolls", { ...spec({ onFirstSync: "IfDifferent" }), targets: [] }),
+      /onFirstSync IfDifferent compares the fields of targets with when AfterRollout/,
+    );
+    await assert.rejects(team.bind("rolls", spec({ consumersBy: [] })), /consumersBy/);
+    await assert.rejects(team.bind("rolls", spec({ consumersOfTargets: true })), /consumersOfTargets finds workloads/);
+  });
+});
+
+describe("a record that another tool kept", function () {
+  this.timeout("2m");
+
+  it("is the baseline of onFirstSync IfDifferent: only another value restarts", async () => {
+    const ifDifferent = spec({ onFirstSync: "IfDifferent" }, { onConflict: "Force" });
+    for (const [record, restarts] of [
+      [{ data: { key: "one" } }, 0],
+      [{ data: { key: "zero" } }, 1],
+      [{}, 0],
+    ] as const) {
+      const { team, shop } = await newTeam(record);
+      await team.bind("rolls", ifDifferent);
+      await untilRecorded(team, "one");
+      await rolloutBarrier(team);
+      assert.deepEqual(await shop.restarts(), { web: restarts }, JSON.stringify(record));
+    }
+  });
+});
+
+describe("a workload that is named and missing", function () {
+  this.timeout("2m");
+
+  it("is reported, while the others restart; and what is written after the rollout waits for it", async () => {
+    const { team, shop } = await newTeam();
+    const targets = [
+      { kind: "Deployment", name: "web" },
+      { kind: "Deployment", name: "wbe" },
+    ];
+    await team.bind("rolls", spec({ consumersOf: undefined, targets }));
+    const { status } = await shop.until("rolls", "WorkloadNotFound");
+    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(said.message, /spec.rollout names Deployment .*\/wbe, and there is no such workload; create it/);
+    await publish(team, "two");
+    await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
+    await rolloutBarrier(team);
+    assert.equal(await recorded(team), undefined);
+    await shop.deploy({ wbe: {} });
+    await untilRecorded(team, "two");
+    assert.deepEqual(await shop.restarts(), { web: 1, wbe: 0 });
+  });
+});
+
+describe("a workload of another namespace", function () {
+  this.timeout("2m");
+
+  it("restarts where that namespace gave permission, and holds back nothing else where it did not", async () => {
+    const { team, shop } = await newTeam();
+    const other = await createNamespace({ account: false, rules: [], controller: false });
+    const there = new Workloads(other);
+    await there.deploy({ api: {} });
+    const targets = [
+      { kind: "Deployment", name: "web" },
+      { kind: "Deployment", name: "api", namespace: other.namespace },
+    ];
+    await team.bind("rolls", { sources: [{ secret: { name: "keys" } }], rollout: { targets } });
+    const { status } = await shop.until("rolls", "Forbidden");
+    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(
+      said.message,
+      new RegExp(`namespace ${other.namespace}: .*kubectl create role .* -n ${other.namespace} `),
+    );
+    await publish(team, "two");
+    await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
+    assert.deepEqual(await there.restarts(), { api: 0 });
+    await team.grant(rolloutRules, { namespace: other.namespace, role: "consent" });
+    await shop.until("rolls", "RolledOut");
+    assert.deepEqual([await shop.restarts(), await there.restarts()], [{ web: 1 }, { api: 1 }]);
+  });
+
+  it("restarts in no namespace that is closed to all bindings", async () => {
+    const { team, shop } = await newTeam();
+    const targets = [
+      { kind: "Deployment", name: "web" },
+      { kind: "Deployment", name: "api", namespace: "kube-system" },
+    ];
+    await team.bind("rolls", { sources: [{ secret: { name: "keys" } }], rollout: { targets } });
+    const { status } = await shop.until("rolls", "ForbiddenNamespace");
+    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(said.message, /namespace kube-system: /);
+    await publish(team, "two");
+    await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
+  });
+});
