@@ -171,7 +171,7 @@ export interface StoredBinding {
           selector?: never;
           /** The target's namespace, the binding's own unless given. Not for cluster-scoped kinds. */
           namespace?: string;
-          /** The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. With labels, or * or ? in names, the account needs list and watch on namespaces. */
+          /** The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. Unless names lists all of them, without * and ? and without labels, the account needs list and watch on namespaces. */
           namespaceSelector?: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.
@@ -180,6 +180,13 @@ export interface StoredBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * The name is none of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            exceptNames?: string[];
             /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;
@@ -293,6 +300,13 @@ export interface StoredBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * The name is none of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            exceptNames?: string[];
             /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;
@@ -317,7 +331,7 @@ export interface StoredBinding {
           };
           /** The target's namespace, the binding's own unless given. Not for cluster-scoped kinds. */
           namespace?: string;
-          /** The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. With labels, or * or ? in names, the account needs list and watch on namespaces. */
+          /** The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. Unless names lists all of them, without * and ? and without labels, the account needs list and watch on namespaces. */
           namespaceSelector?: {
             /**
              * The name is one of these, in which * stands for any characters and ? for one.
@@ -326,6 +340,13 @@ export interface StoredBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * The name is none of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            exceptNames?: string[];
             /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;
@@ -476,6 +497,13 @@ export interface StoredBinding {
            * @maxItems 16
            */
           names?: string[];
+          /**
+           * The name is none of these, in which * stands for any characters and ? for one.
+           *
+           * @minItems 1
+           * @maxItems 16
+           */
+          exceptNames?: string[];
           /** Each of these labels has this value. */
           matchLabels?: {
             [k: string]: string;
@@ -567,6 +595,13 @@ export interface StoredBinding {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * The name is none of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            exceptNames?: string[];
             /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;

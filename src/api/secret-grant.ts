@@ -39,6 +39,13 @@ export interface SecretGrant {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * The name is none of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            exceptNames?: string[];
             /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;
@@ -106,6 +113,13 @@ export interface SecretGrant {
              * @maxItems 16
              */
             names?: string[];
+            /**
+             * The name is none of these, in which * stands for any characters and ? for one.
+             *
+             * @minItems 1
+             * @maxItems 16
+             */
+            exceptNames?: string[];
             /** Each of these labels has this value. */
             matchLabels?: {
               [k: string]: string;

@@ -11,9 +11,18 @@ export function isGlob(text: string): boolean {
   return /[*?]/.test(text);
 }
 
-/** A name matches if it matches one of the globs, or if there are none. */
-export function nameMatcher(globs: readonly string[] | undefined): NameMatcher {
-  if (globs === undefined) return () => true;
+/** A name matches if one of `names` matches it, or if that is left out, and none of `exceptNames` does. */
+export function nameMatcher(
+  names: readonly string[] | undefined,
+  exceptNames?: readonly string[] | undefined,
+): NameMatcher {
+  const isIncluded = names === undefined ? () => true : anyOf(names);
+  if (exceptNames === undefined) return isIncluded;
+  const isExcepted = anyOf(exceptNames);
+  return (name, effort) => isIncluded(name, effort) && !isExcepted(name, effort);
+}
+
+function anyOf(globs: readonly string[]): NameMatcher {
   const plain = new Set(globs.filter((glob) => !isGlob(glob)));
   const others = globs.filter(isGlob).map((glob) => new Glob(glob));
   return (name, effort = { left: 0 }) => plain.has(name) || others.some((glob) => glob.matches(name, effort));

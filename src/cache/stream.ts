@@ -51,7 +51,8 @@ export interface Subscriber {
 }
 
 export function subscriberOf(dependent: string, dependency: Subscription, notify: Subscriber["notify"]): Subscriber {
-  const isNamed = nameMatcher(isCollection(dependency) ? dependency.names : undefined);
+  const { names, exceptNames } = isCollection(dependency) ? dependency : { names: undefined };
+  const isNamed = nameMatcher(names, exceptNames);
   const keep = projectionFor(dependency);
   const none = { streamKey: undefined, refused: undefined, wasSynced: false, isOneByOne: false };
   return { dependent, notify, dependency, isNamed, keep, ...none };

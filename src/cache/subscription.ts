@@ -20,6 +20,8 @@ export interface CollectionSubscription extends WatchIdentity {
   labels: string;
   /** Globs; undefined for all. */
   names: readonly string[] | undefined;
+  /** Globs of those that are left out. */
+  exceptNames?: readonly string[] | undefined;
   /** What their spec says is kept too. Only for kinds whose spec is no secret. */
   whole?: true;
   /** They are workloads. What rollouts have to know of each is kept too. */
@@ -86,7 +88,8 @@ export const subscriptionKey = (dependency: Subscription): string =>
           dependency.whole ? "whole" : "",
           dependency.choice ? "choice" : "",
           dependency.labels,
-          ...(dependency.names ?? ["*"]),
+          // No glob is empty or has a slash, but it may have a bar.
+          [...(dependency.names ?? ["*"]), "", ...(dependency.exceptNames ?? [])].join("/"),
         ]
       : []),
   ].join("|");

@@ -17,7 +17,7 @@ export type NamespaceMatcher = (name: string, labels: Texts) => boolean;
 
 export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}): ClaimMatcher {
   const { names, exceptNames, annotations = {}, ...labels } = selector;
-  const isNamed = namesMatcher(names, exceptNames);
+  const isNamed = nameMatcher(names, exceptNames);
   const values = Object.entries(annotations).map(([key, value]) => [key, nameMatcher([value])] as const);
   return (name, marks) => {
     const { labels: hasLabels = {}, annotations: has = {} } = marks ?? {};
@@ -33,12 +33,6 @@ export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}):
 
 export function namespaceMatcher(selector: CompositionSpec["for"]["namespaceSelector"] = {}): NamespaceMatcher {
   const { names, exceptNames, ...labels } = selector;
-  const isNamed = namesMatcher(names, exceptNames);
+  const isNamed = nameMatcher(names, exceptNames);
   return (name, has) => isNamed(name) && matchesLabels(labels, has);
-}
-
-function namesMatcher(names: readonly string[] | undefined, exceptNames: readonly string[] | undefined) {
-  const isIncluded = nameMatcher(names);
-  const isExcepted = exceptNames === undefined ? () => false : nameMatcher(exceptNames);
-  return (name: string) => isIncluded(name) && !isExcepted(name);
 }

@@ -43,7 +43,8 @@ export function restarterOf(
 function isChosen(workload: Referrer, { apiVersion, kind, name, selector }: Chosen): boolean {
   if (!isKind(workload, kind, apiVersion)) return false;
   if (name !== undefined) return workload.name === name;
-  return nameMatcher(selector?.names)(workload.name) && matchesLabels(selector ?? {}, workload.labels);
+  const { names, exceptNames, ...labels } = selector ?? {};
+  return nameMatcher(names, exceptNames)(workload.name) && matchesLabels(labels, workload.labels);
 }
 
 const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;

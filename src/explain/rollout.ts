@@ -51,9 +51,10 @@ function chosenInWords({ kind, name, selector, template, restartPath }: Chosen):
 }
 
 /** What has to hold. */
-export function selectorInWords(selector: LabelSelector & { names?: string[] }): string {
-  const { names = [], matchLabels = {}, matchExpressions = [] } = selector;
+export function selectorInWords(selector: LabelSelector & { names?: string[]; exceptNames?: string[] }): string {
+  const { names = [], exceptNames = [], matchLabels = {}, matchExpressions = [] } = selector;
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
   const others = matchExpressions.map(({ key, operator, values = [] }) => [key, operator, ...values].join(" "));
-  return [...names, ...labels, ...others].join(", ");
+  const chosen = [...names, ...labels, ...others].join(", ");
+  return exceptNames.length === 0 ? chosen : `${chosen || "any name"} except ${exceptNames.join(", ")}`;
 }

@@ -42,8 +42,8 @@ export async function lookAtTargets(
 /** Whether a record may be of a target. Only the object itself shows whether labels select it. */
 function recordMatcher(target: Target, { metadata }: SecretBinding): (record: TargetStatus) => boolean {
   const { name, selector, namespaceSelector, namespace = metadata.namespace } = target;
-  const isNamed = nameMatcher(name === undefined ? selector?.names : [name]);
-  const isSelected = namespaceSelector && nameMatcher(namespaceSelector.names);
+  const isNamed = name === undefined ? nameMatcher(selector?.names, selector?.exceptNames) : nameMatcher([name]);
+  const isSelected = namespaceSelector && nameMatcher(namespaceSelector.names, namespaceSelector.exceptNames);
   return (record) => {
     const isThere = isSelected?.(record.namespace ?? "") ?? [undefined, namespace].includes(record.namespace);
     const isAlike = isSameKind(target, record) && (record.selected ?? false) === selects(target);

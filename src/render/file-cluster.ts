@@ -58,8 +58,8 @@ export function fileCluster({ kinds, objects }: Inputs): FileCluster {
       },
     },
     watcher: {
-      list(_, { resource, namespace, labels, names }) {
-        const [selector, isNamed] = [parseSelector(labels), nameMatcher(names)];
+      list(_, { resource, namespace, labels, names, exceptNames }) {
+        const [selector, isNamed] = [parseSelector(labels), nameMatcher(names, exceptNames)];
         const members = (byKind.get(kindKey(resource)) ?? [])
           .filter(({ metadata }) => metadata.namespace === namespace || namespace === undefined)
           .filter(({ metadata }) => isNamed(metadata.name) && matchesLabels(selector, metadata.labels ?? {}))

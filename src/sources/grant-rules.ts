@@ -8,7 +8,7 @@ import { SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 
 type Spec = SecretGrant["spec"];
-type Selector = LabelSelector & { names?: string[] };
+type Selector = LabelSelector & { names?: string[]; exceptNames?: string[] };
 type Labels = Readonly<Record<string, string>>;
 
 /**
@@ -124,7 +124,7 @@ function isTo({ to }: Spec, { resource, name }: ObjectRef, holds: (selector: Lab
 }
 
 const selects = (selector: Selector, name: string, holds: (selector: LabelSelector) => boolean) =>
-  nameMatcher(selector.names)(name) && holds(selector);
+  nameMatcher(selector.names, selector.exceptNames)(name) && holds(selector);
 
 /** What needs a grant and has none counts as missing: the source says what becomes of its fields. */
 export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {

@@ -161,7 +161,8 @@ function isBefore({ target, namespace }: UnresolvedSelection, other: Target, ref
 }
 
 const patternsIn = ({ selector, namespaceSelector }: Target) =>
-  [...(selector?.names ?? []), ...(namespaceSelector?.names ?? [])].filter(isGlob).length;
+  [selector, namespaceSelector].flatMap((each) => [...(each?.names ?? []), ...(each?.exceptNames ?? [])]).filter(isGlob)
+    .length;
 
 /** So many names are said, and of the others how many they are. */
 const MAX_NAMES = 3;

@@ -1,14 +1,15 @@
 /** What a target with selectors selects: the kind, label selectors in the API server's syntax, names, namespaces. Pure. */
 import type { Target } from "../api/binding.ts";
 import type { Where } from "../api/installation.ts";
-import { isGlob } from "../apimachinery/glob.ts";
+import { isGlob, nameMatcher } from "../apimachinery/glob.ts";
 import { selectorText } from "../apimachinery/label-selector.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 
-/** Names are globs; undefined for any. */
+/** Names are globs; `names` is undefined for any. */
 export interface SelectionCriteria {
   names: readonly string[] | undefined;
+  exceptNames?: readonly string[] | undefined;
   labels: string;
 }
 
@@ -35,10 +36,15 @@ export function selectionOf(target: Target, resource: Resource, own: string): Om
   if (!resource.namespaced) return { resource, objects, namespaces: [undefined] };
   if (namespaceSelector === undefined) return { resource, objects, namespaces: [target.namespace ?? own] };
   const namespaces = choiceOf(namespaceSelector);
-  const isListed = namespaces.labels === "" && namespaces.names?.every((name) => !isGlob(name));
-  return { resource, objects, namespaces: isListed ? [...new Set(namespaces.names)] : namespaces };
+  return { resource, objects, namespaces: listedIn(namespaces) ?? namespaces };
 }
 
-export function choiceOf({ names, ...selector }: Selector): SelectionCriteria {
-  return { names, labels: selectorText(selector) };
+/** What is selected by names alone, without a wildcard: nobody has to look for it. */
+function listedIn({ names, exceptNames, labels }: SelectionCriteria): string[] | undefined {
+  if (labels !== "" || names === undefined || names.some(isGlob)) return undefined;
+  return [...new Set(names)].filter((name) => nameMatcher(undefined, exceptNames)(name));
+}
+
+export function choiceOf({ names, exceptNames, ...selector }: Selector): SelectionCriteria {
+  return { names, ...(exceptNames && { exceptNames }), labels: selectorText(selector) };
 }

@@ -162,13 +162,13 @@ function sourceAt({ secret, configMap, object }: AnyObject, own: string): Place 
 
 function targetAt(target: AnyObject, { plural, namespaced }: ServedKind, own: string): Place {
   const { apiVersion, name, namespace = own, selector, namespaceSelector } = target;
-  const isChosen = nameMatcher(namespaceSelector?.names);
+  const isChosen = nameMatcher(namespaceSelector?.names, namespaceSelector?.exceptNames);
   const where = namespaced ? namespace : "";
   return {
     resource: resourceOf(apiVersion, plural),
     isIn: namespaceSelector === undefined ? (each) => each === where : isChosen,
     isAnywhere: !namespaced || namespaceSelector !== undefined,
-    isCalled: selector === undefined ? (each) => each === name : nameMatcher(selector.names),
+    isCalled: selector === undefined ? (each) => each === name : nameMatcher(selector.names, selector.exceptNames),
   };
 }
 

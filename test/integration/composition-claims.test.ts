@@ -127,6 +127,30 @@ describe("the claims of a composition", () => {
     await team.until("harbor-second", "Synced");
   });
 
+  it("are none of those that exceptNames matches, by their own name or that of their namespace", async () => {
+    const { team } = await newTeam();
+    const { team: other } = await newTeam();
+    await team.harbor("harbor-old");
+    const of = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster" };
+    const within = { names: [team.namespace, other.namespace] };
+    const except = (exceptNames: string[], namespaces: string[]) => ({
+      ...of,
+      selector: { exceptNames: ["pulse*", ...exceptNames] },
+      namespaceSelector: { ...within, exceptNames: namespaces },
+    });
+    const untilMade = (...expected: string[][]) =>
+      eventually(async () => assert.deepEqual([await composedNames(team), await composedNames(other)], expected));
+    await compose(team, "harbor", { for: except(["*-old"], [other.namespace]), bindings: named() });
+    await untilMade(["harbor-s3"], []);
+    const change = (claims: object) => team.api.merge(compositionPath(team, "harbor"), { spec: { for: claims } });
+    await change(except(["harbor"], [`${other.namespace}?`, "TEAM-*"]));
+    await untilMade(["harbor-old-s3"], []);
+    await change(except(["harbor-?"], [`${other.namespace}?`, "TEAM-*"]));
+    await untilMade(["harbor-old-s3", "harbor-s3"], ["harbor-s3"]);
+    await change(except([], [team.namespace]));
+    await untilMade([], ["harbor-s3"]);
+  });
+
   it("tell of a name that another binding has, and get theirs when that goes", async () => {
     const { team } = await newTeam();
     const own = targeting(ACCESS_KEY_BASE, { name: "harbor" });

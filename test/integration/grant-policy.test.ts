@@ -110,6 +110,8 @@ describe("the policy on a grant's author", () => {
     "a wildcard": { names: ["b*"] },
     "the very name that may be read": { names: ["bucket"] },
     labels: { matchLabels: { shared: "yes" } },
+    "all names but some": { exceptNames: ["a*"] },
+    "the very name that may be read, without another": { names: ["bucket"], exceptNames: ["other"] },
     expressions: { names: ["bucket"], matchExpressions: [{ key: "shared", operator: "Exists" }] },
   };
   for (const [what, selector] of Object.entries(selectors)) {

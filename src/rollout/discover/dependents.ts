@@ -64,9 +64,9 @@ export function watchedFor(
 ): Subscription {
   const by = wide ? { ...as, wide } : as;
   if (find.by === "name") return { ...by, ref: { resource, namespace, name: find.name }, workload };
-  const { names, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
+  const { names, exceptNames, labels } = find.by === "choice" ? find : { names: undefined, labels: "" };
   const consumersOf = find.by === "reference" ? { consumersOf: { kind: find.kind, name: find.name } } : {};
-  return { ...by, resource, namespace, names, labels, workload, ...consumersOf };
+  return { ...by, resource, namespace, names, exceptNames, labels, workload, ...consumersOf };
 }
 
 /** What the stream of a lookup shows. */

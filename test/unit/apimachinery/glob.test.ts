@@ -23,6 +23,24 @@ describe("a glob", () => {
     assert.ok(nameMatcher(undefined)("anything"));
   });
 
+  it("of exceptNames takes away what it matches, as a whole and by case, and nothing else", () => {
+    const matches = nameMatcher(undefined, ["kube-*", "?", "prod"]);
+    for (const name of ["kube-system", "kube-", `kube-${"a".repeat(58)}`, "kube-a.b/c\nd", "x", "prod"])
+      assert.equal(matches(name), false, name);
+    for (const name of ["kube", "kubex", "xkube-a", "Kube-a", "kube_a", "ab", "prod-1", "a-prod", ""])
+      assert.equal(matches(name), true, name);
+  });
+
+  it("of exceptNames narrows names, at the effort of both", () => {
+    const effort = { left: 0 };
+    const matches = nameMatcher(["team-*", "all"], ["*-old", "all"]);
+    assert.deepEqual(
+      ["team-a", "team-old", "all", "other-old", "other"].map((name) => matches(name, effort)),
+      [true, false, false, false, false],
+    );
+    assert.equal(effort.left, -6);
+  });
+
   it("matches long ones, too, whose places need more bits than a number has", () => {
     for (const length of [31, 32, 33, 63, 64, 65, 200]) {
       const name = `${"ab".repeat(length)}c`.slice(-length);

@@ -235,6 +235,21 @@ describe("informers of workloads", () => {
     assert.deepEqual([kept(both)?.references.length, kept(both)?.restart], [1, "now"]);
   });
 
+  it("are told apart by the names that they except", () => {
+    const chosen = [
+      {},
+      { names: ["a"] },
+      { names: ["a", "b"] },
+      { names: ["a|b"] },
+      { names: ["a"], exceptNames: ["b"] },
+      { exceptNames: ["a", "b"] },
+      { exceptNames: ["a|b"] },
+    ];
+    const keys = chosen.map((each) => subscriptionKey(all(each)));
+    assert.equal(new Set(keys).size, chosen.length);
+    assert.equal(subscriptionKey(all({ exceptNames: ["a", "b"] })), keys[5]);
+  });
+
   it("take no path that is none, and leave what was observed as it is", async () => {
     api.rights.add(NAMESPACE);
     await observe("a", all());

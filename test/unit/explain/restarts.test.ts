@@ -44,6 +44,8 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(by({ name: "other" }), false);
     assert.equal(by({ selector: { names: ["c*"] } }), true);
     assert.equal(by({ selector: { names: ["x*"] } }), false);
+    assert.equal(by({ selector: { names: ["c*"], exceptNames: ["core"] } }), false);
+    assert.equal(by({ selector: { exceptNames: ["core-*"] } }), true);
     assert.equal(by({ selector: { matchLabels: { app: "core" } } }), true);
     assert.equal(by({ selector: { matchLabels: { app: "other" } } }), false);
     assert.equal(by({ apiVersion: "other.example.com/v1", name: "core" }), false);

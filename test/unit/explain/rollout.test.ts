@@ -14,11 +14,13 @@ describe("the rollout of an explanation", () => {
         targets: [
           { kind: "Deployment", name: "core" },
           { kind: "Database", name: "main", template: "spec.podTemplate" },
+          { kind: "DaemonSet", selector: { exceptNames: ["kube-*", "old"] } },
           {
             kind: "Rollout",
             restartPath: "spec.restartAt",
             selector: {
               names: ["web-*"],
+              exceptNames: ["web-old"],
               matchLabels: { tier: "front" },
               matchExpressions: [
                 { key: "a", operator: "In", values: ["b", "c"] },
@@ -36,7 +38,8 @@ describe("the rollout of an explanation", () => {
         "step rest: workloads that belong to a target, among Deployment, StatefulSet, DaemonSet",
         "step rest: Deployment core",
         "step rest: Database main, by spec.podTemplate",
-        "step rest: every Rollout that matches web-*, tier=front, a In b c, d Exists, by spec.restartAt",
+        "step rest: every DaemonSet that matches any name except kube-*, old",
+        "step rest: every Rollout that matches web-*, tier=front, a In b c, d Exists except web-old, by spec.restartAt",
       ],
       trackedValues: [],
     });

@@ -34,6 +34,20 @@ describe("a SecretGrant", () => {
     assert.equal(allows(spec, asker, { ...bucket, name: "ca" }, unlabelled), false);
   });
 
+  it("by a selector leaves out what exceptNames matches, whatever else the selector says, and looks at no labels for that", () => {
+    const by = (from: object, to: object = { names: ["*"] }): Spec => ({
+      from: [{ namespaceSelector: from }],
+      to: [{ kind: "Secret", selector: to }],
+    });
+    const is = (spec: Spec) => [mayAllow(spec, asker, bucket), allows(spec, asker, bucket, unknown)];
+    assert.deepEqual(is(by({ exceptNames: ["registr", "registry-*", "Registry"] })), [true, true]);
+    assert.deepEqual(is(by({ exceptNames: ["reg*"] })), [false, false]);
+    assert.deepEqual(is(by({ names: ["registry"], exceptNames: ["*"] })), [false, false]);
+    assert.deepEqual(is(by({ names: ["*"] }, { exceptNames: ["bucket-*"] })), [true, true]);
+    assert.deepEqual(is(by({ names: ["*"] }, { names: ["b*"], exceptNames: ["bucket"] })), [false, false]);
+    assert.equal(looksAtNamespace(by({ exceptNames: ["x"] })), false);
+  });
+
   it("takes labels that are not known for no match, whatever it asks of them", () => {
     const byPlace: Spec = { from: [{ namespaceSelector: { matchExpressions: absent } }], to: [theBucket] };
     const byObject: Spec = { from: [here], to: [{ kind: "Secret", selector: { matchExpressions: absent } }] };
@@ -95,6 +109,7 @@ describe("a SecretGrant", () => {
     const selector = fc.record(
       {
         names: fc.array(name, { minLength: 1, maxLength: 2 }),
+        exceptNames: fc.array(name, { minLength: 1, maxLength: 2 }),
         matchLabels: fc.constantFrom({ env: "prod" }, { env: "test" }),
       },
       { requiredKeys: [] },

@@ -113,16 +113,21 @@ describe("the selected objects of targets", () => {
       ],
     );
     assert.match(before.unresolved[0]?.problem.message ?? "", /spec\.targets\[2\] take too long to compare/);
-    const withNames = (labels: string, count: number) => {
-      const selector = { names: many(count).map((name) => `${name}*`) };
-      const target = selectingTargetOf({ apiVersion: "v1", kind: "ConfigMap", selector, fields: [] });
+    const globs = (count: number) => ["plain", ...many(count).map((name) => `${name}*`)];
+    const withNames = (labels: string, selector: object, namespaceSelector: object = {}) => {
+      const target = selectingTargetOf({
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        selector,
+        namespaceSelector,
+        fields: [],
+      });
       return { ...selected(labels), target };
     };
-    const { objects, unresolved } = found([withNames("a", 16), withNames("b", 112), withNames("c", 1)], {
-      a: ["x"],
-      b: ["y"],
-      c: ["z"],
-    });
+    const first = withNames("a", { names: globs(16) });
+    const second = withNames("b", { names: globs(48), exceptNames: globs(32) }, { exceptNames: globs(32) });
+    const third = withNames("c", { exceptNames: globs(1) });
+    const { objects, unresolved } = found([first, second, third], { a: ["x"], b: ["y"], c: ["z"] });
     assert.deepEqual([objects.length, unresolved.length], [2, 1]);
     assert.match(unresolved[0]?.problem.message ?? "", /more than 128 names with \* or \? together/);
   });

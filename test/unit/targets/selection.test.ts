@@ -31,6 +31,7 @@ describe("a selection", () => {
     assert.deepEqual(where({}), ["team"]);
     assert.deepEqual(where({ namespace: "other" }), ["other"]);
     assert.deepEqual(where({ namespaceSelector: { names: ["a", "b", "a"] } }), ["a", "b"]);
+    assert.deepEqual(where({ namespaceSelector: { names: ["a", "b", "ab"], exceptNames: ["a*"] } }), ["b"]);
   });
 
   it("looks at namespaces where labels or wildcards choose them", () => {
@@ -39,6 +40,9 @@ describe("a selection", () => {
     assert.deepEqual(where({ names: ["a", "b*"] }), { names: ["a", "b*"], labels: "" });
     assert.deepEqual(where({ names: ["a"], matchLabels: { c: "d" } }), { names: ["a"], labels: "c=d" });
     assert.deepEqual(where({ matchLabels: {} }), { names: undefined, labels: "" });
+    const except = { exceptNames: ["kube-*"] };
+    assert.deepEqual(where(except), { names: undefined, ...except, labels: "" });
+    assert.deepEqual(where({ names: ["b*"], ...except }), { names: ["b*"], ...except, labels: "" });
   });
 
   it("of a kind of the cluster is in no namespace", () => {
