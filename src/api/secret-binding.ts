@@ -255,7 +255,7 @@ export interface StoredBinding {
             | {
                 /** The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host. */
                 path: string;
-                /** One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys. */
+                /** One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys; include and exclude choose among these. */
                 from: {
                   /** The name of one of spec.sources. */
                   source: string;
@@ -265,6 +265,20 @@ export interface StoredBinding {
                   pointer?: string;
                   /** The path of a field of the object, from its root, such as spec.clusterIP. It may name elements of lists, as a target's path does. */
                   fieldPath?: string;
+                  /**
+                   * Regular expressions in the syntax of RE2. Of all keys, only those are copied that one of these matches anywhere in the key.
+                   *
+                   * @minItems 1
+                   * @maxItems 16
+                   */
+                  include?: string[];
+                  /**
+                   * Regular expressions in the syntax of RE2. A key that one of these matches anywhere is not copied, whatever include says.
+                   *
+                   * @minItems 1
+                   * @maxItems 16
+                   */
+                  exclude?: string[];
                 };
                 template?: never;
                 /** What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding. */
@@ -415,7 +429,7 @@ export interface StoredBinding {
             | {
                 /** The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host. */
                 path: string;
-                /** One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys. */
+                /** One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys; include and exclude choose among these. */
                 from: {
                   /** The name of one of spec.sources. */
                   source: string;
@@ -425,6 +439,20 @@ export interface StoredBinding {
                   pointer?: string;
                   /** The path of a field of the object, from its root, such as spec.clusterIP. It may name elements of lists, as a target's path does. */
                   fieldPath?: string;
+                  /**
+                   * Regular expressions in the syntax of RE2. Of all keys, only those are copied that one of these matches anywhere in the key.
+                   *
+                   * @minItems 1
+                   * @maxItems 16
+                   */
+                  include?: string[];
+                  /**
+                   * Regular expressions in the syntax of RE2. A key that one of these matches anywhere is not copied, whatever include says.
+                   *
+                   * @minItems 1
+                   * @maxItems 16
+                   */
+                  exclude?: string[];
                 };
                 template?: never;
                 /** What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding. */

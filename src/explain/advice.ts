@@ -6,6 +6,7 @@ import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
+import { ALL_KEYS, useInWords } from "../sources/uses.ts";
 import type { Advice, Explanation } from "./explanation.ts";
 
 type Facts = Omit<Explanation, "advice">;
@@ -55,7 +56,9 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
       }
       if (source.optional) return [];
       if (source.state === "NotFound") return [{ reason: "SourceNotFound", message: `there is no ${what}` }];
-      const lacking = source.uses.filter(({ present }) => present === false).map(({ key }) => key);
+      const lacking = source.uses
+        .filter(({ present }) => present === false)
+        .map(({ key }) => (key === ALL_KEYS ? "data" : useInWords(key)));
       return lacking.length === 0 ? [] : [{ reason: "KeyNotFound", message: `${what} has no ${lacking.join(", ")}` }];
     }),
     ...targets.flatMap(({ kind, creates, objects, message }) => [

@@ -1,5 +1,6 @@
 /** An Explanation comes in, what a person reads of it goes out, line by line. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
+import { useInWords } from "../sources/uses.ts";
 import type {
   Explanation,
   ObjectExplanation,
@@ -46,7 +47,7 @@ function seenText({ state, message }: ReadState): string {
 function sourceRows(explanation: SourceExplanation) {
   const { source, kind, namespace, name, optional, resourceVersion, uses, grants, ...seen } = explanation;
   const used = uses.map(({ key, present }) => {
-    const what = key === "*" ? "all of it" : key;
+    const what = useInWords(key);
     return present === false ? `${what} (not there)` : present === undefined ? `${what} (unknown)` : what;
   });
   const version = resourceVersion ?? `${seenText(seen)}${optional && seen.state === "NotFound" ? ", optional" : ""}`;

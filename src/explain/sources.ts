@@ -10,7 +10,7 @@ import { attempt } from "../kube/access-error.ts";
 import { allows, type HomeNamespace, homeOf, type ProducedBy } from "../sources/grant-rules.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
-import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
+import { ALL_KEYS, filterIn, type ReadTemplate, usesBySource } from "../sources/uses.ts";
 import type { SourceExplanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import type { Tools } from "./tools.ts";
@@ -49,7 +49,7 @@ async function lookAt(
   if (ref instanceof Problem)
     return { ...base, kind, state: "Unreadable", message: ref.message, uses: uses.map((key) => ({ key })) };
   const [reading, grants] = await Promise.all([
-    tools.reader.get(ref, keeping(uses, source), "whole"),
+    tools.reader.get(ref, keeping(uses, source, await keyFinder(uses)), "whole"),
     source.data?.needsGrant ? grantsIn(tools, source.data.namespace) : undefined,
   ]);
   const kept = reading.state === "Found" ? reading.it : undefined;
@@ -64,17 +64,33 @@ async function lookAt(
   };
 }
 
-function keeping(uses: readonly string[], { addressedBy }: ParsedSource): (object: KubeObject) => Kept {
-  return (object) => ({
-    resourceVersion: object.metadata.resourceVersion,
-    labels: object.metadata.labels ?? {},
-    has: new Set(uses.filter((use) => (addressedBy === "fieldPath" ? hasField(object, use) : hasKey(object, use)))),
-  });
+type KeyFinder = (keys: readonly string[], use: string) => boolean;
+
+function keeping(
+  uses: readonly string[],
+  { addressedBy }: ParsedSource,
+  hasKey: KeyFinder,
+): (object: KubeObject) => Kept {
+  return (object) => {
+    const keys = [object["data"], object["binaryData"]].flatMap((data) => Object.keys(data ?? {}));
+    const isThere = (use: string) => (addressedBy === "fieldPath" ? hasField(object, use) : hasKey(keys, use));
+    const { resourceVersion, labels = {} } = object.metadata;
+    return { resourceVersion, labels, has: new Set(uses.filter(isThere)) };
+  };
 }
 
-function hasKey(object: KubeObject, key: string): boolean {
-  const keys = [object["data"], object["binaryData"]].flatMap((data) => Object.keys(data ?? {}));
-  return key === ALL_KEYS ? keys.length > 0 : keys.includes(key);
+/** Whether there are keys for a use. Loads what matches regular expressions only if a field has any: most have none. */
+async function keyFinder(uses: readonly string[]): Promise<KeyFinder> {
+  const finds: KeyFinder = (keys, use) => (use === ALL_KEYS ? keys.length > 0 : keys.includes(use));
+  const filters = new Map(uses.flatMap((use) => (use === ALL_KEYS ? [] : ([[use, filterIn(use)]] as const))));
+  if ([...filters.values()].every((filter) => filter === undefined)) return finds;
+  const { keyFilter, newFilterEffort } = await import("../transform/key-filter.ts");
+  return (keys, use) => {
+    const filter = filters.get(use);
+    if (filter === undefined) return finds(keys, use);
+    // What is wrong with a filter is said by the binding's condition.
+    return attemptSync(() => keys.some(keyFilter(filter, "from", newFilterEffort()))) === true;
+  };
 }
 
 function hasField(object: KubeObject, path: string): boolean {

@@ -7,7 +7,7 @@ import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "../kube/access-error.ts";
 import { parseSources } from "../sources/registry.ts";
-import { ALL_KEYS, type ReadTemplate, usesOf } from "../sources/uses.ts";
+import { describeUse, type ReadTemplate, usesOf } from "../sources/uses.ts";
 import type { ObjectExplanation, TargetExplanation } from "./explanation.ts";
 import { holdersOf } from "./field-owners.ts";
 import { type Reading, seenOf } from "./reading.ts";
@@ -27,8 +27,7 @@ export async function lookAtTargets(
   const { targets } = binding.spec;
   const records = binding.status?.targets ?? [];
   const sources = parseSources(binding);
-  const textOf = (field: Field) =>
-    usesOf(sources, field, readTemplate).map(({ source, of }) => (of === ALL_KEYS ? source : `${source}/${of}`));
+  const textOf = (field: Field) => usesOf(sources, field, readTemplate).map(describeUse);
   const recordsOf = targets.map((target) => records.filter(recordMatcher(target, binding)));
   const seen = targets.map((target, position) => {
     const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));

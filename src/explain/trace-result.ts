@@ -6,7 +6,7 @@ import type { SecretBinding, Target, TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
 import { parseSources } from "../sources/registry.ts";
-import { ALL_KEYS, type ReadTemplate, usesOf } from "../sources/uses.ts";
+import { type ReadTemplate, useInWords, usesOf } from "../sources/uses.ts";
 import type { ReadState } from "./explanation.ts";
 import { inWords, selectorInWords } from "./rollout.ts";
 
@@ -81,7 +81,7 @@ export function bindingTraces(binding: SecretBinding, traced: Traced, readTempla
     targets: spec.targets.flatMap((target) => {
       const fields = target.fields.flatMap((field) => {
         const uses = usesOf(sources, field, readTemplate).filter((use) => use.source === source);
-        const keys = uses.map(({ of }) => (of === ALL_KEYS ? "all of it" : of));
+        const keys = uses.map(({ of }) => useInWords(of));
         return keys.length === 0 ? [] : [{ path: field.path, keys }];
       });
       const where = target.namespaceSelector ? "" : `${target.namespace ?? metadata.namespace}/`;

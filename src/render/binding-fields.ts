@@ -19,7 +19,7 @@ import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { KindSchema } from "../kube/schemas.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { secretNamespaces } from "../sources/registry.ts";
-import { ALL_KEYS, usesOf } from "../sources/uses.ts";
+import { describeUse, usesOf } from "../sources/uses.ts";
 import { resolveReferences } from "../targets/references.ts";
 import { selectTargets } from "../targets/select.ts";
 import type { LiveSource } from "../transform/live-source.ts";
@@ -89,9 +89,7 @@ export async function fieldsOf(
     sources,
     secrets: secretNamespaces(references.parsedSources),
     textOf: (field) =>
-      usesOf(references.parsedSources, field, (text) => compileTemplate(text).references).map(({ source, of }) =>
-        of === ALL_KEYS ? source : `${source}/${of}`,
-      ),
+      usesOf(references.parsedSources, field, (text) => compileTemplate(text).references).map(describeUse),
     mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
     cluster,
     inputs,

@@ -2,13 +2,17 @@
 import type { Field, SecretBinding } from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import type { KeyFilter } from "../transform/key-filter.ts";
 import { parseSources } from "./registry.ts";
 import type { ParsedSource } from "./source.ts";
 
 /** The values that a template names; throws Problem for one that is none. */
 export type ReadTemplate = (text: string) => readonly { readonly source: string; readonly path: readonly string[] }[];
 
-/** One value of a source: a key of a Secret or ConfigMap, the path of a field of another object, or all of it. */
+/**
+ * What is used of a source: a key of a Secret or ConfigMap, the path of a field of another object, or all of it. Of all keys that
+ * pass a filter, ALL_KEYS with the filter behind it: such a use says by itself which keys it is of, in status too.
+ */
 interface SourceUse {
   readonly source: string;
   readonly of: string;
@@ -17,11 +21,47 @@ interface SourceUse {
 /** All of a source, in place of one key. No key is called so. */
 export const ALL_KEYS = "*";
 
+/** The same for filters that mean the same. */
+function allKeysOf({ include, exclude }: KeyFilter): string {
+  if (include === undefined && exclude === undefined) return ALL_KEYS;
+  const [included, excluded] = [include, exclude].map((each) => each && [...new Set(each)].sort());
+  return `${ALL_KEYS}${JSON.stringify({ include: included, exclude: excluded })}`;
+}
+
+/** Which of all keys a use is of; undefined for a use of one. */
+export function filterIn(use: string): KeyFilter | undefined {
+  if (use === ALL_KEYS) return {};
+  if (!use.startsWith(`${ALL_KEYS}{`)) return undefined;
+  try {
+    const filter = JSON.parse(use.slice(ALL_KEYS.length)) as KeyFilter;
+    const texts: unknown[] = [...(filter.include ?? []), ...(filter.exclude ?? [])];
+    // A field may name any text as its key.
+    return allKeysOf(filter) === use && texts.every((each) => typeof each === "string") ? filter : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `bucket/accessKeyID`, or the source alone for all of it. For people. */
+export function describeUse({ source, of }: SourceUse): string {
+  if (of === ALL_KEYS) return source;
+  return filterIn(of) === undefined ? `${source}/${of}` : `${source} (${useInWords(of)})`;
+}
+
+/** For people. */
+export function useInWords(use: string): string {
+  const filter = filterIn(use);
+  if (filter === undefined) return use;
+  const [included, excluded] = [filter.include, filter.exclude].map((each) => each?.join(" or "));
+  if (included === undefined) return excluded === undefined ? "all of it" : `keys that do not match ${excluded}`;
+  return `keys that match ${included}${excluded === undefined ? "" : `, but not ${excluded}`}`;
+}
+
 /** What a field takes, each once. Nothing for a template that can't be read: the binding's condition says what is wrong with it. */
 export function usesOf(sources: readonly ParsedSource[], field: Field, readTemplate: ReadTemplate): SourceUse[] {
   const hasFields = (name: string) => sources.some((each) => each.name === name && each.addressedBy === "fieldPath");
   const { from, template } = field;
-  if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? ALL_KEYS }];
+  if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? allKeysOf(from) }];
   const uses = attemptSync(() =>
     readTemplate(template).map(({ source, path }) => ({
       source,

@@ -130,7 +130,8 @@ export async function examine(
   blocked: Problem | undefined,
 ): Promise<Examined> {
   const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
-  const recipes = await planning.check(target, () => checkFields(target.fields, sources.keys()));
+  const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
+  const recipes = await planning.check(target, () => checkFields(target.fields, sources.keys(), place));
   if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;

@@ -1,6 +1,7 @@
 /** Limits what making the values of one target may cost, so that no binding's templates or Secrets keep the others waiting. */
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem, type Reason } from "../apimachinery/problem.ts";
+import { newFilterEffort } from "./key-filter.ts";
 
 const MAX_STEPS = 10_000;
 /** Of all that is taken apart and put together on the way, in characters. */
@@ -13,6 +14,8 @@ const MAX_VALUES = 3 * 1024 * 1024;
 const PER_ELEMENT = 64;
 
 export class Budget {
+  /** Of choosing keys by regular expressions. */
+  readonly filters = newFilterEffort();
   #steps = 0;
   #work = 0;
   #output = 0;

@@ -9,6 +9,7 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
 import { costOf, readDocument } from "./document.ts";
+import { type KeyFilter, keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
 import type { LeftOut, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
 import { type DataSource, keyOf, present, readBytes, readField, textOf } from "./read.ts";
@@ -76,14 +77,22 @@ export function noteOf({ fields, leftOut, kept, readable }: Plan): { note?: stri
 
 /**
  * Finds what is wrong with a target's fields by themselves. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate,
- * or InvalidBinding (overlapping paths, a source that the binding doesn't have).
+ * or InvalidBinding (overlapping paths, a source that the binding doesn't have, what is no regular expression). `place` is that
+ * of the target in the binding.
  */
-export function checkFields(fields: readonly Field[], sourceNames: Iterable<string>): readonly Recipe[] {
+export function checkFields(
+  fields: readonly Field[],
+  sourceNames: Iterable<string>,
+  place?: string,
+): readonly Recipe[] {
   const names = [...sourceNames];
-  const recipes = fields.map((field) => {
+  const effort = newFilterEffort();
+  const recipes = fields.map((field, position) => {
     const path = FieldPath.parse(field.path);
     assertWritablePath(path);
     assertFoundAfter(path);
+    const at = place === undefined ? `${path}: ` : `${place}.fields[${position}].`;
+    keyFilter(field.from ?? {}, `${at}from`, effort);
     return about(path, () => recipeOf(field, path, names));
   });
   recipes.forEach(({ path }, position) => {
@@ -150,7 +159,7 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
       throw new Problem("InvalidBinding", message);
     }
     const { key } = from;
-    if (key === undefined) return allOf(source, path, as, schemaAt, budget);
+    if (key === undefined) return allOf(source, from, path, as, schemaAt, budget);
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
       const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
@@ -165,10 +174,23 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
   return { references: [{ source: from.source, path: [] }], make };
 }
 
-/** All data of a source as an object, each key as if it were a field of its own. Nothing is written that is empty by accident. */
-function allOf(source: DataSource, path: FieldPath, as: Field["as"], schemaAt: SchemaAt, budget: Budget): Made {
+/**
+ * All data of a source that passes the filter as an object, each key as if it were a field of its own. Nothing is written that is
+ * empty by accident.
+ */
+function allOf(
+  source: DataSource,
+  filter: KeyFilter,
+  path: FieldPath,
+  as: Field["as"],
+  schemaAt: SchemaAt,
+  budget: Budget,
+): Made {
   if (source.data.size === 0) throw missingAt(source, "no data");
-  const entries = [...source.data].map(([key, bytes]) => {
+  const passes = keyFilter(filter, "from", budget.filters);
+  const chosen = [...source.data].filter(([key]) => passes(key));
+  if (chosen.length === 0) throw missingAt(source, "no key that include and exclude leave");
+  const entries = chosen.map(([key, bytes]) => {
     const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
     return [key, value.reveal()] as const;
   });

@@ -77,6 +77,23 @@ describe("inlay explain", () => {
     assert.match(text, /accessKeyID \(not there\)/);
   });
 
+  it("tells of all data which keys are chosen, and whether there is any", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { other: secretText("other") });
+    await team.harbor();
+    const annotations = (from: object) => ({ path: "spec.imageSource", from: { source: "bucket", ...from } });
+    const fields = [annotations({ include: ["^access", "key$"] })];
+    const { targets, ...spec } = accessKeySpec() as { targets: object[] };
+    await team.bind("harbor-s3", { ...spec, targets: [{ ...targets[0], fields }] });
+    await team.until("harbor-s3", "KeyNotFound");
+    const { json, text } = await explain(team);
+    assert.deepEqual(json.sources[0].uses, [{ key: '*{"include":["^access","key$"]}', present: false }]);
+    assert.deepEqual(json.targets[0].fields[0].from, ["bucket (keys that match ^access or key$)"]);
+    assert.match(text, /keys that match \^access or key\$ \(not there\)/);
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await eventually(async () => assert.equal((await explain(team)).json.sources[0].uses[0].present, true));
+  });
+
   it("ends with the command that mends it, to be pasted", async () => {
     const team = await createNamespace({ rules: [] });
     await team.secret("bucket", { accessKeyID: secretText("access") });

@@ -230,6 +230,26 @@ describe("the schema of SecretBinding", () => {
       await accepted(withField({ ...field, from }));
     });
 
+    it("one with include or exclude beside a key or a path, of nothing, or of too many or too long expressions", async () => {
+      const with_ = (from: object) => withField({ ...field, from: { source: "bucket", ...from } });
+      const most = { include: Array(16).fill("x".repeat(256)), exclude: Array(16).fill("(") };
+      await accepted(with_(most));
+      const said = /include and exclude choose among all keys of a Secret or ConfigMap; leave key and fieldPath out/;
+      await refused(with_({ key: "a", include: ["a"] }), said);
+      await refused(with_({ key: "a", exclude: ["a"] }), said);
+      const fromService = (from: object) =>
+        binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });
+      await refused(fromService({ source: "minio", fieldPath: "spec", include: ["a"] }), said);
+      await refused(fromService({ source: "minio", include: ["a"] }), /a field from an object says fieldPath/);
+      await refused(with_({ pointer: "/a", include: ["a"] }), /a pointer goes into what a key holds/);
+      for (const list of ["include", "exclude"]) {
+        await refused(with_({ [list]: [] }), /should have at least 1 items/);
+        await refused(with_({ [list]: [""] }), /should be at least 1 chars long/);
+        await refused(with_({ [list]: ["x".repeat(257)] }), /may not be more than 256/);
+        await refused(with_({ [list]: Array(17).fill("x") }), /must have at most 16 items/);
+      }
+    });
+
     it("one with a pointer into an object, or with what is no pointer", async () => {
       const from = { source: "bucket", key: "BucketInfo" };
       for (const pointer of ["", "/spec/a~1b", "/"])

@@ -5,7 +5,9 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { createNamespace, fieldsOf, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const app: Kind = {
   group: "whole.example.com",
@@ -50,6 +52,10 @@ const onData = (kind: "Secret" | "ConfigMap", name: string, field = "data", sour
 const bind = (team: TestNamespace, target: object, more: object = {}): Promise<AnyObject> =>
   team.bind("all", { sources: [{ secret: { name: "from" } }], targets: [target], ...more });
 const env = { path: "spec.env", from: { source: "from" } };
+const filtered = (filter: object) => onApp({ ...env, from: { source: "from", ...filter } });
+const envOf = async (team: TestNamespace) => (await specOf(team)).env;
+const untilHeld = (team: TestNamespace, expected: object) =>
+  eventually(async () => assert.deepEqual(await envOf(team), { THEIRS: "theirs", ...expected }));
 
 describe("all data of a source", () => {
   it("becomes an object of its keys: text, base64 where bytes belong, numbers where they do", async () => {
@@ -165,5 +171,106 @@ describe("all data of a source", () => {
     await team.secret("from", { B: "1" });
     await team.until("all", "Synced");
     assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", B: "1" });
+  });
+});
+
+describe("all data of a source, with include and exclude", () => {
+  it("has the keys that pass; one that falls out with a change of the binding is removed", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { DB_HOST: "1", DB_PORT: "2", DB_PASSWORD: secretText("password"), OTHER: "3" });
+    const chosen = filtered({ include: ["^DB_"], exclude: ["PASSWORD$"] });
+    await bind(team, chosen, { defaults: { onRelease: "Remove" } });
+    const { status } = await team.until("all", "Synced");
+    await untilHeld(team, { DB_HOST: "1", DB_PORT: "2" });
+    assert.deepEqual(status.targets[0].paths, ["spec.env"]);
+    await team.secret("from", { DB_NAME: "4", MORE: "5" });
+    await untilHeld(team, { DB_HOST: "1", DB_PORT: "2", DB_NAME: "4" });
+    await team.rebind("all", { targets: [filtered({ include: ["^DB_[HN]", "^MO"] })] });
+    await untilHeld(team, { DB_HOST: "1", DB_NAME: "4", MORE: "5" });
+    await team.rebind("all", { targets: [filtered({ exclude: ["_", "(?i)^theirs$"] })] });
+    await untilHeld(team, { OTHER: "3", MORE: "5" });
+    await team.until("all", "Synced");
+    await team.unbind("all");
+    await untilHeld(team, {});
+  });
+
+  it("is not written for a change of a key that does not pass", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", B: "1" });
+    await bind(team, filtered({ exclude: ["^B$"] }));
+    await team.until("all", "Synced");
+    const requests = await team.requestsDuring(() => team.secret("from", { B: "2" }));
+    assert.deepEqual(
+      requests.filter(({ verb }) => verb === "patch"),
+      [],
+    );
+    await untilHeld(team, { A: "1" });
+  });
+
+  it("that leave no key is as good as none: what was written stays, unless onMissing is Remove", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", B: "1" });
+    await bind(team, filtered({ include: ["^A"] }));
+    await team.until("all", "Synced");
+    await dropKey(team, "from", "A");
+    const { status } = await team.until("all", "KeyNotFound");
+    assert.match(status.conditions[0].message, /spec\.env: Secret \S+ has no key that include and exclude leave/);
+    await untilHeld(team, { A: "1" });
+    await team.rebind("all", { sources: [{ secret: { name: "from" }, onMissing: "Remove", optional: true }] });
+    await untilHeld(team, {});
+    await team.until("all", "Synced");
+    await team.secret("from", { A2: "2" });
+    await untilHeld(team, { A2: "2" });
+  });
+
+  it("says where an expression is none, and leaves what was written until it is one", async () => {
+    const team = await newAppTeam();
+    await team.secret("from", { A: "1", B: "1" });
+    const other = { path: "spec.free.a", from: { source: "from", key: "A" } };
+    const target = (from: object) => onApp(other, { ...env, from: { source: "from", ...from } });
+    await bind(team, target({ include: ["A"] }));
+    await team.until("all", "Synced");
+    for (const [from, said] of [
+      [{ include: ["B", "(A"] }, "spec.targets[0].fields[1].from.include[1]: is not a regular expression of RE2"],
+      [{ exclude: ["(?=A)"] }, "spec.targets[0].fields[1].from.exclude[0]: is not a regular expression of RE2"],
+      [
+        { exclude: ["(a{999}){999}"] },
+        "spec.targets[0].fields[1].from.exclude[0]: the regular expression is too large",
+      ],
+    ] as const) {
+      await team.rebind("all", { targets: [target(from)] });
+      await eventually(async () => {
+        const { status } = await team.until("all", "InvalidBinding");
+        assert.ok(status.conditions[0].message.includes(said), status.conditions[0].message);
+      });
+      await untilHeld(team, { A: "1" });
+    }
+    await team.rebind("all", { targets: [target({ include: ["B"] })] });
+    await untilHeld(team, { B: "1" });
+  });
+
+  it("restarts workloads for the keys that pass, and for no others", async () => {
+    const team = await newAppTeam();
+    await team.grant(rolloutRules, { role: "rolls" });
+    const shop = new Workloads(team);
+    await shop.deploy({ web: {} });
+    await team.secret("from", { A: "1", B: "1", C: "1" });
+    const rollout = { targets: [{ kind: "Deployment", name: "web" }] };
+    await bind(team, filtered({ include: ["^[AB]"], exclude: ["B"] }), { rollout });
+    const { status } = await shop.rolledOut("all", 0);
+    assert.deepEqual(Object.keys(status.rollout.digests), ['from/*{"include":["^[AB]"],"exclude":["B"]}']);
+    await team.secret("from", { B: "2", C: "2", D: "2" });
+    await rolloutBarrier(team);
+    assert.deepEqual(await shop.restarts(), { web: 0 });
+    await team.secret("from", { A: "2" });
+    await shop.rolledOut("all", 1);
+    await team.secret("from", { A2: "new" });
+    await shop.rolledOut("all", 2);
+    assert.deepEqual(await shop.restarts(), { web: 2 });
+    // Other keys are seen for the first time, which restarts nothing.
+    await team.rebind("all", { targets: [filtered({ include: ["B"] })] });
+    await untilHeld(team, { B: "2" });
+    await rolloutBarrier(team);
+    assert.deepEqual(await shop.restarts(), { web: 2 });
   });
 });

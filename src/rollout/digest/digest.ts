@@ -4,11 +4,13 @@
  */
 import { createHmac } from "node:crypto";
 import { FieldPath } from "../../apimachinery/field-path.ts";
+import type { Effort } from "../../apimachinery/glob.ts";
 import { stringifyJson } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
 import type { SecretValue } from "../../apimachinery/secret-value.ts";
 import type { SourcePlace } from "../../sources/source.ts";
-import { ALL_KEYS } from "../../sources/uses.ts";
+import { ALL_KEYS, filterIn } from "../../sources/uses.ts";
+import { keyFilter, newFilterEffort } from "../../transform/key-filter.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
 /** What digests are made with. */
@@ -27,7 +29,7 @@ export interface DigestScope {
    * could point it at a Secret of their own and see by the digest whether they guessed the value.
    */
   readonly source: SourcePlace;
-  /** A key of a Secret or ConfigMap, the path of a field of another object, or ALL_KEYS. */
+  /** As uses have it: a key of a Secret or ConfigMap, the path of a field of another object, or all, or all keys that pass a filter. */
   readonly key: string;
 }
 
@@ -38,14 +40,15 @@ const BYTES = 16;
 /**
  * A missing value has none: no workload restarts into it. Of an object that is no Secret or ConfigMap,
  * ALL_KEYS means all but its metadata and status, which change without a cause. Throws Problem("ElementNotUnique") for a path
- * that several elements of a list fit.
+ * that several elements of a list fit, and Problem("InvalidBinding") for a filter that is none or that takes more than the effort.
  */
 export function digestOf(
   key: DigestKey,
   { binding, source: at, key: place }: DigestScope,
   source: LiveSource,
+  effort = newFilterEffort(),
 ): string | undefined {
-  const parts = partsOf(source, place);
+  const parts = partsOf(source, place, effort);
   if (parts === undefined) return undefined;
   const what = [DOMAIN, binding, ...at, place, ...parts];
   const hmac = createHmac("sha256", key.bytes.reveal()).update(Buffer.concat(what.flatMap(framed)));
@@ -62,7 +65,7 @@ function framed(part: Part): Uint8Array[] {
 type Part = string | Uint8Array;
 
 /** What is digested, as parts of which each is framed: no two values come to the same. */
-function partsOf(source: LiveSource, place: string): Part[] | undefined {
+function partsOf(source: LiveSource, place: string, effort: Effort): Part[] | undefined {
   if (source.kind === "absent") return undefined;
   if (source.kind === "object") {
     const object = source.object.reveal();
@@ -70,11 +73,15 @@ function partsOf(source: LiveSource, place: string): Part[] | undefined {
     // As where values are read: null is as good as nothing.
     return value === undefined || value === null ? undefined : ["json", stringifyJson(inOrder(value))];
   }
-  if (place !== ALL_KEYS) {
+  const filter = filterIn(place);
+  if (filter === undefined) {
     const bytes = source.data.get(place);
     return bytes && ["bytes", bytes.reveal()];
   }
-  const keys = [...source.data].sort(([a], [b]) => (a < b ? -1 : 1));
+  const passes = keyFilter(filter, "from", effort);
+  const keys = [...source.data].filter(([key]) => passes(key)).sort(([a], [b]) => (a < b ? -1 : 1));
+  // A field that no key is left for is missing. Pods, which have no filter, may well refer to a source without data.
+  if (keys.length === 0 && place !== ALL_KEYS) return undefined;
   return ["data", ...keys.flatMap(([key, bytes]): Part[] => [key, bytes.reveal()])];
 }
 

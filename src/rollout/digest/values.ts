@@ -5,6 +5,7 @@
 import type { Digests, RolloutSpec, RolloutStatus } from "../../api/rollout.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ResolvedSource } from "../../sources/source.ts";
+import { newFilterEffort } from "../../transform/key-filter.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { givenText, restartTime } from "../../workloads/restart-field.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
@@ -120,12 +121,13 @@ export function digestsOf(
   places: Places,
 ): Digests {
   const digests: Record<string, string> = {};
+  const effort = newFilterEffort();
   for (const id of used) {
     const { source: name, key: place } = partsOf(id);
     const [source, at] = [sources.get(name), places.get(name)];
     if (source instanceof Problem) throw source;
     if (source === undefined || at === undefined || at instanceof Problem) continue;
-    const digest = digestOf(key, { binding, source: at.place, key: place }, source);
+    const digest = digestOf(key, { binding, source: at.place, key: place }, source, effort);
     if (digest !== undefined) digests[id] = digest;
   }
   return digests;

@@ -26,6 +26,7 @@ describe("the trace of a Secret", () => {
       { path: "a", from: { source: "s3", key: "key" } },
       { path: "b", template: "{{bucket.x}}" },
       { path: "c", from: { source: "s3" } },
+      { path: "d", from: { source: "s3", include: ["^tls"], exclude: ["key$"] } },
     ];
     const rollout = { consumersOf: ["s3"], kinds: KINDS };
     const targets = [harbor(fields), { ...harbor(fields), name: undefined, namespaceSelector: {}, selector: {} }];
@@ -35,6 +36,7 @@ describe("the trace of a Secret", () => {
     const taken = [
       { path: "a", keys: ["key"] },
       { path: "c", keys: ["all of it"] },
+      { path: "d", keys: ["keys that match ^tls, but not key$"] },
     ];
     const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", fields: taken };
     assert.deepEqual(traced, {

@@ -144,6 +144,8 @@ spec:
           template: "{{bucket.a"
         - path: spec.c #!
           from: {source: buket}
+        - path: spec.e #!
+          from: {source: bucket, include: [a], exclude: ["b", "("]}
         - path: spec.d
           from: {source: bucket, key: a}
     - apiVersion: rbac.authorization.k8s.io/v1 #!

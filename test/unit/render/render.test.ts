@@ -178,6 +178,55 @@ describe("a rendering", () => {
     assert.equal(bindings[0]?.notes.filter((note) => note.includes("SecretGrant")).length, 1);
   });
 
+  it("shows of all data the keys that include and exclude let through", async () => {
+    const binding = `
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: copies}
+spec:
+  sources: [{secret: {name: db}}]
+  targets:
+    - apiVersion: v1
+      kind: ConfigMap
+      name: settings
+      fields: [{path: data, from: {source: db, include: ["^p"], exclude: ["word$"]}}]
+    - apiVersion: v1
+      kind: ConfigMap
+      name: none
+      create: {manifest: {}}
+      fields: [{path: data, from: {source: db, exclude: ["[.]", ".a?"]}}]
+`;
+    const there = `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: team}\ndata: {port: "1"}\n---\n`;
+    const { bindings } = await renderTexts(
+      { b: binding, o: there, s: secret("team", "{port: '5432', path: /a, password: hunter2, user: x}") },
+      { showValues: true, namespace: "team" },
+    );
+    const fields = bindings[0]?.targets.map(({ written, fields: [field] }) => [written, field]);
+    assert.deepEqual(fields, [
+      [
+        true,
+        {
+          path: "data",
+          from: ["db (keys that match ^p, but not word$)"],
+          before: { port: "1" },
+          value: { port: "5432", path: "/a" },
+          changes: true,
+        },
+      ],
+      [
+        false,
+        {
+          path: "data",
+          from: ["db (keys that do not match .a? or [.])"],
+          problem: {
+            reason: "KeyNotFound",
+            message: "data: Secret team/db has no key that include and exclude leave",
+          },
+        },
+      ],
+    ]);
+  });
+
   it("shows a binding of the files, with the objects that it selects and those that it creates", async () => {
     const binding = `
 apiVersion: inlay.dev/v1alpha1

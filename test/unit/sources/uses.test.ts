@@ -1,7 +1,7 @@
 /** Which keys of its sources a binding uses. */
 import assert from "node:assert/strict";
 import type { Field, Source } from "../../../src/api/binding.ts";
-import { usesBySource } from "../../../src/sources/uses.ts";
+import { describeUse, filterIn, useInWords, usesBySource } from "../../../src/sources/uses.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { bindingOf, targetOf } from "../objects.ts";
 
@@ -26,6 +26,42 @@ describe("what a binding uses of its sources", () => {
       minio: ['metadata.annotations["a/b"]', "spec.clusterIP"],
       idle: [],
     });
+  });
+
+  it("of all keys that pass a filter says which, the same for filters that mean the same", () => {
+    const used = (...froms: object[]) => {
+      const fields = froms.map((from, n) => ({ path: `f${n}`, from: { source: "bucket", ...from } }));
+      const sources: Source[] = [{ secret: { name: "bucket" } }];
+      return usesBySource(bindingOf({ spec: { sources, targets: [targetOf({ fields })] } }), read).get("bucket") ?? [];
+    };
+    const [use = "", ...others] = used(
+      { include: ["b", "a"], exclude: ["c"] },
+      { exclude: ["c"], include: ["a", "b", "a"] },
+    );
+    assert.deepEqual(others, []);
+    assert.equal(use, '*{"include":["a","b"],"exclude":["c"]}');
+    assert.deepEqual(filterIn(use), { include: ["a", "b"], exclude: ["c"] });
+    assert.equal(
+      used({}, { include: ["a"] }, { exclude: ["a"] }, { include: ["a", "b"] }, { include: ["a,b"] }).length,
+      5,
+    );
+    assert.deepEqual([filterIn("*"), filterIn("tls.crt")], [{}, undefined]);
+    const words = used({}, { include: ["a", "b"] }, { exclude: ["c"] }, { include: ["a"], exclude: ["c", "d"] });
+    assert.deepEqual(words.map(useInWords), [
+      "all of it",
+      "keys that do not match c",
+      "keys that match a or b",
+      "keys that match a, but not c or d",
+    ]);
+    assert.deepEqual(
+      ["*", "tls.crt", use].map((of) => describeUse({ source: "bucket", of })),
+      ["bucket", "bucket/tls.crt", "bucket (keys that match a or b, but not c)"],
+    );
+  });
+
+  it("is one key of what only looks like a filter, as a field may name it", () => {
+    for (const name of ['*{"include":[1]}', '*{"include":"a"}', '*{"include":["b","a"]}', "*{}", "*{", "*{null}", "**"])
+      assert.equal(filterIn(name), undefined, name);
   });
 
   it("goes as far into an object as by names: a number may be a place in a list", () => {

@@ -189,6 +189,33 @@ describe("a plan", () => {
     fails([{ path: "spec.a", from: { source: "svc" } }], "InvalidBinding", "has fields and no keys; write fieldPath");
   });
 
+  it("takes of all data the keys that include and exclude let through, and asks nothing of the others", () => {
+    const from = { source: "bucket", include: ["^(host|port|bytes)$"], exclude: ["bytes"] };
+    assert.deepEqual(plan({ path: "spec.a", from }), [["spec.a", { host: "s3", port: "9000" }]]);
+    const none = planTarget([{ path: "spec.a", from: { ...from, include: ["^x"] } }], sources).leftOut[0]?.why;
+    assert.deepEqual(
+      [none?.reason, none?.message],
+      ["KeyNotFound", "spec.a: Secret registry/bucket has no key that include and exclude leave"],
+    );
+  });
+
+  it("is refused with the place of what is no regular expression, and before anything is read", () => {
+    const wrong: Field = { path: "spec.b", from: { source: "lost", exclude: ["a", "("] } };
+    fails([key("spec.a"), wrong], "InvalidBinding", "spec.b: from.exclude[1]: is not a regular expression");
+    assert.throws(() => checkFields([key("spec.a"), wrong], sources.keys(), "spec.targets[2]"), {
+      message: /^spec\.targets\[2\]\.fields\[1\]\.from\.exclude\[1\]: is not a regular expression/,
+    });
+  });
+
+  it("lets the filters of all its fields take so long together, and no longer", () => {
+    const many = new Map([["s", secret(Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`key-${n}`, ""])))]]);
+    const fields = Array.from({ length: 64 }, (_, n): Field => {
+      return { path: `spec.f${n}`, from: { source: "s", include: ["^key-([0-9]+|other)$"] } };
+    });
+    assert.equal(planTarget(fields.slice(0, 4), many).fields.length, 4);
+    assert.throws(() => planTarget(fields, many), { message: /^spec\.f\d+: from: include and exclude take too long/ });
+  });
+
   it("takes each key of all data as the schema of its place has it", () => {
     const schemaAt = (_: unknown, name?: string): OpenApiSchema =>
       name === "bytes" ? { type: "string", format: "byte" } : { type: name === "port" ? "integer" : "string" };

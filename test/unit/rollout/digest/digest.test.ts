@@ -65,6 +65,20 @@ describe("a digest", () => {
     );
   });
 
+  it("of the keys that pass a filter is changed by these alone", () => {
+    const filtered = { key: '*{"include":["^tls"],"exclude":["key$"]}' };
+    const before = data({ "tls.crt": "A", "tls.key": "B", other: "C" });
+    const same = (changed: Record<string, string>) => digest(data(changed), filtered) === digest(before, filtered);
+    assert.equal(digest(before, filtered)?.length, 22);
+    assert.notEqual(digest(before, filtered), digest(data({ "tls.crt": "A" }), all));
+    assert.ok(same({ "tls.crt": "A" }));
+    assert.ok(same({ other: "x", "tls.key": "y", "tls.crt": "A", more: "z" }));
+    assert.ok(!same({ "tls.crt": "x", "tls.key": "B", other: "C" }));
+    assert.ok(!same({ "tls.crt": "A", "tls.ca": "A", "tls.key": "B", other: "C" }));
+    assert.equal(digest(data({ other: "C" }), filtered), undefined);
+    assert.throws(() => digest(before, { key: '*{"include":["("]}' }), { reason: "InvalidBinding" });
+  });
+
   it("is not changed by other keys, the order of keys, labels, annotations or versions", () => {
     const before = data({ accessKeyID: "AKIA", region: "eu" });
     const labels = new SecretValue({ app: "harbor" });

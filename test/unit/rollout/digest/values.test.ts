@@ -36,6 +36,14 @@ describe("the values of a rollout", () => {
     ]);
   });
 
+  it("of filters have one effort together", () => {
+    const many = ofKeys(Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`key-${n}`, ""])));
+    const uses = Array.from({ length: 64 }, (_, n) => `s/*{"include":["^key-([0-9]+|other${n})$"]}`);
+    const digests = (used: string[]) => digestsOf(keyOf("one"), "team/b", used, new Map([["s", many]]), PLACES);
+    assert.equal(Object.keys(digests(uses.slice(0, 4))).length, 4);
+    assert.throws(() => digests(uses), { reason: "InvalidBinding", message: /take too long/ });
+  });
+
   it("go on by the former key while one that was known is not there, which another could not be compared with", async () => {
     const keys = { primary: async () => keyOf("two"), byId: async (id: string) => keyOf(id) };
     const used = new Set(["s/a", "s/b"]);

@@ -1,0 +1,49 @@
+/** Chooses among all keys of a source by the regular expressions of a field: `include` and `exclude`. Pure. */
+import type { Field } from "../api/binding.ts";
+import type { Effort } from "../apimachinery/glob.ts";
+import { compilePattern, type Pattern } from "../apimachinery/pattern.ts";
+import { Problem } from "../apimachinery/problem.ts";
+
+/** What each key has to match, at least one of `include` and none of `exclude`. */
+export type KeyFilter = Pick<NonNullable<Field["from"]>, "include" | "exclude">;
+
+/** In instructions times characters: some 25 ms, and 80 at worst. */
+const MAX_EFFORT = 2_000_000;
+
+export const newFilterEffort = (): Effort => ({ left: MAX_EFFORT });
+
+const WRONG = {
+  Invalid: "is not a regular expression of RE2; see https://golang.org/s/re2syntax",
+  TooLarge: "the regular expression is too large; write a shorter one, with smaller numbers in braces",
+  TooMany: "with it, the regular expressions are too large together; write fewer or shorter ones",
+};
+
+/**
+ * Whether a key passes. Throws Problem("InvalidBinding") for what is no pattern, at its place below `place`; and when a key is matched,
+ * if no effort is left for it.
+ */
+export function keyFilter(filter: KeyFilter, place: string, effort: Effort): (key: string) => boolean {
+  const { include, exclude } = filter;
+  if (include === undefined && exclude === undefined) return () => true;
+  const [included, excluded] = [
+    compiled(include, `${place}.include`, effort),
+    compiled(exclude, `${place}.exclude`, effort),
+  ];
+  const isFound = (patterns: readonly Pattern[], key: string) =>
+    patterns.some((pattern) => {
+      const found = pattern.isFoundIn(key, effort);
+      if (found !== undefined) return found;
+      const message = `${place}: include and exclude take too long to match with all keys of the source; write fewer or simpler regular expressions`;
+      throw new Problem("InvalidBinding", message, "OnChange");
+    });
+  return (key) => (include === undefined || isFound(included, key)) && !isFound(excluded, key);
+}
+
+function compiled(texts: readonly string[] = [], place: string, effort: Effort): Pattern[] {
+  return texts.map((text, at) => {
+    // The cache of patterns holds them: bindings that held their own could take any memory.
+    const pattern = compilePattern(text, effort) ?? "TooMany";
+    if (typeof pattern === "string") throw new Problem("InvalidBinding", `${place}[${at}]: ${WRONG[pattern]}`);
+    return pattern;
+  });
+}
