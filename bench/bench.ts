@@ -11,6 +11,7 @@ import { Rig } from "./rig.ts";
 import { measureRollouts, measureWorkloads } from "./rollouts.ts";
 import { measureRotations } from "./rotation.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
+import { measureSpread } from "./spread.ts";
 import { measureStreams } from "./streams.ts";
 import { Table } from "./table.ts";
 
@@ -26,6 +27,7 @@ const PARTS = {
   streams: measureStreams,
   protect: measureProtection,
   compositions: measureCompositions,
+  spread: measureSpread,
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);

@@ -8,6 +8,7 @@ import { FieldPath } from "../../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import type { ParsedSource } from "../../sources/source.ts";
 import { usesOf } from "../../sources/uses.ts";
+import { type KeyFilter, keyFilter, newFilterEffort } from "../../transform/key-filter.ts";
 import { compileTemplate } from "../../transform/template.ts";
 
 /** The ids of the digests behind some keys of an object; behind all of its keys where `keys` is undefined. */
@@ -51,5 +52,21 @@ function writtenBy(sources: readonly ParsedSource[], field: Field): WrittenData 
   const { from } = field;
   // All data of a source keeps its keys.
   const isCopy = key === undefined && from !== undefined && from.key === undefined && from.fieldPath === undefined;
-  return { key, uses, usesOf: (of) => (isCopy ? [digestId(from.source, of)] : uses) };
+  if (!isCopy) return { key, uses, usesOf: () => uses };
+  const passes = passing(from);
+  return { key, uses, usesOf: (of) => (passes(of) ? [digestId(from.source, of)] : []) };
+}
+
+/** Whether include and exclude let a key through. Where they can't tell, it passes: at worst a workload restarts too often. */
+function passing(filter: KeyFilter): (key: string) => boolean {
+  const passes = attemptSync(() => keyFilter(filter, "from", newFilterEffort()));
+  if (passes instanceof Problem) return () => true;
+  // A thousand workloads read the same few keys.
+  const known = new Map<string, boolean>();
+  return (key) => {
+    const found = known.get(key) ?? attemptSync(() => passes(key));
+    const isPassed = found instanceof Problem || found;
+    known.set(key, isPassed);
+    return isPassed;
+  };
 }

@@ -27,6 +27,12 @@ describe("the values behind the keys of a Secret that is written", () => {
     assert.deepEqual(uses(undefined), ["a/cert", "a/user", "b/host"]);
   });
 
+  it("are those of the keys that include and exclude let through", () => {
+    const uses = usesOf({ path: "data", from: { source: "a", include: ["^tls"], exclude: ["key$"] } });
+    assert.deepEqual(uses(["tls.crt", "tls.key", "password"]), ["a/tls.crt"]);
+    assert.deepEqual(uses(undefined), ['a/*{"include":["^tls"],"exclude":["key$"]}']);
+  });
+
   it("are all of a text that has all keys in it", () => {
     const uses = usesOf({ path: "data", from: { source: "a", key: "bundle" }, as: "json" });
     assert.deepEqual(uses(["x"]), ["a/bundle"]);

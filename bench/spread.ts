@@ -1,0 +1,230 @@
+/**
+ * One binding that clones a Secret into many namespaces and restarts what reads the clones there, beside a client that writes the
+ * clones and the pod templates itself: how fast the first and the last follow, and what knowing of all of them costs.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { deployment } from "../test/controller/workloads.ts";
+import { processorSeconds } from "./beside.ts";
+import { type AnyObject, atOnce } from "./cluster.ts";
+import type { Rig } from "./rig.ts";
+import { median, ms, spread } from "./table.ts";
+import { bindingPath, deploymentPath, dropBindings, makeNamespace, secretPath } from "./world.ts";
+
+const HOME = "spread-home";
+const OURS = "login";
+const FLOOR = "floor";
+const STAMP = "inlay.dev/rollout";
+const WIDTH = 50;
+const ROUNDS = 5;
+/** Clones of one namespace, and workloads for each two namespaces, where memory is measured. */
+const CLONES = 5;
+const WORKLOADS = 2.5;
+const IDLE_SECONDS = 20;
+
+export async function measureSpread(rig: Rig): Promise<void> {
+  const { client, controller, table } = rig;
+  const count = rig.of(1_000);
+  await prepare(rig, count);
+  await client.send("POST", bindingPath(HOME), bindingOf("spread", [OURS]));
+  await controller.start();
+  await rolledOut(rig, "spread");
+  await controller.process.quiet();
+  table.note(
+    `${count} namespaces, each with a clone and a Deployment without replicas; the controller of Deployments is stopped:`,
+  );
+  const took: Record<string, Round[]> = { [FLOOR]: [], [OURS]: [] };
+  for (let i = 0; i < ROUNDS; i++)
+    for (const name of [FLOOR, OURS]) took[name]?.push(await change(rig, name, count, `round-${i}`));
+  report(rig, count, took[FLOOR] ?? [], took[OURS] ?? []);
+  const streams = await controller.metric("inlay_watch_streams", 'state="synced"');
+  table.ours(`watch streams of the controller, for ${count} namespaces`, String(streams), "10 at most");
+  await measureSize(rig, count);
+  await controller.stop();
+  await dropBindings(client);
+}
+
+const namespaceOf = (i: number) => `spread-${i}`;
+
+/** Secrets in one namespace, and beside each clone to come, one of the floor; a Deployment reads each. */
+async function prepare({ client }: Rig, count: number): Promise<void> {
+  await makeNamespace(client, HOME);
+  const names = [OURS, ...Array.from({ length: CLONES - 1 }, (_, n) => `more-${n}`)];
+  for (const name of names) await client.send("POST", secretPath(HOME), secretOf(name));
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  await client.send("POST", `${rbac}/clusterroles`, {
+    metadata: { name: HOME },
+    rules: [
+      { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
+      { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] },
+      { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "patch"] },
+    ],
+  });
+  await client.send("POST", `${rbac}/clusterrolebindings`, {
+    metadata: { name: HOME },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: HOME },
+    subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: HOME }],
+  });
+  await atOnce(count, WIDTH, async (i) => {
+    const namespace = namespaceOf(i);
+    await client.send("POST", "/api/v1/namespaces", { metadata: { name: namespace, labels: { spread: "true" } } });
+    await client.send("POST", secretPath(namespace), secretOf(FLOOR));
+    for (const name of [FLOOR, OURS]) await client.send("POST", deploymentPath(namespace), readerOf(name, name));
+  });
+}
+
+const secretOf = (name: string) => ({ metadata: { name }, stringData: { token: "token-0", rest: "x".repeat(1_000) } });
+const readerOf = (name: string, secret: string) => deployment(name, { env: { [secret]: ["token"] }, replicas: 0 });
+
+const bindingOf = (name: string, clones: readonly string[]) => ({
+  apiVersion: "inlay.dev/v1alpha1",
+  kind: "SecretBinding",
+  metadata: { name },
+  spec: {
+    acknowledge: ["ReadableCopies"],
+    sources: clones.map((clone) => ({ secret: { name: clone } })),
+    targets: clones.map((clone) => ({
+      apiVersion: "v1",
+      kind: "Secret",
+      name: clone,
+      namespaceSelector: { matchLabels: { spread: "true" } },
+      create: { manifest: {} },
+      fields: [{ path: "data", from: { source: clone } }],
+    })),
+    rollout: { consumersOfTargets: true, consumersBy: ["Env"], kinds: ["Deployment"] },
+  },
+});
+
+interface Round {
+  /** Milliseconds until the first clone was another. */
+  first: number;
+  /** Clones and restarts in a second. */
+  rate: number;
+  /** Milliseconds of a core for one of them, by program. */
+  used: Record<string, number>;
+}
+
+/** The Secret changes. The floor's client writes the clones, and then the pod templates. */
+async function change(rig: Rig, name: string, count: number, value: string): Promise<Round> {
+  const { client, cluster } = rig;
+  await rig.controller.process.quiet();
+  const controllers = cluster.processes.get("kube-controller-manager");
+  await controllers?.kill("SIGSTOP");
+  const clones = await changes(rig, "/api/v1/secrets", name, count, ({ data }) => data?.token);
+  const stamps = await changes(rig, "/apis/apps/v1/deployments", name, count, stampOf);
+  const before = await processorSeconds(rig);
+  const from = performance.now();
+  const data = { stringData: { token: value } };
+  await client.merge(secretPath(HOME, OURS), name === OURS ? data : { metadata: { labels: { floor: value } } });
+  if (name === FLOOR) {
+    const template = { metadata: { annotations: { [STAMP]: value } } };
+    await atOnce(count, WIDTH, (i) => client.merge(secretPath(namespaceOf(i), name), data));
+    await atOnce(count, WIDTH, (i) => client.merge(deploymentPath(namespaceOf(i), name), { spec: { template } }));
+  }
+  const first = (await clones.first) - from;
+  const last = Math.max(await clones.last, await stamps.last) - from;
+  const after = await processorSeconds(rig);
+  await controllers?.kill("SIGCONT");
+  for (const { stop } of [clones, stamps]) stop();
+  await sleep(500);
+  const used = Object.entries(after).map(([program, sum]) => [
+    program,
+    (1_000 * (sum - (before[program] ?? 0))) / (2 * count),
+  ]);
+  return { first, rate: (2_000 * count) / last, used: Object.fromEntries(used) };
+}
+
+const stampOf = ({ spec }: AnyObject): string | undefined => spec.template.metadata.annotations?.[STAMP];
+
+/** When the first and the last of so many objects of a name, each in its namespace, has another text than it had. */
+async function changes(
+  { client }: Rig,
+  path: string,
+  name: string,
+  count: number,
+  textOf: (object: AnyObject) => string | undefined,
+) {
+  const texts = new Map<string, string | undefined>();
+  const changed = new Set<string>();
+  const [first, last] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+  const stop = await client.watch(`${path}`, (object, at) => {
+    const { namespace } = object.metadata;
+    if (object.metadata.name !== name || namespace === HOME) return;
+    const text = textOf(object);
+    if (!texts.has(namespace)) return void texts.set(namespace, text);
+    if (texts.get(namespace) === text) return;
+    changed.add(namespace);
+    if (changed.size === 1) first.resolve(at);
+    if (changed.size >= count) last.resolve(at);
+  });
+  return { first: first.promise, last: last.promise, stop };
+}
+
+function report({ table }: Rig, count: number, theirs: readonly Round[], own: readonly Round[]): void {
+  const [floorRates, rates] = [theirs, own].map((all) => all.map(({ rate }) => rate)) as [number[], number[]];
+  table.row(
+    `${count} clones and ${count} restarts, median of ${ROUNDS}`,
+    spread(floorRates, "/s"),
+    spread(rates, "/s"),
+  );
+  const share = (100 * median(rates)) / median(floorRates);
+  table.row("  share of the floor's rate", "", `${share.toFixed(0)} %`, "60 % at least");
+  const [floorFirst, first] = [theirs, own].map((all) => median(all.map((round) => round.first))) as [number, number];
+  table.row("  until the first clone, median", ms(floorFirst), ms(first));
+  table.row("  ratio", "", (first / floorFirst).toFixed(2), "2 at most");
+  for (const program of Object.keys(own[0]?.used ?? {})) {
+    const each = (all: readonly Round[]) => ms(median(all.map(({ used }) => used[program] ?? 0)));
+    table.row(`  processor of ${program}, for each`, each(theirs), each(own));
+  }
+}
+
+/** Memory and idle load with more clones and workloads, of one binding too. */
+async function measureSize(rig: Rig, count: number): Promise<void> {
+  const { client, controller, table } = rig;
+  await controller.stop();
+  await dropBindings(client);
+  const names = [OURS, ...Array.from({ length: CLONES - 1 }, (_, n) => `more-${n}`)];
+  const workloads = Math.round(count * WORKLOADS);
+  await atOnce(workloads - count, WIDTH, (i) => {
+    const reader = readerOf(`reader-${i}`, names[i % names.length] ?? OURS);
+    return client.send("POST", deploymentPath(namespaceOf(i % count)), reader);
+  });
+  await atOnce(count, WIDTH, (i) => client.send("DELETE", secretPath(namespaceOf(i), OURS)));
+  await client.send("POST", bindingPath(HOME), bindingOf("many", names));
+  await controller.start();
+  await rolledOut(rig, "many");
+  await controller.process.quiet();
+  const report = async (when: string) => {
+    const { resident, most } = await controller.process.memory();
+    const what = `resident: ${count * CLONES} clones and ${workloads} workloads of one binding${when}`;
+    table.ours(what, `${resident} (most: ${most})`, "200 MB");
+  };
+  await report("");
+  const before = await controller.process.cpuSeconds();
+  await sleep(IDLE_SECONDS * 1_000);
+  const share = (100 * ((await controller.process.cpuSeconds()) - before)) / IDLE_SECONDS;
+  table.ours("  idle", `${share.toFixed(2)} % of a core`, "under 1 %");
+  await atOnce(names.length, WIDTH, (n) =>
+    client.merge(secretPath(HOME, names[n] ?? ""), { stringData: { token: "all" } }),
+  );
+  await rolledOut(rig, "many", 1);
+  await controller.process.quiet();
+  await report(", after all changed");
+  await controller.stop();
+  const restarted = await rig.audit.mark();
+  await controller.start();
+  await controller.process.quiet();
+  const writes = await rig.audit.controllerWritesSince(restarted);
+  table.ours("  writes of a restart", String(writes.length), "0");
+}
+
+/** Waits until a binding says that nothing is left to restart. */
+async function rolledOut({ client }: Rig, name: string, revision = 0): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = await client.watch(bindingPath(HOME), ({ metadata, status }) => {
+    const conditions: AnyObject[] = metadata.name === name ? (status?.conditions ?? []) : [];
+    const isDone = conditions.length === 2 && conditions.every((each) => each.status === "True");
+    if (isDone && (status.rollout?.revision ?? 0) >= revision) resolve();
+  });
+  await promise;
+  stop();
+}
