@@ -191,10 +191,12 @@ export class WatchScopes {
     const { identity, wide } = dependency;
     if (identity === CONTROLLER)
       return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
+    // One answer for all of many namespaces.
+    const isEverywhere = wide === true && (await this.#mayEverywhere(identity, resource));
     // A name is known to its account already.
-    const mayKnow = async () => !isTelling(dependency) || (await this.#mayList(dependency));
+    const mayKnow = async () => !isTelling(dependency) || isEverywhere || (await this.#mayList(dependency));
     if (most === undefined && (await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
-    return wide && (await this.#mayEverywhere(identity, resource)) ? "cluster" : undefined;
+    return isEverywhere ? "cluster" : undefined;
   }
 
   async #mayList(dependency: Subscription): Promise<boolean> {

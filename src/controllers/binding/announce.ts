@@ -15,11 +15,14 @@ export async function announce(
   batch: readonly Step[],
 ): Promise<SecretBinding> {
   const stored = await writer.setFinalizer(binding, holdsAnything(records));
-  const granted = batch.flatMap(grantedIn);
-  const isKnown = (source: string) => stored.status?.copiedSources?.includes(source) === true;
-  if (!batch.some(acquires) && granted.every(isKnown)) return stored;
-  const copied = copiedSources(stored, parsedSources, granted);
+  if (!batch.some((step) => needsAnnouncement(stored, step))) return stored;
+  const copied = copiedSources(stored, parsedSources, batch.flatMap(grantedIn));
   return writer.writeStatus(stored, { ...stored.status, targets: [...records], ...copied });
+}
+
+/** Whether status has to say something before the write: that it makes something the binding's, or copies by a grant. */
+export function needsAnnouncement({ status }: SecretBinding, step: Step): boolean {
+  return acquires(step) || grantedIn(step).some((source) => status?.copiedSources?.includes(source) !== true);
 }
 
 /**

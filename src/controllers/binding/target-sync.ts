@@ -1,4 +1,7 @@
-/** Writes the targets of a binding batch by batch: status announces the writes of a batch before the first of them. */
+/**
+ * Writes the targets of a binding. What makes something the binding's that was not is written batch by batch: status announces the
+ * writes of a batch before the first of them. All else is written as soon as it is decided.
+ */
 import type { TargetStatus } from "../../api/binding.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { RolloutResult } from "../../rollout/status.ts";
@@ -8,8 +11,8 @@ import { sizeOfPrepared } from "../../targets/prepared.ts";
 import type { TargetWithRecord } from "../../targets/records.ts";
 import { prepareTarget, syncTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
-import { MAX_CONCURRENT, mapConcurrent } from "../../workqueue/map-concurrent.ts";
-import { announce } from "./announce.ts";
+import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
+import { announce, needsAnnouncement } from "./announce.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import type { Inputs, Observation, Step } from "./dependencies.ts";
 
@@ -46,36 +49,28 @@ export async function syncTargets(
   others: readonly { record: TargetStatus }[],
   blocked?: Problem,
 ): Promise<TargetOutcome[]> {
-  const synced: TargetOutcome[] = [];
+  const { context, targets: all } = inputs;
+  const outcomes = new Map<TargetWithRecord, TargetOutcome>();
+  const write = async (each: Step) =>
+    "result" in each ? { record: each.record, ...each.result } : syncTarget(context, each);
   do {
-    const prepared = await prepareBatch(observation, inputs, targets.slice(synced.length), blocked);
-    const later = targets.slice(synced.length + prepared.length);
-    const records = [...synced, ...prepared, ...later, ...inputs.targets.kept, ...others].map(({ record }) => record);
-    observation.stored = await announce(status, observation.stored, inputs.context, records, prepared);
-    const write = async (each: Step) =>
-      "result" in each ? { record: each.record, ...each.result } : syncTarget(inputs.context, each);
-    synced.push(...(await mapConcurrent(prepared, write)));
-    inputs.context.planning.forget();
-  } while (synced.length < targets.length);
-  return synced;
-}
-
-/** Prepares targets until what they hold in memory is large: a batch has a thousand small objects, or a few large ones. */
-async function prepareBatch(
-  observation: Observation,
-  inputs: Inputs,
-  targets: readonly TargetWithRecord[],
-  blocked: Problem | undefined,
-): Promise<Step[]> {
-  const steps: Step[] = [];
-  let size = 0;
-  while (size < MAX_BATCH_SIZE && steps.length < targets.length) {
-    const next = targets.slice(steps.length, steps.length + MAX_CONCURRENT);
-    const prepared = await mapConcurrent(next, (each) => prepare(observation, inputs, each, blocked));
-    for (const each of prepared) size += sizeOfPrepared(each);
-    steps.push(...prepared);
-  }
-  return steps;
+    const announced = new Map<TargetWithRecord, Step>();
+    let size = 0;
+    await mapConcurrent(targets, async (target) => {
+      // A batch has a thousand small objects, or a few large ones.
+      if (outcomes.has(target) || size >= MAX_BATCH_SIZE) return;
+      const step = await prepare(observation, inputs, target, blocked);
+      if (!needsAnnouncement(observation.stored, step)) return void outcomes.set(target, await write(step));
+      announced.set(target, step);
+      size += sizeOfPrepared(step);
+    });
+    const known = targets.map((target) => outcomes.get(target) ?? announced.get(target) ?? target);
+    const records = [...known, ...all.kept, ...others].map(({ record }) => record);
+    observation.stored = await announce(status, observation.stored, context, records, [...announced.values()]);
+    await mapConcurrent([...announced], async ([target, step]) => outcomes.set(target, await write(step)));
+    context.planning.forget();
+  } while (outcomes.size < targets.length);
+  return targets.map((target) => outcomes.get(target) as TargetOutcome);
 }
 
 /** Decides what to write to a target, unless another binding has precedence or its result is known. */
