@@ -7,7 +7,7 @@ import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../apimachinery/objects.ts";
 import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { refusal } from "../kube/access-error.ts";
-import { ApiError, isStatus } from "../kube/api-error.ts";
+import { ApiError, isOutdated, isStatus } from "../kube/api-error.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { immutableProblem } from "./immutable.ts";
@@ -38,7 +38,7 @@ export async function correctObject(
   try {
     return await applyTo(live, { client, identity, ref }, whole.object, { fieldManager, force: true });
   } catch (error) {
-    if (isStatus(error, 409) || isStatus(error, 404)) return "stale";
+    if (isOutdated(error) || isStatus(error, 404)) return "stale";
     throw immutableProblem(error, pathsIn(whole.object)) ?? refusal(error, { identity, ref, verbs }, "patch");
   }
 }

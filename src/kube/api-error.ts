@@ -112,6 +112,14 @@ export function isNotFound(error: unknown): error is ApiError {
   return isStatus(error, 404) && error.reason === "NotFound";
 }
 
+/**
+ * Whether the object is not the one that a write is for: it has changed, or another one has its name. To an apply with another uid the
+ * API server says, unless the version differs too, that the uid is immutable.
+ */
+export function isOutdated(error: unknown): error is ApiError {
+  return isStatus(error, 409) || (isStatus(error, 422) && error.immutable.reveal().includes("metadata.uid"));
+}
+
 /** Whether `error` is the API server's answer with that status code. */
 export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;

@@ -1,7 +1,7 @@
 /** What is kept of the API server's refusal, and that its words, which quote values, are not. */
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
-import { ApiError, isStatus } from "../../../src/kube/api-error.ts";
+import { ApiError, isOutdated, isStatus } from "../../../src/kube/api-error.ts";
 
 const MARKER = "hunter2-s3cr3t";
 
@@ -48,6 +48,13 @@ describe("an API error", () => {
       }
     }
     assert.deepEqual([broken.reason, odd.reason], ["Error", "Error"]);
+  });
+
+  it("says whether the object changed since it was read: by a conflict, or by an immutable uid", () => {
+    const causes = (field: string) => ({ causes: [{ message: 'Invalid value: "x": field is immutable', field }] });
+    assert.equal(isOutdated(answered(409, { reason: "Conflict" })), true);
+    assert.equal(isOutdated(answered(422, { reason: "Invalid", details: causes("metadata.uid") })), true);
+    assert.equal(isOutdated(answered(422, { reason: "Invalid", details: causes("data") })), false);
   });
 
   it("says what is immutable however many quotes of a message do not end", () => {
