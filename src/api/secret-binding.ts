@@ -217,8 +217,10 @@ export interface StoredBinding {
           onConflict?: "Fail" | "Force";
           /** Overrides spec.defaults.onRelease for this target. */
           onRelease?: "Retain" | "Remove";
-          /** Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched. */
+          /** Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched, unless adopt says otherwise. */
           create?: {
+            /** What to do with an object of that name that this binding did not make. Equal takes it over if all that the binding would write is there already; Any takes it over and overwrites what differs. From then on, it is as one that the binding made, and deleted with it unless onRelease is Retain. Unless given, the object is not touched. */
+            adopt?: "Equal" | "Any";
             /** The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it. */
             manifest: {
               /** Not here, but in the target. */
@@ -391,8 +393,10 @@ export interface StoredBinding {
           onConflict?: "Fail" | "Force";
           /** Overrides spec.defaults.onRelease for this target. */
           onRelease?: "Retain" | "Remove";
-          /** Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched. */
+          /** Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched, unless adopt says otherwise. */
           create?: {
+            /** What to do with an object of that name that this binding did not make. Equal takes it over if all that the binding would write is there already; Any takes it over and overwrites what differs. From then on, it is as one that the binding made, and deleted with it unless onRelease is Retain. Unless given, the object is not touched. */
+            adopt?: "Equal" | "Any";
             /** The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it. */
             manifest: {
               /** Not here, but in the target. */
@@ -751,7 +755,7 @@ export interface StoredBinding {
           message?: string;
           /** What becomes of paths when this target is no longer named. */
           onRelease?: "Retain" | "Remove";
-          /** This binding created the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
+          /** This binding created or adopted the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
           created?: boolean;
           /** A digest of the manifest that was applied last, with the paths of the fields in it. */
           manifestDigest?: string;
@@ -782,7 +786,7 @@ export interface StoredBinding {
           message?: string;
           /** What becomes of paths when this target is no longer named. */
           onRelease?: "Retain" | "Remove";
-          /** This binding created the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
+          /** This binding created or adopted the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
           created?: boolean;
           /** A digest of the manifest that was applied last, with the paths of the fields in it. */
           manifestDigest?: string;

@@ -14,6 +14,10 @@ export function parsePointer(text: string): readonly string[] {
     .map((token) => token.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
+/** The text that `parsePointer` reads as these tokens. */
+export const pointerTo = (tokens: readonly string[]): string =>
+  tokens.map((token) => `/${token.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+
 /** What stands there, or undefined. Only own properties count. */
 export function pointAt(value: JsonValue, tokens: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = value;

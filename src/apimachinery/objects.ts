@@ -25,7 +25,7 @@ export interface ObjectMeta {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   finalizers?: string[];
-  ownerReferences?: { uid: string; kind?: string; name?: string; controller?: boolean }[];
+  ownerReferences?: { uid: string; apiVersion?: string; kind?: string; name?: string; controller?: boolean }[];
   managedFields?: ManagedFieldsEntry[];
 }
 

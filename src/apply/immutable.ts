@@ -3,8 +3,15 @@ import type { FieldPath } from "../apimachinery/field-path.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
 
-/** Names paths of ours only: in the server's spelling, keys of the object stand too. */
 export function immutableProblem(error: unknown, paths: readonly FieldPath[]): Problem | undefined {
+  const refused = immutablePaths(error, paths);
+  if (refused === undefined) return undefined;
+  const message = `${refused.join(", ")} can't be changed on an object that is there, by the rules of its kind; delete the object so that it is made anew with the value, or set mode: Once on the target so that what was written stays`;
+  return new Problem("Immutable", message);
+}
+
+/** The paths of ours that were refused, and no others: in the server's spelling, keys of the object stand too. */
+export function immutablePaths(error: unknown, paths: readonly FieldPath[]): readonly FieldPath[] | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const refused = error.immutable.reveal().map((field) => keysOf(field));
   if (refused.length === 0) return undefined;
@@ -12,9 +19,7 @@ export function immutableProblem(error: unknown, paths: readonly FieldPath[]): P
     const ours = leadingKeys(path);
     return refused.some((theirs) => isPrefix(theirs, ours) || isPrefix(ours, theirs));
   });
-  const named = (meant.length > 0 ? meant : paths).join(", ");
-  const message = `${named} can't be changed on an object that is there, by the rules of its kind; delete the object so that it is made anew with the value, or set mode: Once on the target so that what was written stays`;
-  return new Problem("Immutable", message);
+  return meant.length > 0 ? meant : paths;
 }
 
 /** `spec.ports[0].name` leads through the fields spec and ports. */

@@ -63,6 +63,12 @@ export class BindingStore {
     return this.#store.all;
   }
 
+  /** The key of the binding with that uid; undefined if there is none in what is watched. */
+  keyOf(uid: string): string | undefined {
+    const found = this.#store.all.find(({ metadata }) => metadata.uid === uid);
+    return found && bindingKey(found);
+  }
+
   /** Takes the answer to a write of ours for the binding's state until the watch has caught up. Returns the binding. */
   wrote(binding: StoredBinding): SecretBinding {
     this.#store.wrote(binding);

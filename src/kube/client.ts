@@ -36,6 +36,9 @@ export interface JsonPatchOperation {
   value?: unknown;
 }
 
+type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: boolean };
+export type Selectors = { labels?: string | undefined; fields?: string };
+
 /** What stands before a client's writes, and who counts them. Access reviews and dry runs are none. */
 export interface WriteGate {
   /** Whether a write may be sent at this moment. */
@@ -84,38 +87,43 @@ export class Client {
     }
   }
 
-  /** The objects of a kind in a namespace, those with such labels, page by page. */
+  /** The objects of a kind in a namespace, those with such labels and fields, page by page. */
   async *list(
     identity: Identity,
     resource: Resource,
     namespace: string,
-    labels = "",
+    { labels, fields }: Selectors = {},
   ): AsyncGenerator<readonly KubeObject[], void> {
     let next: string | undefined;
     do {
-      const query = { limit: PAGE_SIZE, ...(labels && { labelSelector: labels }), ...(next && { continue: next }) };
+      const selected = { ...(labels && { labelSelector: labels }), ...(fields && { fieldSelector: fields }) };
+      const query = { limit: PAGE_SIZE, ...selected, ...(next && { continue: next }) };
       const page = await this.#transport.request<List>(requestFor("GET", identity, { resource, namespace }, { query }));
       yield page.items ?? [];
       next = page.metadata?.continue;
     } while (next);
   }
 
-  /** Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. `part` is a subresource. */
+  /**
+   * Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. `part` is a subresource.
+   * By a dry run nothing changes; the answer is the whole object as if it had.
+   */
   apply(
     identity: Identity,
     ref: ObjectRef,
     uid: string,
     leaves: JsonObject,
-    { fieldManager, force, part }: { fieldManager: string; force: boolean; part?: "status" },
+    { fieldManager, force, part, dryRun = false }: ApplyOptions,
   ): Promise<KubeObject> {
+    const query = { fieldManager, force: String(force), fieldValidation: "Strict" };
     const request = requestFor("PATCH", identity, ref, {
       ...(part !== undefined && { part }),
-      query: { fieldManager, force: String(force), fieldValidation: "Strict" },
+      query: { ...query, ...(dryRun && { dryRun: "All" }) },
       contentType: "application/apply-patch+yaml",
-      accept: METADATA_ONLY,
+      ...(dryRun ? { isWhole: true } : { accept: METADATA_ONLY }),
       body: stringifyJson(named(ref, leaves, { uid })),
     });
-    return this.#write("apply", request);
+    return dryRun ? this.#transport.request(request) : this.#write("apply", request);
   }
 
   /** By a dry run nothing changes; the answer is as if it had. */

@@ -2,7 +2,7 @@
 import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
 import { READ_VERBS, type RequiredAccess, refusal } from "./access-error.ts";
 import { isNotFound } from "./api-error.ts";
-import type { Client } from "./client.ts";
+import type { Client, Selectors } from "./client.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 
 /** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
@@ -30,17 +30,25 @@ export const getAsController = <T extends KubeObject = KubeObject>(
   ref: ObjectRef,
 ): Promise<T | undefined> => getIfExists<T>({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
 
-/** All objects of a kind in a namespace. Throws Problem. */
+/** The same of an object that the controller may list and not get. Throws Problem. */
+export async function listedAsController(
+  client: Pick<Client, "list">,
+  { resource, namespace = "", name }: ObjectRef,
+): Promise<KubeObject | undefined> {
+  return (await listAll(client, CONTROLLER, resource, namespace, { fields: `metadata.name=${name}` }))[0];
+}
+
+/** All objects of a kind in a namespace, or those that are selected. Throws Problem. */
 export async function listAll(
   client: Pick<Client, "list">,
   identity: Identity,
   resource: Resource,
   namespace: string,
-  labels?: string,
+  selectors?: Selectors,
 ): Promise<KubeObject[]> {
   const found: KubeObject[] = [];
   try {
-    for await (const page of client.list(identity, resource, namespace, labels)) found.push(...page);
+    for await (const page of client.list(identity, resource, namespace, selectors)) found.push(...page);
   } catch (error) {
     throw refusal(error, { identity, ref: { resource, namespace }, verbs: ["list"] }, "list");
   }

@@ -16,7 +16,7 @@ interface TargetWrite {
   decision: { takenBy: readonly string[]; differing?: readonly string[] };
   send(): Promise<KubeObject | "stale">;
   /** What the event says of the write, and the log. */
-  event: { reason: "Created" | "Written"; note: string };
+  event: { reason: "Created" | "Adopted" | "Written"; note: string };
   log: { message: string; paths?: readonly string[] };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Syncs a target that the binding makes: creates it when all values are there, corrects it when it differs, creates it again
- * when it is gone. An object that the binding did not make is never touched.
+ * when it is gone. An object that the binding did not make is adopted or left alone, as the target says.
  */
 import { manifestOf, modeOf, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
@@ -13,6 +13,7 @@ import {
 } from "../apimachinery/objects.ts";
 import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import { type Adoption, adoptObject } from "../apply/adopt.ts";
 import { correctObject, makeObject } from "../apply/create.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "../apply/manifest.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
@@ -21,6 +22,7 @@ import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
+import { adoptMode, assertLives, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
@@ -47,11 +49,17 @@ export interface PreparedObject {
   live: KubeObject | undefined;
   whole: Whole;
   decision: { write: boolean; takenBy: string[] };
+  /** How to take over the object, which the binding did not make. */
+  adoption?: Adoption;
   /** Milliseconds for which it is not made, because of contention; status does not say then that it will be. */
   putOffMs?: number;
 }
 
-export const MADE_ONCE = "made once, and left alone from then on (mode: Once)";
+export const madeOnce = ({ create }: Target) =>
+  `${create?.adopt === undefined ? "made" : "made or adopted"} once, and left alone from then on (mode: Once)`;
+
+/** How often it is decided what to do with an object that others change at the same time. */
+const MAX_TRIES = 5;
 
 /** Whether nothing is to be done any more, whatever became of the object: a run that was pruned must not run again. */
 export function isMadeOnce(binding: SecretBinding, target: Target, { created, uid }: TargetStatus): boolean {
@@ -74,16 +82,19 @@ export async function prepareObject(
   return await decideObject(context, wanted, record, context.seenVersion(ref));
 }
 
-/** What to do with the object as it is now. Nothing of one that others made is recorded as ours. */
+/** What to do with the object as it is now. */
 export async function decideObject(
   context: SyncContext,
   wanted: Wanted,
   record: TargetStatus,
   seen?: string,
 ): Promise<PreparedObject | Failed> {
-  const outcome = await attempt(decideOn(context, wanted, record, seen));
-  if (!(outcome instanceof Problem)) return outcome;
-  return { record: outcome instanceof NotMade && record.created ? withoutOwnership(record) : record, problem: outcome };
+  for (let tries = 1; tries <= MAX_TRIES; tries++) {
+    const outcome = await attempt(decideOn(context, wanted, record, tries === 1 ? seen : undefined));
+    if (outcome !== "stale") return outcome instanceof Problem ? { record, problem: outcome } : outcome;
+  }
+  const message = "the object changes faster than it can be adopted; it is tried again";
+  return { record, problem: new Problem("Unavailable", message) };
 }
 
 /** Throws Problem. */
@@ -92,7 +103,7 @@ async function decideOn(
   wanted: Wanted,
   record: TargetStatus,
   seen?: string,
-): Promise<PreparedObject> {
+): Promise<PreparedObject | Failed | "stale"> {
   const { target, ref, plan, shape, missing } = wanted;
   const described = () => `${apiVersionOf(ref.resource)} ${describeObject(ref.resource.kind, ref.namespace, ref.name)}`;
   if (context.parsedSources.some((source) => source.isObject(ref))) {
@@ -118,10 +129,8 @@ async function decideOn(
     if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
     return { ...prepared, record: { ...(isNew ? none : former), created: true, onRelease }, isNew: true };
   }
-  if (!isMadeBy(context.binding.metadata.uid, live, record)) {
-    const message = `${described()} exists and was not made by this binding, so it is never touched. Delete it, or take create out of the target to write into it`;
-    throw new NotMade("Conflict", message);
-  }
+  if (!isMadeBy(context.binding.metadata.uid, live, record))
+    return decideOnOther(context, wanted, record, live, compose);
   if (live.metadata.deletionTimestamp !== undefined)
     throw new Problem("TargetNotFound", `${described()} is being deleted; it is made again once it is gone`);
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
@@ -130,6 +139,35 @@ async function decideOn(
   const whole = compose(isOnce ? plan.fields : fieldsFor(wanted, live, same));
   const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same);
   return { record: intent, isNew, wanted, live, whole, decision };
+}
+
+/** An object that others made. Nothing of it is recorded as ours, unless it is about to be adopted. */
+async function decideOnOther(
+  context: SyncContext,
+  wanted: Wanted,
+  record: TargetStatus,
+  live: KubeObject,
+  compose: (fields: readonly PlannedField[]) => Whole,
+): Promise<PreparedObject | Failed | "stale"> {
+  const { target, ref, plan, missing } = wanted;
+  const decide = async () => {
+    const mode = adoptMode(target, ref, live);
+    if (missing) throw missing;
+    const whole = compose(plan.fields);
+    return { whole, adoption: await decideAdoption(context, mode, accessOf(context, wanted), live, whole) };
+  };
+  const decided = await attempt(decide());
+  if (decided instanceof Problem)
+    return { record: record.created ? withoutOwnership(record) : record, problem: decided };
+  const { whole, adoption } = decided;
+  if (adoption === "stale") return adoption;
+  const decision = { write: true, takenBy: ["somebody"] };
+  const prepared = { wanted, live, whole, decision, adoption };
+  const none = { ...withoutOwnership(record), onRelease: onReleaseOf(context.binding, target) };
+  const putOffMs = mayMakeIn(context, decision.takenBy, ref);
+  if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
+  // Status has to say so before, as of what is made: then the label tells whether it was.
+  return { ...prepared, record: { ...none, created: true }, isNew: true };
 }
 
 function mayMakeIn({ deps, binding, sourceRevisions, sourceUids }: SyncContext, takenBy: string[], ref: ObjectRef) {
@@ -161,15 +199,21 @@ function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: 
 /** Creates or corrects what was prepared, unless the object has it already or others keep changing or deleting it. */
 export async function syncObject(context: SyncContext, prepared: PreparedObject): Promise<TargetOutcome | "stale"> {
   const { binding } = context;
-  const { wanted, live, whole, decision } = prepared;
+  const { wanted, live, whole, decision, adoption } = prepared;
   const { target, ref, plan, missing } = wanted;
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const contender = contenderFor(binding, ref);
   const access = accessOf(context, wanted);
+  const adopt = async (live: KubeObject, adoption: Adoption) => {
+    await assertLives(context);
+    return adoptObject(access, live, adoption, whole.maker.fieldManager);
+  };
   const { reason, note, send } =
     live === undefined
       ? { reason: "Created" as const, note: `made ${where}`, send: () => makeObject(access, whole) }
-      : { reason: "Written" as const, note: `put ${where} right`, send: () => correctObject(access, whole, live) };
+      : adoption !== undefined
+        ? { reason: "Adopted" as const, note: `adopted ${where}`, send: () => adopt(live, adoption) }
+        : { reason: "Written" as const, note: `put ${where} right`, send: () => correctObject(access, whole, live) };
   const write = { contender, target: where, live, decision, send, event: { reason, note }, log: { message: note } };
   const isDue = live === undefined || decision.write;
   const written = prepared.putOffMs ?? (isDue ? await writeWithinBudget(context, write) : live);
@@ -177,9 +221,13 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   if (written instanceof Problem) return failed(prepared.record, written);
   const isOnce = modeOf(binding, target) === "Once";
   const contention = `changing or deleting ${where}, which this binding made; it is put right more and more rarely. Let one of the two go`;
+  const others = live === undefined ? [] : noteOnOthers(target, ref, live, whole);
+  const ofPlan = noteOf(plan);
+  const notes = [ofPlan.note ?? [], others].flat();
   const common = {
-    ...noteOf(plan),
-    ...(isOnce && { note: MADE_ONCE }),
+    ...ofPlan,
+    ...(notes.length > 0 && { note: notes.join("; ") }),
+    ...(isOnce && { note: madeOnce(target) }),
     ...contentionProblem(context, contender, contention),
     ...(missing && !isOnce && { problem: missing }),
   };
@@ -211,5 +259,3 @@ function makerFor(binding: SecretBinding, ref: ObjectRef, onRelease: "Retain" | 
   const isOwner = onRelease === "Remove" && ref.namespace === metadata.namespace;
   return { ...makerOf(binding), ...(isOwner && { owner: { apiVersion, kind, name: metadata.name } }) };
 }
-
-class NotMade extends Problem {}

@@ -23,7 +23,7 @@ export interface Dependencies {
   serverTime: () => number;
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "forget">;
   schemas: Pick<Schemas, "of">;
-  bindings: Pick<BindingStore, "competingClaims">;
+  bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf">;
   events: Pick<EventRecorder, "record" | "recordOn">;
   propagation: Pick<Propagation, "wrote">;

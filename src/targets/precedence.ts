@@ -24,7 +24,6 @@ import type { Dependencies, SyncContext } from "./dependencies.ts";
 import { withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { pathsOf, releasePaths } from "./release.ts";
-import type { PreparedTarget } from "./sync.ts";
 
 /**
  * For how many accounts at most it is asked whether they may write, each time that a binding looks at an object. Claims of
@@ -50,7 +49,7 @@ export function competingClaims(
 export async function deferToCompetingBinding(
   context: SyncContext,
   { target, ref, record: before }: TargetWithRecord,
-): Promise<PreparedTarget | undefined> {
+): Promise<{ record: TargetStatus; problem: Problem } | undefined> {
   const record = withoutAwaited(before);
   if (ref instanceof Problem) return undefined;
   // It may have made the object, and not come to say so: its label tells.

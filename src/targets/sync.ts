@@ -30,7 +30,7 @@ import {
   decideObject,
   failed,
   isMadeOnce,
-  MADE_ONCE,
+  madeOnce,
   type PreparedObject,
   prepareObject,
   syncObject,
@@ -69,7 +69,7 @@ export async function prepareTarget(
   const isMade = target.create !== undefined;
   const onRelease = onReleaseOf(context.binding, target, isMade && before.created === true);
   const named = { ...withoutAwaited(before), apiVersion: target.apiVersion, onRelease };
-  if (isMade && isMadeOnce(context.binding, target, before)) return { record: named, note: MADE_ONCE };
+  if (isMade && isMadeOnce(context.binding, target, before)) return { record: named, note: madeOnce(target) };
   const found = await attempt(examine(context, target, ref, before, sources, blocked));
   if (isMade && found instanceof Problem) return { record: named, problem: found };
   if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };

@@ -16,7 +16,7 @@ import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
 
 export interface BindingDependencies extends Dependencies {
-  bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "wrote">;
+  bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   watcher: Watcher;
   /** Reads the sources of all bindings. */
   sourceReads: Pick<SharedReads, "get">;

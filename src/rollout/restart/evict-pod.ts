@@ -32,7 +32,7 @@ export async function evictNextPod(
 ): Promise<Replaced> {
   const { namespace = "" } = ref;
   const isOwn = ({ metadata }: KubeObject) => metadata.ownerReferences?.some(({ uid }) => uid === version.uid);
-  const pods = (await listAll(client, identity, PODS, namespace, replacing.selector)).filter(isOwn);
+  const pods = (await listAll(client, identity, PODS, namespace, { labels: replacing.selector })).filter(isOwn);
   let next = nextPod(replacing, pods, now);
   if (next.do === "evict") {
     const object = await getIfExists({ client, identity, ref, verbs: ["get"] });

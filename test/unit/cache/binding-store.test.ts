@@ -56,6 +56,13 @@ describe("the binding store", () => {
     assert.equal(version(), "1");
   });
 
+  it("finds a binding by its uid, as long as it is there", async () => {
+    await started(binding("1"));
+    assert.equal(store.keyOf("u1"), KEY);
+    await send("DELETED", binding("2"));
+    assert.equal(store.keyOf("u1"), undefined);
+  });
+
   it("watches one namespace where Inlay is installed for one", async () => {
     const events = { failed: () => {}, restarted: () => {} };
     api.rights.add("- registry/secretbindings *");

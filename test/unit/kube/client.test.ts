@@ -163,6 +163,15 @@ describe("the client", () => {
     assert.deepEqual(last(), { ...made, query: { ...query, dryRun: "All" } });
   });
 
+  it("applies nothing by a dry run, which is no write, and is answered with the whole object", async () => {
+    const { client, last } = recording();
+    const options = { fieldManager: "inlay", force: true };
+    await client.apply("me", HARBOR, "u", { spec: {} }, options);
+    const { mayBeSent: _m, accept: _a, query, ...applied } = last();
+    await client.apply("me", HARBOR, "u", { spec: {} }, { ...options, dryRun: true });
+    assert.deepEqual(last(), { ...applied, isWhole: true, query: { ...query, dryRun: "All" } });
+  });
+
   it("deletes the version that was read, or whatever version there is", async () => {
     const { client, last } = recording();
     for (const metadata of [{ uid: "u", resourceVersion: "7" }, { uid: "u" }]) {

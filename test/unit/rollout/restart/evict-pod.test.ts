@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Resource } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { Selectors } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import { evictNextPod } from "../../../../src/rollout/restart/evict-pod.ts";
 import { replacingOf } from "../../../../src/workloads/pod-replacement.ts";
@@ -50,7 +51,7 @@ async function replaced(failures: { list?: number; evict?: number; get?: number 
     if (status !== undefined) throw new ApiError("it", status, reason);
   };
   const client = fakeClient({
-    async *list(_: unknown, { plural }: Resource, namespace: string, labels: string) {
+    async *list(_: unknown, { plural }: Resource, namespace: string, { labels = "" }: Selectors = {}) {
       assert.deepEqual([plural, namespace, labels], ["pods", "shop", "app=db"]);
       fail(failures.list, "Forbidden");
       yield [pod("db-1"), pod("db-7", "another")];
