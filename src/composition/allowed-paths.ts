@@ -26,6 +26,7 @@ const FIXED: readonly Pattern[] = [
   ["spec", "sources", "*", "protect"],
   ["spec", "targets", "*", "apiVersion"],
   ["spec", "targets", "*", "kind"],
+  ["spec", "targets", "*", "create", "adopt"],
   ["spec", "rollout", "targets", "*", "apiVersion"],
   ["spec", "rollout", "targets", "*", "kind"],
   ["spec", "rollout", "steps", "*", "targets", "*", "apiVersion"],

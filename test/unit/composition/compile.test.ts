@@ -24,6 +24,7 @@ describe("a composition is not accepted", () => {
     "spec.sources[0].protect.writers[0].name",
     "spec.targets[0].kind",
     "spec.targets[*].apiVersion",
+    "spec.targets[0].create.adopt",
     "spec.rollout.targets[0].kind",
     "spec.rollout.steps[0].targets[0].apiVersion",
     // They contain one of those.
@@ -32,6 +33,7 @@ describe("a composition is not accepted", () => {
     "spec.sources[0]",
     "spec.targets",
     "spec.targets[0]",
+    "spec.targets[0].create",
     "spec.rollout",
     "metadata",
     "metadata.namespace",
