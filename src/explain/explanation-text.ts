@@ -61,8 +61,9 @@ function sourceRows(explanation: SourceExplanation) {
   ];
 }
 
-function targetHeading({ apiVersion, kind, selects, creates, objects: [first] }: TargetExplanation): string {
-  const how = [selects ? "selected" : [], creates ? "made by this binding" : []].flat();
+function targetHeading({ apiVersion, kind, selects, creates, adopts, objects: [first] }: TargetExplanation): string {
+  const made = adopts === undefined ? "made by this binding" : `made or adopted (${adopts}) by this binding`;
+  const how = [selects ? "selected" : [], creates ? made : []].flat();
   const what = selects || first === undefined ? kind : describeObject(kind, first.namespace, first.name);
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }

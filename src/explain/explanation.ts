@@ -56,6 +56,8 @@ export interface TargetExplanation {
   selects: boolean;
   /** Whether the binding makes it. */
   creates: boolean;
+  /** Which objects the binding takes over that it did not make, with `creates`. */
+  adopts?: "Equal" | "Any";
   fields: { path: string; from: string[] }[];
   objects: ObjectExplanation[];
   /** How many more objects it has, which are not looked at. */

@@ -58,7 +58,9 @@ async function lookAt(
   records: readonly TargetStatus[],
 ): Promise<TargetExplanation> {
   const { apiVersion, kind, selector } = target;
-  const base = { apiVersion, kind, selects: selects(target), creates: target.create !== undefined, fields };
+  const adopts = target.create?.adopt;
+  const creates = { creates: target.create !== undefined, ...(adopts && { adopts }) };
+  const base = { apiVersion, kind, selects: selects(target), ...creates, fields };
   const resource = (await attempt(discovery.byKind(apiVersion, kind))) ?? kindNotFound(apiVersion, kind);
   if (resource instanceof Problem) return { ...base, objects: [], more: 0, message: resource.message };
   const named = base.selects ? inOrderOfTrouble(records) : [namedBy(binding, target, resource)];

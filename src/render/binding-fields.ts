@@ -115,13 +115,14 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const { binding, cluster, inputs, said, mismatch } = context;
   const { apiVersion, kind, name } = target;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
-  const creates = target.create !== undefined;
+  const adopts = target.create?.adopt;
+  const creates = { creates: target.create !== undefined, ...(adopts && { adopts }) };
   if (ref instanceof Problem) {
     const fields = target.fields.map((field, at) => checkedField(context, field, `${place}.fields[${at}]`));
     const isSaid = fields.some((field) => field.problem?.message === ref.message);
     const problem = isSaid ? reasonOf(ref) : said(place, ref);
     const named = name === undefined ? {} : { name };
-    return { apiVersion, kind, ...named, creates, inFiles: false, written: false, problem, notes: [], fields };
+    return { apiVersion, kind, ...named, ...creates, inFiles: false, written: false, problem, notes: [], fields };
   }
   const live = cluster.find(ref);
   const { version } = parseApiVersion(apiVersion);
@@ -138,7 +139,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     kind,
     ...(ref.namespace !== undefined && { namespace: ref.namespace }),
     name: ref.name,
-    creates,
+    ...creates,
     inFiles: live !== undefined,
     written: problem === undefined,
     ...(problem && { problem }),

@@ -43,8 +43,9 @@ function said(text: string, indent: number): string[] {
   return [...fold(message, WIDTH - indent), ...(command === undefined ? [] : [plain(command)])];
 }
 
-function heading({ apiVersion, kind, namespace, name, creates, inFiles }: RenderedTarget<JsonValue>): string {
-  const how = creates ? ["created"] : inFiles ? [] : ["not in the files"];
+function heading({ apiVersion, kind, namespace, name, creates, adopts, inFiles }: RenderedTarget<JsonValue>): string {
+  const created = adopts === undefined ? "created" : `created or adopted: ${adopts}`;
+  const how = creates ? [created] : inFiles ? [] : ["not in the files"];
   const what = name === undefined ? kind : describeObject(kind, namespace, name);
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }

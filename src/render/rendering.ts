@@ -36,6 +36,8 @@ export interface RenderedTarget<V> {
   name?: string;
   /** The binding creates the object. */
   creates: boolean;
+  /** With `creates`: which objects the binding takes over that it did not make. */
+  adopts?: "Equal" | "Any";
   /** The object is in the files. */
   inFiles: boolean;
   /** All of its fields would be written: all or none are. */

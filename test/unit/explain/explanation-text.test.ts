@@ -165,6 +165,20 @@ describe("the text of an explanation", () => {
     ]);
   });
 
+  it("says of a target whether the binding makes it, and adopts what is there", () => {
+    const headings = ([undefined, "Equal", "Any"] as const).flatMap((adopts) => {
+      const made = explanation.targets.map((target) => ({ ...target, creates: true, ...(adopts && { adopts }) }));
+      return explanationText({ ...explanation, targets: made }, NOW).filter((line) =>
+        line.startsWith("TARGET ConfigMap"),
+      );
+    });
+    assert.deepEqual(headings, [
+      "TARGET ConfigMap (v1, selected, made by this binding)",
+      "TARGET ConfigMap (v1, selected, made or adopted (Equal) by this binding)",
+      "TARGET ConfigMap (v1, selected, made or adopted (Any) by this binding)",
+    ]);
+  });
+
   it("leaves out what there is nothing of, and says what can't be seen", () => {
     const { rollout: _, ...rest } = explanation;
     const advice = { reason: "Synced", message: "nothing: all is as the binding says" };

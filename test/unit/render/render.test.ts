@@ -242,7 +242,7 @@ spec:
     - apiVersion: v1
       kind: Secret
       name: copy
-      create: {manifest: {type: Opaque}}
+      create: {adopt: Equal, manifest: {type: Opaque}}
       fields: [{path: data.port, from: {source: db, key: port}}]
 `;
     const own = `
@@ -265,18 +265,19 @@ metadata: {name: c, namespace: team, labels: {tier: gold}}
       { showValues: true, namespace: "team" },
     );
     assert.deepEqual(
-      bindings[0]?.targets.map(({ name, creates, written, problem, fields: [field] }) => [
+      bindings[0]?.targets.map(({ name, creates, adopts, written, problem, fields: [field] }) => [
         name,
         creates,
+        adopts,
         written,
         problem?.reason,
         field?.value,
         field?.changes,
       ]),
       [
-        ["a", false, true, undefined, "5432", false],
-        ["b", false, false, "ElementNotFound", undefined, undefined],
-        ["copy", true, true, undefined, Buffer.from("5432").toString("base64"), undefined],
+        ["a", false, undefined, true, undefined, "5432", false],
+        ["b", false, undefined, false, "ElementNotFound", undefined, undefined],
+        ["copy", true, "Equal", true, undefined, Buffer.from("5432").toString("base64"), undefined],
       ],
     );
   });
