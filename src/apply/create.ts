@@ -117,6 +117,9 @@ export function toApplied(live: KubeObject, manager: string, keep?: readonly Fie
   ];
 }
 
+/** Whether all that is the manager's is one apply, as far as is known: an object that was not read is as it was applied last. */
+export const isApplied = (live: KubeObject, manager: string): boolean => toApplied(live, manager).length === 0;
+
 /** Removes elements of a list, from the last, so that each is still where it was. */
 function removals<T>(path: string, list: readonly T[], isGone: (element: T) => boolean): JsonPatchOperation[] {
   const operations = list.map((element, index): JsonPatchOperation[] =>

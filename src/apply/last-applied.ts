@@ -7,6 +7,7 @@ import type { TargetStatus } from "../api/binding.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Version } from "../apimachinery/objects.ts";
 import { type Decision, type Desired, locateField } from "./decide.ts";
+import type { Whole } from "./manifest.ts";
 
 /** A target that is still as this binding last applied it. */
 export interface LastApplied {
@@ -24,7 +25,24 @@ export function digestOf({ plan: { fields, leftOut, kept } }: Desired): string |
   const values = fields.map(({ path, value }) => [String(path), value.reveal()] as const);
   const isAlone = values.every(([, value]) => value === null || typeof value !== "object");
   if (!isAlone || !fields.every(({ path }) => path.isPlain)) return undefined;
-  return createHmac("sha256", KEY).update(stringifyJson(values)).digest("base64");
+  return hmacOf(values);
+}
+
+const hmacOf = (values: unknown) => createHmac("sha256", KEY).update(stringifyJson(values)).digest("base64");
+
+/** What tells the values in an object that the binding makes from any other, as they are written in that version of the kind. */
+export const wholeDigestOf = ({ fields }: Whole, { resource }: ObjectRef): string =>
+  hmacOf([apiVersionOf(resource), fields.map(({ path, value }) => [String(path), value.reveal()])]);
+
+/** Whether to write to an object that the binding made and applied last; undefined if it has to be read. */
+export function decideWholeByLastApplied(
+  whole: Whole,
+  ref: ObjectRef,
+  record: TargetStatus,
+  { version, values }: LastApplied,
+): { write: boolean; takenBy: string[] } | undefined {
+  const isOurs = record.created === true && record.uid === version.uid && record.manifestDigest === whole.digest;
+  return isOurs ? { write: wholeDigestOf(whole, ref) !== values, takenBy: [] } : undefined;
 }
 
 /** Undefined if the target has to be read: the binding holds other fields of it than it should. */

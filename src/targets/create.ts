@@ -11,10 +11,11 @@ import {
   type KubeObject,
   type ObjectRef,
 } from "../apimachinery/objects.ts";
-import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
+import { attemptSync, Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { type Adoption, adoptObject } from "../apply/adopt.ts";
-import { correctObject, makeObject } from "../apply/create.ts";
+import { correctObject, isApplied, makeObject } from "../apply/create.ts";
+import { decideWholeByLastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
 import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "../apply/manifest.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { assertMay } from "../kube/assert-may.ts";
@@ -79,8 +80,25 @@ export async function prepareObject(
   record: TargetStatus,
 ): Promise<PreparedObject | Failed> {
   const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? context.sourceMismatch };
-  return await decideObject(context, wanted, record, context.seenVersion(ref));
+  const unread = attemptSync(() => decideUnread(context, wanted, record));
+  if (unread instanceof Problem) return { record, problem: unread };
+  return unread ?? decideObject(context, wanted, record, context.seenVersion(ref));
 }
+
+/** What to do with the object if it is as this binding last applied it; undefined if it has to be read. Throws Problem. */
+function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
+  const { target, ref, plan, missing } = wanted;
+  // What others have in an adopted object is told for as long as it is there.
+  const isPlain = missing === undefined && plan.leftOut.length === 0 && target.create?.adopt === undefined;
+  const last = isPlain ? context.lastApplied(target, ref) : undefined;
+  if (last === undefined) return undefined;
+  const whole = compose(context, wanted, plan.fields);
+  const decision = decideWholeByLastApplied(whole, ref, record, last);
+  return decision && { record, isNew: false, wanted, live: lastAppliedObject(ref, last), whole, decision };
+}
+
+const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole =>
+  composeWhole(manifestOf(target), fields, makerFor(binding, ref, onReleaseOf(binding, target)), shape);
 
 /** What to do with the object as it is now. */
 export async function decideObject(
@@ -104,7 +122,7 @@ async function decideOn(
   record: TargetStatus,
   seen?: string,
 ): Promise<PreparedObject | Failed | "stale"> {
-  const { target, ref, plan, shape, missing } = wanted;
+  const { target, ref, plan, missing } = wanted;
   const described = () => `${apiVersionOf(ref.resource)} ${describeObject(ref.resource.kind, ref.namespace, ref.name)}`;
   if (context.parsedSources.some((source) => source.isObject(ref))) {
     const message = `${described()} is a source of this binding, which can't make what it reads`;
@@ -113,12 +131,15 @@ async function decideOn(
   const live = await getIfExists(accessOf(context, wanted), seen);
   const onRelease = onReleaseOf(context.binding, target);
   const isNew = record.created !== true;
-  const compose = (fields: readonly PlannedField[]) =>
-    composeWhole(manifestOf(target), fields, makerFor(context.binding, ref, onRelease), shape);
   if (live === undefined) {
     if (missing) throw missing;
     // One that is gone: status has to say that there will be another before there is.
-    const prepared = { wanted, live, whole: compose(plan.fields), decision: { write: true, takenBy: ["somebody"] } };
+    const prepared = {
+      wanted,
+      live,
+      whole: compose(context, wanted, plan.fields),
+      decision: { write: true, takenBy: ["somebody"] },
+    };
     // It may have been made, by a request of which the answer is not known.
     if (!isNew && record.uid === undefined) return { ...prepared, record: { ...record, onRelease }, isNew };
     // Until it is made, the label is enough to say whose it is. So that is announced only where it can be made at once.
@@ -129,14 +150,13 @@ async function decideOn(
     if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
     return { ...prepared, record: { ...(isNew ? none : former), created: true, onRelease }, isNew: true };
   }
-  if (!isMadeBy(context.binding.metadata.uid, live, record))
-    return decideOnOther(context, wanted, record, live, compose);
+  if (!isMadeBy(context.binding.metadata.uid, live, record)) return decideOnOther(context, wanted, record, live);
   if (live.metadata.deletionTimestamp !== undefined)
     throw new Problem("TargetNotFound", `${described()} is being deleted; it is made again once it is gone`);
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
   const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
   const isOnce = isMadeOnce(context.binding, target, intent);
-  const whole = compose(isOnce ? plan.fields : fieldsFor(wanted, live, same));
+  const whole = compose(context, wanted, isOnce ? plan.fields : fieldsFor(wanted, live, same));
   const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same);
   return { record: intent, isNew, wanted, live, whole, decision };
 }
@@ -147,13 +167,12 @@ async function decideOnOther(
   wanted: Wanted,
   record: TargetStatus,
   live: KubeObject,
-  compose: (fields: readonly PlannedField[]) => Whole,
 ): Promise<PreparedObject | Failed | "stale"> {
   const { target, ref, plan, missing } = wanted;
   const decide = async () => {
     const mode = adoptMode(target, ref, live);
     if (missing) throw missing;
-    const whole = compose(plan.fields);
+    const whole = compose(context, wanted, plan.fields);
     return { whole, adoption: await decideAdoption(context, mode, accessOf(context, wanted), live, whole) };
   };
   const decided = await attempt(decide());
@@ -233,8 +252,11 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   };
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
-  const applied = written !== live && { applied: { ref, version: { uid, resourceVersion, generation } } };
-  return { record: createdRecord(prepared.record, written, whole), ...applied, ...common };
+  // Of what was posted, or stands in part, the next write has to know more.
+  const isWhole = missing === undefined && plan.leftOut.length === 0 && isApplied(written, whole.maker.fieldManager);
+  const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
+  const applied = { ref, version: { uid, resourceVersion, generation }, ...values };
+  return { record: createdRecord(prepared.record, written, whole), applied, ...common };
 }
 
 /** When to look again for what may be recreated unseen, such as a listed namespace, which Inlay does not watch. */
