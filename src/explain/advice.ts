@@ -1,6 +1,6 @@
 /**
- * What was seen of a binding comes in; the first thing that stands in its way goes out, with the command that mends it. What
- * the controller says goes first; where it has not looked yet, what was seen here tells. Pure.
+ * Finds the first thing that keeps a binding from what it says, with the command that fixes it. What the controller says goes
+ * first; where it has not looked yet, what was seen here counts. Pure.
  */
 import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
 import { describeObject } from "../apimachinery/objects.ts";
@@ -19,7 +19,9 @@ export function adviceFor(facts: Facts): Advice {
     const command = `kubectl patch secretbinding ${name} -n ${namespace} --type merge -p '{"spec":{"suspend":false}}'`;
     return { reason: "Suspended", message: "spec.suspend is true, so nothing is written or released", command };
   }
-  const [failing] = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
+  const all = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
+  // A target that waits for the rollout needs nothing but the end of the rollout.
+  const failing = all.find(({ reason }) => reason !== "RolloutPending") ?? all[0];
   if (isLookedAt && failing !== undefined) return withCommand(failing.reason, failing.message);
   if (isLookedAt && !deleting) return { reason: "Synced", message: "nothing: all is as the binding says" };
   const [found] = findings(facts);
@@ -32,12 +34,16 @@ export function adviceFor(facts: Facts): Advice {
   };
 }
 
-/** Parts the command, with which a message of Inlay's ends, from what it says. One that was cut off is none. */
+/** Takes the command, with which a message of Inlay's ends, apart from what it says. A command that was cut off is none. */
 export function withCommand(reason: string, message: string): Advice {
-  const [, says, command] =
-    /^(.*?) with: ((?:kubectl|echo) .+?)(?: \(and \d+ more, see status\.targets\))?$/s.exec(message) ?? [];
-  if (says === undefined || command === undefined || message.length >= MAX_MESSAGE_LENGTH) return { reason, message };
-  return { reason, message: `${says} with:`, command };
+  const [, says, command, others] =
+    /^(.*?) with: ((?:kubectl|echo) .+?)(?:; (the same for .+?))?(?: \(and \d+ more, see status\.targets\))?$/s.exec(
+      message,
+    ) ?? [];
+  // What follows the command was cut off, if anything.
+  const isWhole = others !== undefined || message.length < MAX_MESSAGE_LENGTH;
+  if (says === undefined || command === undefined || !isWhole) return { reason, message };
+  return { reason, message: `${says}${others === undefined ? "" : ` (${others})`} with:`, command };
 }
 
 /** In the order in which the controller comes to them. */

@@ -1,4 +1,4 @@
-/** An Explanation comes in, what a person reads of it goes out, line by line. Pure. */
+/** Prints an Explanation for people, line by line. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { useInWords } from "../sources/uses.ts";
 import type {
@@ -10,6 +10,10 @@ import type {
   TargetExplanation,
 } from "./explanation.ts";
 import { ageOf, fold, plain, section, table } from "./text.ts";
+
+/** How many workloads of a rollout are shown: those first that something is the matter with. */
+const MAX_WORKLOADS = 20;
+const MAX_NAMESPACES = 10;
 
 export function explanationText(explanation: Explanation, now: number): string[] {
   const { binding, account, sources, targets, rollout, conditions, events, eventsUnreadable, advice } = explanation;
@@ -61,9 +65,13 @@ function sourceRows(explanation: SourceExplanation) {
   ];
 }
 
-function targetHeading({ apiVersion, kind, selects, creates, adopts, objects: [first] }: TargetExplanation): string {
+function targetHeading({ apiVersion, kind, selects, creates, adopts, when, objects: [first] }: TargetExplanation): string {
   const made = adopts === undefined ? "made by this binding" : `made or adopted (${adopts}) by this binding`;
-  const how = [selects ? "selected" : [], creates ? made : []].flat();
+  const how = [
+    selects ? "selected" : [],
+    creates ? made : [],
+    when === "AfterRollout" ? "after the rollout" : [],
+  ].flat();
   const what = selects || first === undefined ? kind : describeObject(kind, first.namespace, first.name);
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }
@@ -105,15 +113,34 @@ function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
     pending === undefined
       ? "nothing waits to be restarted"
       : `pending for ${ageOf(pending.firstChangeTime, now)}: ${pending.reason}: ${pending.message}`;
-  const workloads = (pending?.workloads ?? []).map((workload) => {
+  const { workloads = [], unknownNamespaces: unknown = [] } = pending ?? {};
+  const rows = mostTelling(workloads).map((workload) => {
     const { kind, namespace, name, step = "", state, restartTime: since, message = "" } = workload;
     return [describeObject(kind, namespace, name), step, state, ageOf(since, now), message];
   });
+  const more = workloads.length - rows.length;
   return [
     ...(suspended ? ["suspended: nothing is restarted"] : []),
     ...restarts.flatMap((words) => fold(words)),
     ...fold(last === undefined ? baseline : `${baseline}; the last rollout began ${ageOf(last, now)} ago`),
     ...fold(progress),
-    ...table(["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"], workloads),
+    ...(unknown.length > 0 ? fold(`the workloads of these namespaces are not known: ${listOf(unknown)}`) : []),
+    ...table(["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"], rows),
+    ...(more > 0 ? [`and ${more} more, see status.rollout.pending.workloads`] : []),
   ];
+}
+
+type PendingWorkloads = NonNullable<RolloutExplanation["pending"]>["workloads"];
+
+/** As many as are shown, in the order of the rollout. */
+function mostTelling(workloads: PendingWorkloads): PendingWorkloads {
+  const states = ["Failed", "Rolling", "Waiting", "Done"];
+  const inOrder = workloads.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
+  const shown = new Set(inOrder.slice(0, MAX_WORKLOADS));
+  return workloads.filter((each) => shown.has(each));
+}
+
+function listOf(namespaces: readonly string[]): string {
+  const more = namespaces.length - MAX_NAMESPACES;
+  return `${namespaces.slice(0, MAX_NAMESPACES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

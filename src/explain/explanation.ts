@@ -58,6 +58,8 @@ export interface TargetExplanation {
   creates: boolean;
   /** Which objects the binding takes over that it did not make, with `creates`. */
   adopts?: "Equal" | "Any";
+  /** It is written after the rollout. */
+  when?: "AfterRollout";
   fields: { path: string; from: string[] }[];
   objects: ObjectExplanation[];
   /** How many more objects it has, which are not looked at. */
@@ -86,7 +88,7 @@ export interface RolloutExplanation extends Partial<Pick<RolloutStatus, "revisio
   restarts: string[];
   /** The values that are compared, such as bucket/accessKeyID. Never the digests. */
   trackedValues: string[];
-  pending?: Pick<Pending, "firstChangeTime" | "startTime" | "reason" | "message"> & {
+  pending?: Pick<Pending, "firstChangeTime" | "startTime" | "reason" | "message" | "unknownNamespaces"> & {
     workloads: Omit<WorkloadStatus, "uid" | "stamp">[];
   };
 }

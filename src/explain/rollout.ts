@@ -1,7 +1,9 @@
-/** A binding comes in; which workloads it restarts, for which values, and how far it is with that go out. Pure. */
+/** Tells which workloads a binding restarts, for which values, and how far it is with that. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf, type RolloutSpec } from "../api/rollout.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
+import { describeObject } from "../apimachinery/objects.ts";
+import type { PLACES } from "../rollout/discover/lookups.ts";
 import type { RolloutExplanation } from "./explanation.ts";
 
 export type Chosen = NonNullable<RolloutSpec["targets"]>[number];
@@ -21,6 +23,7 @@ export function explainRollout({ spec, status }: SecretBinding): RolloutExplanat
         ...(pending.startTime !== undefined && { startTime: pending.startTime }),
         reason: pending.reason,
         message: pending.message,
+        ...(pending.unknownNamespaces && { unknownNamespaces: pending.unknownNamespaces }),
         workloads: (pending.workloads ?? []).map(({ uid: _, stamp: __, ...workload }) => workload),
       },
     }),
@@ -34,18 +37,38 @@ export function inWords(rollout: RolloutSpec): string[] {
   );
 }
 
-function groupInWords({ consumersOf = [], kinds, ownedByTargets, targets = [] }: Group): string[] {
+/** The same as PLACES, but without loading the template engine, which that module needs for other things. */
+const PLACE_OF: typeof PLACES = {
+  Env: "env",
+  EnvFrom: "envFrom",
+  Volume: "volume",
+  Projected: "projected",
+  ImagePullSecret: "imagePullSecret",
+  CSI: "csi",
+};
+
+/** The ways of referring to something that count for a group; undefined for all. */
+export const waysOf = ({ consumersBy }: Group) => consumersBy?.map((way) => PLACE_OF[way]);
+
+function groupInWords(group: Group): string[] {
+  const { consumersOf = [], consumersOfTargets, kinds, ownedByTargets, targets = [] } = group;
   const among = `among ${kinds.join(", ")}`;
+  const ways = waysOf(group)?.join(" or ");
+  const consumers = `workloads whose pods refer${ways === undefined ? "" : ` by ${ways}`} to`;
   return [
-    ...(consumersOf.length > 0 ? [`workloads whose pods refer to ${consumersOf.join(", ")}, ${among}`] : []),
+    ...(consumersOf.length > 0 ? [`${consumers} ${consumersOf.join(", ")}, ${among}`] : []),
+    ...(consumersOfTargets ? [`${consumers} a Secret or ConfigMap that this binding writes, ${among}`] : []),
     ...(ownedByTargets ? [`workloads that belong to a target, ${among}`] : []),
     ...targets.map(chosenInWords),
   ];
 }
 
-function chosenInWords({ kind, name, selector, template, restartPath }: Chosen): string {
+function chosenInWords({ kind, namespace, name, selector, template, restartPath }: Chosen): string {
+  const there = namespace === undefined ? "" : ` of namespace ${namespace}`;
   const which =
-    name === undefined ? `every ${kind} that matches ${selectorInWords(selector ?? {})}` : `${kind} ${name}`;
+    name === undefined
+      ? `every ${kind}${there} that matches ${selectorInWords(selector ?? {})}`
+      : describeObject(kind, namespace, name);
   const field = restartPath ?? template;
   return field === undefined ? which : `${which}, by ${field}`;
 }

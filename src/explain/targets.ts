@@ -1,4 +1,4 @@
-/** A binding comes in; the objects that it writes go out, with what status says of each and who holds its fields. */
+/** Looks at the objects that a binding writes: what status says of each, and who holds its fields. */
 import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../api/binding.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
@@ -33,13 +33,13 @@ export async function lookAtTargets(
     const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));
     return lookAt(tools, binding, target, fields, recordsOf[position] ?? []);
   });
-  const named = new Set(recordsOf.flat());
-  const left = records.filter((record) => !named.has(record));
-  return [...(await Promise.all(seen)), ...left.map(leftover)];
+  const meant = new Set(recordsOf.flat());
+  const left = records.filter((record) => !meant.has(record));
+  return [...(await Promise.all(seen)), ...leftovers(left)];
 }
 
 /** Whether a record may be of a target. Only the object itself shows whether labels select it. */
-function recordMatcher(target: Target, { metadata }: SecretBinding): (record: TargetStatus) => boolean {
+export function recordMatcher(target: Target, { metadata }: SecretBinding): (record: TargetStatus) => boolean {
   const { name, selector, namespaceSelector, namespace = metadata.namespace } = target;
   const isNamed = name === undefined ? nameMatcher(selector?.names, selector?.exceptNames) : nameMatcher([name]);
   const isSelected = namespaceSelector && nameMatcher(namespaceSelector.names, namespaceSelector.exceptNames);
@@ -59,8 +59,15 @@ async function lookAt(
 ): Promise<TargetExplanation> {
   const { apiVersion, kind, selector } = target;
   const adopts = target.create?.adopt;
-  const creates = { creates: target.create !== undefined, ...(adopts && { adopts }) };
-  const base = { apiVersion, kind, selects: selects(target), ...creates, fields };
+  const base = {
+    apiVersion,
+    kind,
+    selects: selects(target),
+    creates: target.create !== undefined,
+    ...(adopts && { adopts }),
+    ...(target.when === "AfterRollout" && { when: target.when }),
+    fields,
+  };
   const resource = (await attempt(discovery.byKind(apiVersion, kind))) ?? kindNotFound(apiVersion, kind);
   if (resource instanceof Problem) return { ...base, objects: [], more: 0, message: resource.message };
   const named = base.selects ? inOrderOfTrouble(records) : [namedBy(binding, target, resource)];
@@ -110,11 +117,23 @@ function objectSeen(
 
 const statusOf = ({ reason, message }: TargetStatus) => ({ reason, ...(message !== undefined && { message }) });
 
-function leftover(record: TargetStatus): TargetExplanation {
-  const { apiVersion, kind, namespace, name, paths = [] } = record;
-  const message = "the binding names it no more";
+/** Objects that the spec does not name and status still has. Those that a selector matched are together, by kind. */
+export function leftovers(records: readonly TargetStatus[]): TargetExplanation[] {
+  const groups = Map.groupBy(records, (each) => (each.selected ? `${each.apiVersion} ${each.kind}` : each));
+  return [...groups.values()].flatMap((group): TargetExplanation[] => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { apiVersion, kind, selected = false } = first;
+    const objects = inOrderOfTrouble(group).slice(0, MAX_OBJECTS).map(leftover);
+    const message = "the spec does not name it any more";
+    const more = Math.max(0, group.length - MAX_OBJECTS);
+    return [{ apiVersion, kind, selects: selected, creates: false, fields: [], objects, more, message }];
+  });
+}
+
+function leftover(record: TargetStatus): ObjectExplanation {
+  const { namespace, name, paths = [] } = record;
   const fields = paths.map((path) => ({ path, held: true }));
   const object = { ...(namespace !== undefined && { namespace }), name, status: statusOf(record), fields };
-  const objects: ObjectExplanation[] = [{ ...object, state: "Unreadable", message: "not looked at" }];
-  return { apiVersion, kind, selects: false, creates: false, fields: [], objects, more: 0, message };
+  return { ...object, state: "Unreadable", message: "not looked at" };
 }

@@ -61,6 +61,25 @@ describe("the advice of explain", () => {
     assert.equal(adviceFor(facts({ conditions: [...facts().conditions, rolled] })).reason, "Halted");
   });
 
+  it("is that of the rollout for a target that waits for the rollout, unless the rollout has ended", () => {
+    const waits = condition("Ready", "False", "RolloutPending", "it is written when every workload has rolled out");
+    const missing = condition("RolledOut", "False", "WorkloadNotFound", "create it, or correct the name");
+    const advice = { reason: "WorkloadNotFound", message: "create it, or correct the name" };
+    assert.deepEqual(adviceFor(facts({ conditions: [waits, missing] })), advice);
+    const ended = condition("RolledOut", "True", "RolledOut", "all workloads have the values");
+    assert.equal(adviceFor(facts({ conditions: [waits, ended] })).reason, "RolloutPending");
+  });
+
+  it("keeps the command for one namespace apart from the names of others that need the same", () => {
+    const command = "kubectl create role restarts -n a --verb=patch && kubectl create rolebinding restarts -n a";
+    const said = "namespace a: ServiceAccount platform/inlay may not list deployments.apps in namespace a; allow it";
+    const message = `${said} (the same for b, c and 4 more) with:`;
+    const withOthers = `${said} with: ${command}; the same for b, c and 4 more`;
+    assert.deepEqual(withCommand("Forbidden", withOthers), { reason: "Forbidden", message, command });
+    const cutOff = `${withOthers}${"x".repeat(1024)}`.slice(0, 1024);
+    assert.equal(withCommand("Forbidden", cutOff).command, command);
+  });
+
   it("tells how to end a suspension", () => {
     const { reason, command } = adviceFor(facts({ binding: { suspended: true } }));
     assert.equal(reason, "Suspended");

@@ -7,6 +7,17 @@ import { BINDING } from "./explained.ts";
 const NOW = Date.parse("2026-01-02T00:00:00Z");
 const ours = "inlay/registry/harbor-s3";
 
+const WORKLOAD = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  namespace: "registry",
+  name: "core",
+  step: "one",
+  state: "Rolling" as const,
+  restartTime: "2026-01-01T23:55:00Z",
+  message: "1 of 3 replicas are updated",
+};
+
 const explanation: Explanation = {
   binding: BINDING,
   account: { name: "ServiceAccount registry/inlay", state: "Found" },
@@ -68,6 +79,7 @@ const explanation: Explanation = {
       kind: "ConfigMap",
       selects: true,
       creates: false,
+      when: "AfterRollout",
       fields: [{ path: "data.key", from: ["bucket/accessKeyID"] }],
       objects: [
         {
@@ -91,18 +103,7 @@ const explanation: Explanation = {
       firstChangeTime: "2026-01-01T23:50:00Z",
       reason: "Rolling",
       message: "1 of 1 workloads is rolling out",
-      workloads: [
-        {
-          apiVersion: "apps/v1",
-          kind: "Deployment",
-          namespace: "registry",
-          name: "core",
-          step: "one",
-          state: "Rolling",
-          restartTime: "2026-01-01T23:55:00Z",
-          message: "1 of 3 replicas are updated",
-        },
-      ],
+      workloads: [WORKLOAD],
     },
   },
   conditions: [
@@ -138,7 +139,7 @@ describe("the text of an explanation", () => {
       "  FIELD          FROM                      HELD  MANAGERS",
       "  spec.endpoint  bucket/host, bucket/port  no    argocd, kubectl",
       "",
-      "TARGET ConfigMap (v1, selected)",
+      "TARGET ConfigMap (v1, selected, after the rollout)",
       "  ConfigMap a/one: Synced",
       "  FIELD     FROM                HELD  MANAGERS",
       `  data.key  bucket/accessKeyID  yes   ${ours}`,
@@ -177,6 +178,25 @@ describe("the text of an explanation", () => {
       "TARGET ConfigMap (v1, selected, made or adopted (Equal) by this binding)",
       "TARGET ConfigMap (v1, selected, made or adopted (Any) by this binding)",
     ]);
+  });
+
+  it("shows some of many workloads and namespaces, those that failed and wait before those that are done", () => {
+    const of = (state: "Done" | "Failed" | "Waiting", count: number) =>
+      Array.from({ length: count }, (_, at) => ({ ...WORKLOAD, name: `${state}-${at}`, state }));
+    const workloads = [...of("Done", 900), ...of("Waiting", 99), ...of("Failed", 1)];
+    const unknownNamespaces = Array.from({ length: 30 }, (_, at) => `team-${at}`);
+    const pending = { firstChangeTime: "", reason: "Forbidden", message: "it may not", unknownNamespaces, workloads };
+    const rollout = { suspended: false, restarts: [], trackedValues: [], pending };
+    const lines = explanationText({ ...explanation, rollout }, NOW).map((line) => line.trim());
+    const names = lines.flatMap((line) => /^Deployment registry\/(\S+)/.exec(line)?.[1] ?? []);
+    assert.deepEqual(
+      names,
+      [...of("Waiting", 19), ...of("Failed", 1)].map(({ name }) => name),
+    );
+    assert.ok(lines.includes("and 980 more, see status.rollout.pending.workloads"));
+    const listed = unknownNamespaces.slice(0, 10).join(", ");
+    const told = lines.slice(lines.findIndex((line) => line.startsWith("the workloads of these"))).join(" ");
+    assert.ok(told.startsWith(`the workloads of these namespaces are not known: ${listed} and 20 more `), told);
   });
 
   it("leaves out what there is nothing of, and says what can't be seen", () => {

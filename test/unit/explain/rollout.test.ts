@@ -8,6 +8,17 @@ describe("the rollout of an explanation", () => {
     const steps = [
       { name: "cache", kinds: ["StatefulSet"], consumersOf: ["bucket"] },
       {
+        name: "clones",
+        kinds: ["Deployment"],
+        consumersOf: ["bucket"],
+        consumersOfTargets: true,
+        consumersBy: ["Env", "ImagePullSecret", "CSI"],
+        targets: [
+          { kind: "Deployment", name: "proxy", namespace: "edge" },
+          { kind: "Deployment", namespace: "edge", selector: { names: ["web-*"] } },
+        ],
+      },
+      {
         name: "rest",
         kinds: KINDS,
         ownedByTargets: true,
@@ -35,6 +46,10 @@ describe("the rollout of an explanation", () => {
       suspended: true,
       restarts: [
         "step cache: workloads whose pods refer to bucket, among StatefulSet",
+        "step clones: workloads whose pods refer by env or imagePullSecret or csi to bucket, among Deployment",
+        "step clones: workloads whose pods refer by env or imagePullSecret or csi to a Secret or ConfigMap that this binding writes, among Deployment",
+        "step clones: Deployment edge/proxy",
+        "step clones: every Deployment of namespace edge that matches web-*",
         "step rest: workloads that belong to a target, among Deployment, StatefulSet, DaemonSet",
         "step rest: Deployment core",
         "step rest: Database main, by spec.podTemplate",
@@ -64,6 +79,7 @@ describe("the rollout of an explanation", () => {
           lastChangeTime: "2026-01-02T00:00:00Z",
           reason: "Waiting",
           message: "for the window",
+          unknownNamespaces: ["edge"],
           digests: { "bucket/a": "DIGEST" },
           workloads: [{ ...workload, uid: "UID", stamp: "STAMP", step: "one", message: "for its turn" }],
         },
@@ -80,6 +96,7 @@ describe("the rollout of an explanation", () => {
         firstChangeTime: "2026-01-02T00:00:00Z",
         reason: "Waiting",
         message: "for the window",
+        unknownNamespaces: ["edge"],
         workloads: [{ ...workload, step: "one", message: "for its turn" }],
       },
     });
