@@ -8,6 +8,7 @@ import { secretText } from "../controller/leak-detector.ts";
 import { newNeighbours, newOwnReader } from "../controller/neighbours.ts";
 import { paste } from "../controller/paste.ts";
 import { auditLog } from "../controller/shared.ts";
+import { ORIGIN, Spread } from "../controller/spread.ts";
 import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
@@ -185,6 +186,59 @@ describe("inlay explain", () => {
     const stopped = await explain(team);
     assert.equal(stopped.json.rollout.suspended, true);
     assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to go on/);
+  });
+
+  it("tells of a rollout in many namespaces which are not known, with the command for one of them after the other", async () => {
+    const spread = await Spread.over(3, (index) => index === 0);
+    const { team } = spread;
+    const closed = spread.namespaces.slice(1).toSorted();
+    for (const { workloads } of spread.tenants) await workloads.deploy({ web: { envFrom: [ORIGIN] } });
+    const verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    const configMaps = { apiGroups: [""], resources: ["configmaps"], verbs };
+    await team.grant([configMaps], { role: "records" });
+    const record = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name: "record",
+      when: "AfterRollout",
+      create: { manifest: {} },
+      fields: [{ path: "data.user", from: { source: ORIGIN, key: "user" } }],
+    };
+    const clones = spread.clones();
+    await spread.bind({ consumersOfTargets: true, kinds: ["Deployment"] }, { targets: [clones, record] });
+    const own = new Workloads(team);
+    await own.until("spread", "Forbidden");
+    await spread.rotate();
+    await eventually(async () => {
+      const { status } = await team.binding("spread");
+      assert.deepEqual(status.rollout.pending?.unknownNamespaces, closed);
+      assert.equal(status.conditions[0].reason, "RolloutPending");
+    });
+    const { json, text } = await explain(team, "spread");
+    assert.deepEqual(json.rollout.restarts, [
+      "workloads whose pods refer to a Secret or ConfigMap that this binding writes, among Deployment",
+    ]);
+    assert.deepEqual(json.rollout.pending.unknownNamespaces, closed);
+    assert.equal(json.targets[1].when, "AfterRollout");
+    assert.match(text, /TARGET ConfigMap team-\d+\/record \(v1, made by this binding, after the rollout\)/);
+    assert.ok(text.includes(`\n  the workloads of these namespaces are not known: ${closed.join(", ")}\n`), text);
+    assert.equal(json.advice.reason, "Forbidden");
+    assert.match(json.advice.message, /^namespace (\S+): .* allow it \(the same for (?!\1)team-\d+\) with:$/);
+    const pasted = new Set<string>();
+    await eventually(async () => {
+      const { reason, command } = (await explain(team, "spread")).json.advice;
+      if (reason === "Forbidden" && !pasted.has(command)) {
+        pasted.add(command);
+        await paste(command);
+      }
+      assert.equal(reason, "Synced");
+    }, 60_000);
+    assert.equal(pasted.size, 2);
+    assert.deepEqual(await Promise.all(spread.tenants.map(({ workloads }) => workloads.restarts())), [
+      { web: 1 },
+      { web: 1 },
+      { web: 1 },
+    ]);
   });
 
   it("tells which SecretGrant lets it read a source of another namespace, and that none does", async () => {
