@@ -24,6 +24,7 @@ export interface Trace {
   writers: { binding: string; fields: string[] }[];
   /** SecretGrants that let bindings read it. */
   grants: { name: string; from: string[] }[];
+  /** Those whose pods refer to it; then those whose pods refer to copies that bindings with consumersOfTargets write from it. */
   workloads: WorkloadTrace[];
   /** ServiceAccounts of its namespace whose pods pull images with it. */
   serviceAccounts: string[];
@@ -50,10 +51,14 @@ export interface BindingTrace {
 export interface WorkloadTrace {
   apiVersion: string;
   kind: string;
+  /** Left out where it is that of the traced object. */
+  namespace?: string;
   name: string;
+  /** What its pods refer to in place of the traced object, in the workload's namespace: a copy of values of it. */
+  copy?: { kind: string; name: string };
   /** Where its pods name it: env, envFrom, volume, projected, imagePullSecret, csi. */
   references: string[];
-  /** Which keys they take; all of them where this is left out. */
+  /** Which keys of the traced object they take; all of them where this is left out. */
   keys?: string[];
   /** To whom a pod belongs that is of no workload that is known. */
   owner?: string;

@@ -1,4 +1,4 @@
-/** A Trace comes in, what a person reads of it goes out, line by line. Pure. */
+/** Prints a Trace for people, line by line. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { fold, plain, section, table } from "./text.ts";
 import type { BindingTrace, Trace, WorkloadTrace } from "./trace-result.ts";
@@ -40,12 +40,13 @@ function bindingRows({ binding, source, reason = "not looked at yet", suspended,
   );
 }
 
-function workloadRow({ kind, name, references, keys, owner, restarts }: WorkloadTrace): string[] {
+function workloadRow(workload: WorkloadTrace): string[] {
+  const { kind, namespace, name, copy, references, keys, owner, restarts } = workload;
   const bindings = restarts.map(({ binding, suspended }) => `${binding}${suspended ? " (suspended)" : ""}`);
   const never = kind === "CronJob" ? "with its next run" : "by itself never";
   return [
-    `${kind} ${name}${owner === undefined ? "" : ` of ${owner}`}`,
-    references.join(", "),
+    `${describeObject(kind, namespace, name)}${owner === undefined ? "" : ` of ${owner}`}`,
+    `${references.join(", ")}${copy === undefined ? "" : ` of ${describeObject(copy.kind, undefined, copy.name)}`}`,
     keys?.join(", ") ?? "all",
     bindings.length === 0 ? never : `by binding ${bindings.join(", ")}`,
   ];

@@ -1,11 +1,12 @@
-/** A Secret or ConfigMap comes in, a Trace of it goes out: everything that may refer to it is listed, side by side. */
+/** Traces a Secret or ConfigMap: lists everything that may refer to it, and to copies that bindings write from it. */
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { coversObject } from "../sources/grant-rules.ts";
+import { consumedCopies, copiesOf } from "./copies.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
-import { lookAtReferrers } from "./referrers.ts";
+import { lookAtReferrers, lookAtReferrersOfAll } from "./referrers.ts";
 import { restarterOf } from "./restarts.ts";
 import { grantsIn } from "./sources.ts";
 import { listIfServed, readerOfTemplates, type Tools } from "./tools.ts";
@@ -20,6 +21,7 @@ import {
   type Traced,
   writerTrace,
 } from "./trace-result.ts";
+import { workloadTrace } from "./workload-trace.ts";
 
 /** Throws Error where there is no such object. */
 export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
@@ -45,22 +47,21 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
   const found = bindings.flatMap(seen);
   const readTemplate = await readerOfTemplates(found);
   const objectLabels = object.state === "Found" ? object.it.labels : undefined;
-  const restarters = found.map((binding) => ({ binding, restarts: restarterOf(binding, traced, readTemplate) }));
+  const copies = await copiesOf(found);
+  const consumed = consumedCopies(copies, traced);
+  const objects = [...consumed.values()].map(([{ object }]) => object);
+  const workloads = [...referrers, ...(await lookAtReferrersOfAll(tools, objects))].flatMap(seen);
+  const restarters = found.map((binding) => ({
+    binding,
+    restarts: restarterOf(binding, traced, copies, readTemplate),
+  }));
   const granting = seen(grants).filter(({ spec }) => coversObject(spec, ref, objectLabels));
   return {
     object: { ...traced, ...seenOf(object), ...(object.state === "Found" && { resourceVersion: object.it.version }) },
     bindings: found.flatMap((binding) => bindingTraces(binding, traced, readTemplate)),
     writers: found.flatMap((binding) => writerTrace(binding, traced) ?? []),
     grants: granting.map(({ name, spec }) => ({ name, from: granteesOf(spec) })),
-    workloads: referrers.flatMap(seen).map(({ labels, owners, ...workload }) => ({
-      ...workload,
-      restarts: restarters
-        .filter(({ restarts }) => restarts({ ...workload, labels, owners }))
-        .map(({ binding: { metadata, spec } }) => ({
-          binding: `${metadata.namespace}/${metadata.name}`,
-          suspended: spec.suspend === true || spec.rollout?.suspend === true,
-        })),
-    })),
+    workloads: workloads.flatMap((each) => workloadTrace(each, traced, consumed, restarters) ?? []),
     serviceAccounts: accounts === undefined ? [] : seen(accounts),
     certificates: certificates.flatMap((each) => seen(each)),
     unreadable: [...new Set(unreadable)],

@@ -6,7 +6,9 @@ import { inlay, inlayJson } from "../controller/cli.ts";
 import { registerSecret, secretText } from "../controller/leak-detector.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { auditLog } from "../controller/shared.ts";
+import { ORIGIN, Spread } from "../controller/spread.ts";
 import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+import { Workloads } from "../controller/workloads.ts";
 
 const trace = (team: TestNamespace, kubeconfig = controlPlane().kubeconfigFile, ...more: string[]) =>
   inlayJson(kubeconfig, "trace", "bucket", "-n", team.namespace, ...more);
@@ -54,6 +56,9 @@ async function workloads({ api, ...team }: TestNamespace): Promise<void> {
     }),
   ]);
 }
+
+const byNamespace = (workloads: AnyObject[]) =>
+  workloads.toSorted((x, y) => ((x.namespace ?? "") < (y.namespace ?? "") ? -1 : 1));
 
 const rollout = { rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } };
 
@@ -162,6 +167,58 @@ describe("inlay trace", () => {
       assert.ok(json.unreadable.includes(`you may not list ${kind} in namespace ${team.namespace}`), kind);
     }
     assert.match(text, /nothing that you may see refers to it/);
+  });
+
+  it("finds what reads the clones of a Secret in other namespaces, and tells of a clone which binding restarts for it", async () => {
+    const spread = await Spread.over(2);
+    const own = new Workloads(spread.team);
+    const [first, second] = spread.tenants;
+    const [a, b] = spread.namespaces;
+    await Promise.all([
+      own.deploy({ here: { env: { [ORIGIN]: ["password"] } } }),
+      first?.workloads.deploy({ web: { env: { [ORIGIN]: ["user"] } }, other: { env: { elsewhere: ["user"] } } }),
+      second?.workloads.deploy({ all: { envFrom: [ORIGIN] } }),
+    ]);
+    await spread.bind({ consumersOfTargets: true, consumersBy: ["Env"], kinds: ["Deployment"] });
+    await own.rolledOut("spread", 0);
+    const traced = (namespace = "", kubeconfig = controlPlane().kubeconfigFile) =>
+      inlayJson(kubeconfig, "trace", ORIGIN, "-n", namespace);
+    const by = [{ binding: `${spread.team.namespace}/spread`, suspended: false }];
+    const deployment = { apiVersion: "apps/v1", kind: "Deployment" };
+    const copy = { kind: "Secret", name: ORIGIN };
+    const web = { ...deployment, name: "web", references: ["env"], keys: ["user"], restarts: by };
+    const here = { ...deployment, name: "here", references: ["env"], keys: ["password"], restarts: [] };
+    const all = { ...deployment, name: "all", references: ["envFrom"], restarts: [] };
+
+    const origin = await traced(spread.team.namespace);
+    const copies = [
+      { ...web, namespace: a, copy },
+      { ...all, namespace: b, copy },
+    ];
+    assert.deepEqual(byNamespace(origin.json.workloads), byNamespace([here, ...copies]));
+    assert.deepEqual(origin.json.unreadable, []);
+    const row = `Deployment ${a}/web +env of Secret ${ORIGIN} +user +by binding ${by[0]?.binding}`;
+    assert.match(origin.text, new RegExp(row));
+    assert.deepEqual((await traced(a)).json.workloads, [web]);
+    assert.deepEqual((await traced(b)).json.workloads, [all]);
+
+    // What it says is what happens.
+    await spread.rotate();
+    await own.rolledOut("spread", 1);
+    assert.deepEqual(await own.restarts(), { here: 0 });
+    assert.deepEqual(await first?.workloads.restarts(), { web: 1, other: 0 });
+    assert.deepEqual(await second?.workloads.restarts(), { all: 0 });
+
+    await spread.team.createAccount("auditor");
+    const resources = ["deployments", "statefulsets", "daemonsets", "cronjobs", "jobs", "secretbindings"];
+    const rules = [{ apiGroups: ["apps", "batch", "inlay.dev"], resources, verbs: ["list"] }];
+    for (const namespace of [spread.team.namespace, a as string])
+      await spread.team.grant(rules, { account: "auditor", role: "auditor", namespace });
+    const auditor = await controlPlane().kubeconfigForServiceAccount(spread.team.namespace, "auditor");
+    const partly = (await traced(spread.team.namespace, auditor)).json;
+    assert.deepEqual(byNamespace(partly.workloads), byNamespace([here, ...copies.slice(0, 1)]));
+    const unseen = `you may not list deployments.apps in all namespaces; not looked at in namespaces with copies: ${b}`;
+    assert.ok(partly.unreadable.includes(unseen), partly.unreadable.join("\n"));
   });
 
   it("traces ConfigMaps, and says with exit code 1 that there is none", async () => {

@@ -1,5 +1,6 @@
-/** Whether a binding restarts a workload whose pods refer to its source. */
+/** Whether a binding restarts a workload whose pods refer to what it reads or writes. */
 import assert from "node:assert/strict";
+import { copiesOf } from "../../../src/explain/copies.ts";
 import { type Referrer, restarterOf } from "../../../src/explain/restarts.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { bindingOf, harbor, KINDS } from "../bindings.ts";
@@ -8,13 +9,16 @@ const bucket = { kind: "Secret", namespace: "registry", name: "bucket" } as cons
 const core: Referrer = {
   apiVersion: "apps/v1",
   kind: "Deployment",
+  namespace: "registry",
   name: "core",
+  object: bucket,
+  references: [{ by: "env", keys: ["key"] }],
   labels: { app: "core" },
   owners: ["uid-of-harbor"],
 };
 const read = (text: string) => compileTemplate(text).references;
 const does = (spec: object, { workload = core, traced = bucket, status = {} } = {}) =>
-  restarterOf(bindingOf(spec, status), traced, read)(workload);
+  restarterOf(bindingOf(spec, status), traced, [], read)(workload);
 const rollout = (more: object) => ({ rollout: { kinds: KINDS, ...more } });
 
 describe("whether a binding restarts a workload", () => {
@@ -64,6 +68,91 @@ describe("whether a binding restarts a workload", () => {
     const status = { targets: [{ kind: "HarborCluster", name: "harbor", uid: "uid-of-harbor", reason: "Synced" }] };
     assert.equal(does(owned, { status }), true);
     assert.equal(does(owned), false);
+    assert.equal(does(owned, { status, workload: { ...core, namespace: "elsewhere" } }), false);
+  });
+
+  it("is told by name in the namespace that the binding names, else in its own", () => {
+    const elsewhere = { ...core, namespace: "edge" };
+    const named = (more: object) => rollout({ targets: [{ kind: "Deployment", name: "core", ...more }] });
+    assert.equal(does(named({}), { workload: elsewhere }), false);
+    assert.equal(does(named({ namespace: "edge" }), { workload: elsewhere }), true);
+    assert.equal(does(named({ namespace: "edge" })), false);
+  });
+
+  it("is told by consumersBy, for what is found by references alone", () => {
+    const by = (consumersBy: string[], workload = core) =>
+      does(rollout({ consumersOf: ["bucket"], consumersBy }), { workload });
+    assert.equal(by(["Volume", "Env"]), true);
+    assert.equal(by(["Volume", "EnvFrom"]), false);
+    assert.equal(by(["CSI"], { ...core, references: [{ by: "volume" }, { by: "csi" }] }), true);
+    const named = rollout({ consumersBy: ["Volume"], targets: [{ kind: "Deployment", name: "core" }] });
+    assert.equal(does(named), true);
+  });
+
+  it("of those that are named is no when only a field after the rollout uses the source", () => {
+    const named = rollout({ targets: [{ kind: "Deployment", name: "core" }] });
+    const sources = [{ secret: { name: "bucket" } }, { secret: { name: "other" } }];
+    const others = harbor([{ path: "spec.key", from: { source: "other", key: "key" } }]);
+    const after = { ...harbor(), when: "AfterRollout" };
+    assert.equal(does({ sources, targets: [others, after], ...named }), false);
+    assert.equal(does({ sources, targets: [after], ...named }), true);
+  });
+
+  describe("that reads a copy", () => {
+    const copy = { kind: "Secret", namespace: "team-a", name: "login" } as const;
+    const workload: Referrer = { ...core, namespace: "team-a", object: copy };
+    const target = {
+      apiVersion: "v1",
+      kind: "Secret",
+      name: "login",
+      namespaceSelector: { names: ["team-*"] },
+      fields: [
+        { path: "data.key", from: { source: "bucket", key: "key" } },
+        { path: "data.host", from: { source: "other", key: "host" } },
+      ],
+    };
+    const sources = [{ secret: { name: "bucket" } }, { secret: { name: "other" } }];
+    const record = { apiVersion: "v1", kind: "Secret", namespace: "team-a", name: "login", selected: true };
+    const restarts = async (
+      traced: Referrer["object"],
+      more: object,
+      reads = workload,
+      targets: object[] = [target],
+    ) => {
+      const binding = bindingOf({ sources, targets, ...rollout(more) }, { targets: [record] });
+      return restarterOf(binding, traced, await copiesOf([binding]), read)(reads);
+    };
+    const consumers = { consumersOfTargets: true };
+
+    it("is told by consumersOfTargets, for the source and for the copy", async () => {
+      assert.equal(await restarts(bucket, consumers), true);
+      assert.equal(await restarts(copy, consumers), true);
+      assert.equal(await restarts(copy, { consumersOf: ["bucket"] }), false);
+      assert.equal(await restarts(copy, { ...consumers, kinds: ["DaemonSet"] }), false);
+      assert.equal(await restarts(copy, { ...consumers, consumersBy: ["Volume"] }), false);
+    });
+
+    it("is no for keys that are not of the source, or that the binding does not write", async () => {
+      const host: Referrer = { ...workload, references: [{ by: "env", keys: ["host"] }] };
+      assert.equal(await restarts(bucket, consumers, host), false);
+      assert.equal(await restarts(copy, consumers, host), true);
+      const theirs: Referrer = { ...workload, references: [{ by: "env", keys: ["theirs"] }] };
+      assert.equal(await restarts(copy, consumers, theirs), false);
+      const both: Referrer = { ...workload, references: [{ by: "env", keys: ["theirs"] }, { by: "volume" }] };
+      assert.equal(await restarts(copy, consumers, both), true);
+      assert.equal(await restarts(copy, { ...consumers, consumersBy: ["Env"] }, both), false);
+    });
+
+    it("is told by name", async () => {
+      const named = { targets: [{ kind: "Deployment", name: "core", namespace: "team-a" }] };
+      assert.equal(await restarts(copy, named), true);
+    });
+
+    it("is no for a copy that is written after the rollout", async () => {
+      const after = [{ ...target, when: "AfterRollout" }];
+      assert.equal(await restarts(bucket, consumers, workload, after), false);
+      assert.equal(await restarts(copy, consumers, workload, after), false);
+    });
   });
 
   it("is told by any of its steps", () => {

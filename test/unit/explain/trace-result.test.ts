@@ -135,16 +135,18 @@ describe("the trace of a Secret", () => {
       { ...workload, name: "web" },
       { ...workload, kind: "CronJob", name: "nightly" },
       { ...workload, kind: "Pod", name: "db-0", owner: "Cluster db" },
+      { ...workload, namespace: "team-a", copy: { kind: "Secret", name: "s3" }, references: ["env"] },
     ];
     assert.deepEqual(traceText({ ...none, workloads }), [
       "Secret registry/bucket, version 7",
       "",
       "WORKLOADS",
-      "  WORKLOAD                REFERS BY    KEYS  RESTARTS",
-      "  Deployment core         env, volume  a, b  by binding registry/harbor-s3, registry/other (suspended)",
-      "  Deployment web          env, volume  all   by itself never",
-      "  CronJob nightly         env, volume  all   with its next run",
-      "  Pod db-0 of Cluster db  env, volume  all   by itself never",
+      "  WORKLOAD                REFERS BY         KEYS  RESTARTS",
+      "  Deployment core         env, volume       a, b  by binding registry/harbor-s3, registry/other (suspended)",
+      "  Deployment web          env, volume       all   by itself never",
+      "  CronJob nightly         env, volume       all   with its next run",
+      "  Pod db-0 of Cluster db  env, volume       all   by itself never",
+      "  Deployment team-a/core  env of Secret s3  all   by itself never",
     ]);
   });
 

@@ -1,0 +1,91 @@
+/**
+ * Finds the Secrets and ConfigMaps that bindings with a rollout write. Pods that refer to such a copy take values of the sources
+ * that are behind it.
+ */
+import type { SecretBinding, Target } from "../api/binding.ts";
+import { groupsOf } from "../api/rollout.ts";
+import { isSameKind } from "../apimachinery/objects.ts";
+import type { UsesOfKeys, writtenUses } from "../rollout/discover/written-values.ts";
+import { parseSources } from "../sources/registry.ts";
+import type { PodReference } from "../workloads/pod-references.ts";
+import { recordMatcher } from "./targets.ts";
+import { sourcesAt, type Traced } from "./trace-result.ts";
+
+export interface Copy {
+  binding: SecretBinding;
+  object: Traced;
+  /** The values of sources that are behind its keys. */
+  uses: UsesOfKeys;
+  /** The binding restarts the consumers of what it writes. */
+  isConsumed: boolean;
+}
+
+/** How pods refer to an object, and the keys that they name in this way; all of them if undefined. */
+export type Reference = Pick<PodReference, "by" | "keys">;
+
+const KINDS = ["Secret", "ConfigMap"] as const;
+
+/** Loads the template engine only if a binding writes such an object: most don't. */
+export async function copiesOf(bindings: readonly SecretBinding[]): Promise<Copy[]> {
+  const writing = bindings.filter(({ spec }) => spec.rollout && spec.targets.some((target) => kindOf(target)));
+  if (writing.length === 0) return [];
+  const { writtenUses } = await import("../rollout/discover/written-values.ts");
+  return writing.flatMap((binding) => copiesBy(binding, writtenUses));
+}
+
+/** By the records in status, which name the objects in all namespaces that a selector matches. */
+function copiesBy(binding: SecretBinding, usesOf: typeof writtenUses): Copy[] {
+  const { metadata, spec, status } = binding;
+  const sources = parseSources(binding);
+  const groups = spec.rollout === undefined ? [] : groupsOf(spec.rollout);
+  const isConsumed = groups.some(({ consumersOfTargets }) => consumersOfTargets);
+  const found = new Map<string, Copy>();
+  for (const target of spec.targets) {
+    const kind = kindOf(target);
+    // A value that is written after the rollout restarts nothing.
+    if (kind === undefined || target.when === "AfterRollout") continue;
+    const uses = usesOf(sources, target);
+    for (const { namespace = metadata.namespace as string, name } of status?.targets?.filter(
+      recordMatcher(target, binding),
+    ) ?? []) {
+      const object = { kind, namespace, name };
+      if (!found.has(idOf(object))) found.set(idOf(object), { binding, object, uses, isConsumed });
+    }
+  }
+  return [...found.values()];
+}
+
+const kindOf = (target: Target) => KINDS.find((kind) => isSameKind(target, { apiVersion: "v1", kind }));
+
+export const idOf = ({ kind, namespace, name }: Traced): string => `${namespace}/${kind}/${name}`;
+
+/** The copies of values of an object that workloads restart for, by the ids of their objects. Several bindings may write one. */
+export function consumedCopies(copies: readonly Copy[], source: Traced): Map<string, [Copy, ...Copy[]]> {
+  const found = new Map<string, [Copy, ...Copy[]]>();
+  for (const copy of copies) {
+    const names = sourcesAt(copy.binding, source);
+    const isOfIt = sourcesBehind(copy).some((name) => names.includes(name));
+    if (!copy.isConsumed || !isOfIt || idOf(copy.object) === idOf(source)) continue;
+    const known = found.get(idOf(copy.object));
+    if (known === undefined) found.set(idOf(copy.object), [copy]);
+    else known.push(copy);
+  }
+  return found;
+}
+
+/** The names of the sources that are behind some keys of a copy; behind all of them where `keys` is undefined. */
+export const sourcesBehind = ({ uses }: Copy, keys?: readonly string[]): string[] =>
+  uses(keys).map((use) => partsOf(use).source);
+
+/** The keys of a source that are behind what pods take of a copy, or `*` for all of them. */
+export function keysBehind({ binding, uses }: Copy, source: Traced, references: readonly Reference[]): string[] {
+  const names = sourcesAt(binding, source);
+  const taken = references.flatMap(({ keys }) => uses(keys)).map(partsOf);
+  return taken.flatMap((each) => (names.includes(each.source) ? [each.key] : []));
+}
+
+/** The id of a digest, in parts. */
+function partsOf(use: string): { source: string; key: string } {
+  const slash = use.indexOf("/");
+  return { source: use.slice(0, slash), key: use.slice(slash + 1) };
+}
