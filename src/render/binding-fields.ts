@@ -116,13 +116,17 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const { apiVersion, kind, name } = target;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
   const adopts = target.create?.adopt;
-  const creates = { creates: target.create !== undefined, ...(adopts && { adopts }) };
+  const how = {
+    creates: target.create !== undefined,
+    ...(adopts && { adopts }),
+    ...(target.when === "AfterRollout" && { when: target.when }),
+  };
   if (ref instanceof Problem) {
     const fields = target.fields.map((field, at) => checkedField(context, field, `${place}.fields[${at}]`));
     const isSaid = fields.some((field) => field.problem?.message === ref.message);
     const problem = isSaid ? reasonOf(ref) : said(place, ref);
     const named = name === undefined ? {} : { name };
-    return { apiVersion, kind, ...named, ...creates, inFiles: false, written: false, problem, notes: [], fields };
+    return { apiVersion, kind, ...named, ...how, inFiles: false, written: false, problem, notes: [], fields };
   }
   const live = cluster.find(ref);
   const { version } = parseApiVersion(apiVersion);
@@ -139,7 +143,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     kind,
     ...(ref.namespace !== undefined && { namespace: ref.namespace }),
     name: ref.name,
-    ...creates,
+    ...how,
     inFiles: live !== undefined,
     written: problem === undefined,
     ...(problem && { problem }),

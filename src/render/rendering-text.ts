@@ -43,9 +43,13 @@ function said(text: string, indent: number): string[] {
   return [...fold(message, WIDTH - indent), ...(command === undefined ? [] : [plain(command)])];
 }
 
-function heading({ apiVersion, kind, namespace, name, creates, adopts, inFiles }: RenderedTarget<JsonValue>): string {
+function heading({ creates, adopts, when, inFiles, ...target }: RenderedTarget<JsonValue>): string {
+  const { apiVersion, kind, namespace, name } = target;
   const created = adopts === undefined ? "created" : `created or adopted: ${adopts}`;
-  const how = creates ? [created] : inFiles ? [] : ["not in the files"];
+  const how = [
+    ...(creates ? [created] : inFiles ? [] : ["not in the files"]),
+    ...(when === "AfterRollout" ? ["after the rollout"] : []),
+  ];
   const what = name === undefined ? kind : describeObject(kind, namespace, name);
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }

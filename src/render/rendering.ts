@@ -38,6 +38,8 @@ export interface RenderedTarget<V> {
   creates: boolean;
   /** With `creates`: which objects the binding takes over that it did not make. */
   adopts?: "Equal" | "Any";
+  /** It is written after the rollout: when every workload has rolled out for the values. */
+  when?: "AfterRollout";
   /** The object is in the files. */
   inFiles: boolean;
   /** All of its fields would be written: all or none are. */

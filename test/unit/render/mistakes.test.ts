@@ -53,6 +53,49 @@ spec:
     - {apiVersion: v1, kind: ConfigMap, name: a, fields: [{path: status, template: x}]} #!
 `).then(() => undefined));
 
+  it("are found in a rollout, its steps, and the targets that are written after it", () =>
+    assertMarked(`
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: a}
+spec:
+  sources: [{secret: {name: bucket}}]
+  targets:
+    - apiVersion: v1
+      kind: ConfigMap
+      name: record
+      when: Later #!
+      fields: [{path: data.id, from: {source: bucket, key: id}}]
+  rollout:
+    onFirstSync: IfChanged #!
+    steps:
+      - name: clones
+        consumersOfTarget: true #!
+        consumersOfTargets: "yes" #!
+        consumersBy: [Env, Envfrom] #!
+        targets:
+          - {kind: Deployment, name: proxy, namespaces: edge} #!
+          - {kind: Deployment, name: proxy, namespace: Edge} #!
+---
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: b}
+spec:
+  sources: [{secret: {name: bucket}}]
+  targets:
+    - apiVersion: v1
+      kind: ConfigMap
+      name: record
+      when: AfterRollout
+      fields: [{path: data.id, from: {source: bucket, key: id}}]
+  rollout:
+    onFirstSync: IfDifferent
+    consumersOf: [bucket]
+    consumersOfTargets: true
+    consumersBy: [Env, EnvFrom, Volume, Projected, ImagePullSecret, CSI]
+    targets: [{kind: Deployment, name: proxy, namespace: edge}]
+`).then(() => undefined));
+
   it("are all found in a composition, several in one patch too", () =>
     assertMarked(`${COMPOSITION}
   patchSets:

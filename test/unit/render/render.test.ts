@@ -1,5 +1,6 @@
 /** What is shown of files: the bindings that compositions make, and what each binding would write, before and after. */
 import assert from "node:assert/strict";
+import { renderingText } from "../../../src/render/rendering-text.ts";
 import { renderTexts } from "./texts.ts";
 
 const COMPOSITION = `
@@ -144,6 +145,37 @@ describe("a rendering", () => {
       [[false, "InvalidValue"]],
     );
     assert.doesNotMatch(JSON.stringify([mistakes, bindings]), /QXZJ/);
+  });
+
+  it("says of a target that it is written after the rollout, whether or not it may be written at all", async () => {
+    const fields = "fields: [{path: data.id, from: {source: db, key: id}}]";
+    const binding = (when: string) => `
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: shop, namespace: team-a}
+spec:
+  acknowledge: [ReadableCopies]
+  sources: [{secret: {name: db}}]
+  targets:
+    - {apiVersion: v1, kind: ConfigMap, name: record, ${when}${fields}}
+    - {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: forbidden, ${when}${fields}}
+  rollout: {consumersOf: [db]}
+---
+`;
+    const seen = async (when: string) => {
+      const rendering = await renderTexts({ b: binding(when), s: secret("team-a", "{id: a}") });
+      const headings = renderingText(rendering).filter((line) => line.includes("TARGET"));
+      return { whens: rendering.bindings[0]?.targets.map((target) => target.when), headings };
+    };
+    const after = await seen("when: AfterRollout, ");
+    assert.deepEqual(after.whens, ["AfterRollout", "AfterRollout"]);
+    assert.deepEqual(after.headings, [
+      "  TARGET ConfigMap team-a/record (v1, not in the files, after the rollout)",
+      "  TARGET Role forbidden (rbac.authorization.k8s.io/v1, not in the files, after the rollout)",
+    ]);
+    const before = await seen("");
+    assert.deepEqual(before.whens, [undefined, undefined]);
+    assert.doesNotMatch(before.headings.join(), /rollout/);
   });
 
   it("says what is missing, and writes nothing of a target for it, which is no mistake", async () => {
