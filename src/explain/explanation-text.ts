@@ -65,7 +65,15 @@ function sourceRows(explanation: SourceExplanation) {
   ];
 }
 
-function targetHeading({ apiVersion, kind, selects, creates, adopts, when, objects: [first] }: TargetExplanation): string {
+function targetHeading({
+  apiVersion,
+  kind,
+  selects,
+  creates,
+  adopts,
+  when,
+  objects: [first],
+}: TargetExplanation): string {
   const made = adopts === undefined ? "made by this binding" : `made or adopted (${adopts}) by this binding`;
   const how = [
     selects ? "selected" : [],

@@ -3,7 +3,7 @@ import type { SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf, type RolloutSpec } from "../api/rollout.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
 import { describeObject } from "../apimachinery/objects.ts";
-import type { PLACES } from "../rollout/discover/lookups.ts";
+import { PLACES } from "../workloads/pod-references.ts";
 import type { RolloutExplanation } from "./explanation.ts";
 
 export type Chosen = NonNullable<RolloutSpec["targets"]>[number];
@@ -37,18 +37,8 @@ export function inWords(rollout: RolloutSpec): string[] {
   );
 }
 
-/** The same as PLACES, but without loading the template engine, which that module needs for other things. */
-const PLACE_OF: typeof PLACES = {
-  Env: "env",
-  EnvFrom: "envFrom",
-  Volume: "volume",
-  Projected: "projected",
-  ImagePullSecret: "imagePullSecret",
-  CSI: "csi",
-};
-
 /** The ways of referring to something that count for a group; undefined for all. */
-export const waysOf = ({ consumersBy }: Group) => consumersBy?.map((way) => PLACE_OF[way]);
+export const waysOf = ({ consumersBy }: Group) => consumersBy?.map((way) => PLACES[way]);
 
 function groupInWords(group: Group): string[] {
   const { consumersOf = [], consumersOfTargets, kinds, ownedByTargets, targets = [] } = group;

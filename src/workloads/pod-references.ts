@@ -6,6 +6,16 @@ export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 /** Where a pod names what it reads, for people. */
 export type PodPlace = "env" | "envFrom" | "volume" | "projected" | "imagePullSecret" | "csi";
 
+/** By what rollout.consumersBy calls them. */
+export const PLACES = {
+  Env: "env",
+  EnvFrom: "envFrom",
+  Volume: "volume",
+  Projected: "projected",
+  ImagePullSecret: "imagePullSecret",
+  CSI: "csi",
+} as const satisfies Record<string, PodPlace>;
+
 /** What pods read of one object in one way. */
 export interface PodReference {
   readonly kind: PodSource;

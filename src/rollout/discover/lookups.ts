@@ -14,7 +14,7 @@ import { ALL_KEYS } from "../../sources/uses.ts";
 import type { References } from "../../targets/references.ts";
 import type { SelectedObject } from "../../targets/select.ts";
 import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
-import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
+import { PLACES, type PodPlace, type PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
 import type { NamespaceProblem, Step } from "../types.ts";
 import { type UsesOfKeys, writtenUses } from "./written-values.ts";
@@ -138,16 +138,6 @@ async function placesOf(
   }
   return places;
 }
-
-/** What consumersBy calls the ways in which pods refer to something. */
-export const PLACES = {
-  Env: "env",
-  EnvFrom: "envFrom",
-  Volume: "volume",
-  Projected: "projected",
-  ImagePullSecret: "imagePullSecret",
-  CSI: "csi",
-} as const satisfies Record<string, PodPlace>;
 
 /** A Secret or ConfigMap whose consumers restart. */
 interface Consumed extends Pick<Reference, "kind" | "name" | "uses"> {

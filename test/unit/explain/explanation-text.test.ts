@@ -174,9 +174,9 @@ describe("the text of an explanation", () => {
       );
     });
     assert.deepEqual(headings, [
-      "TARGET ConfigMap (v1, selected, made by this binding)",
-      "TARGET ConfigMap (v1, selected, made or adopted (Equal) by this binding)",
-      "TARGET ConfigMap (v1, selected, made or adopted (Any) by this binding)",
+      "TARGET ConfigMap (v1, selected, made by this binding, after the rollout)",
+      "TARGET ConfigMap (v1, selected, made or adopted (Equal) by this binding, after the rollout)",
+      "TARGET ConfigMap (v1, selected, made or adopted (Any) by this binding, after the rollout)",
     ]);
   });
 
