@@ -53,7 +53,9 @@ const PAUSED = "it is paused, and restarts when it is resumed";
 
 export function decideRollout(turn: RolloutInput): RolloutDecision {
   const { before, dependents, digests, steps, unknown } = turn;
-  const used = new Set(dependents.flatMap(({ uses }) => [...uses]));
+  // What can't be seen may use any value that is known from before.
+  const formerly = unknown.length > 0 ? Object.keys(before?.digests ?? {}) : [];
+  const used = new Set([...dependents.flatMap(({ uses }) => [...uses]), ...formerly]);
   const baseline = baselineOf(before, used, digests, turn.rollFirst, turn.rekeyed);
   const former = baseline.isRenewed ? undefined : before?.pending;
   const gone = goneFrom(former, baseline.digests, digests);
