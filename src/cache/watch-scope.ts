@@ -22,7 +22,7 @@ import {
  * From the widest to the narrowest stream that can carry a dependency: the controller's own, then those of its identity.
  * A collection ends at `namespace`.
  */
-export type WatchScope = "shared" | "sharedName" | "cluster" | "namespace" | "name";
+export type WatchScope = "shared" | "sharedName" | "cluster" | "clusterName" | "namespace" | "name";
 
 /** What the manifests let the controller watch for its own ends: nobody opened these kinds for others. */
 const OWN = [
@@ -196,7 +196,10 @@ export class WatchScopes {
     // A name is known to its account already.
     const mayKnow = async () => !isTelling(dependency) || isEverywhere || (await this.#mayList(dependency));
     if (most === undefined && (await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
-    return isEverywhere ? "cluster" : undefined;
+    if (isEverywhere) return "cluster";
+    // Rights on one name in all namespaces are enough for one stream of that name.
+    const isNamed = wide === true && name !== undefined && (await this.#mayEverywhere(identity, resource, name));
+    return isNamed ? "clusterName" : undefined;
   }
 
   async #mayList(dependency: Subscription): Promise<boolean> {
@@ -229,6 +232,8 @@ export class WatchScopes {
   }
 }
 
+const OF_ONE_NAME: readonly WatchScope[] = ["sharedName", "clusterName", "name"];
+
 /** What a stream on that scope is asked for. */
 export function listWatchScope(scope: WatchScope, dependency: Subscription): Scope {
   const namespace = namespaceOf(dependency);
@@ -236,7 +241,7 @@ export function listWatchScope(scope: WatchScope, dependency: Subscription): Sco
     resource: resourceOf(dependency),
     form: looksAtWhole(dependency) ? "whole" : "metadata",
     ...((scope === "namespace" || scope === "name") && namespace !== undefined && { namespace }),
-    ...(!isCollection(dependency) && (scope === "sharedName" || scope === "name") && { name: dependency.ref.name }),
+    ...(!isCollection(dependency) && OF_ONE_NAME.includes(scope) && { name: dependency.ref.name }),
     ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),
   };
 }
@@ -244,7 +249,7 @@ export function listWatchScope(scope: WatchScope, dependency: Subscription): Sco
 /** The next narrower stream that can carry it; undefined if there is none. */
 export function narrowerScope(scope: WatchScope, dependency: Subscription): WatchScope | undefined {
   if (scope === "shared") return dependency.wide ? "cluster" : "namespace";
-  if (scope === "cluster") return "namespace";
+  if (scope === "cluster" || scope === "clusterName") return "namespace";
   return scope === "name" || isCollection(dependency) ? undefined : "name";
 }
 
@@ -265,13 +270,20 @@ const refusedAs = (dependency: Subscription): Decision => ({
   refused: forbiddenStream(dependency),
 });
 
-/** What shares one answer: all names of a kind in a namespace, for one identity. Who looks into objects may be told less. */
+/**
+ * What shares one answer: all names of a kind in a namespace, for one identity; of objects in many namespaces, one name. Who looks into
+ * objects may be told less.
+ */
 export const groupKey = (dependency: Subscription) =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),
     namespaceOf(dependency) ?? "",
     dependency.wide ? "wide" : "",
-    isCollection(dependency) ? "collection" : dependency.identity === CONTROLLER ? dependency.ref.name : "",
+    isCollection(dependency)
+      ? "collection"
+      : dependency.identity === CONTROLLER || dependency.wide
+        ? dependency.ref.name
+        : "",
     isTelling(dependency) ? "telling" : "",
   ].join("|");

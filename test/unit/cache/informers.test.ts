@@ -66,6 +66,12 @@ describe("informers", () => {
         `${ACCOUNT} registry/secrets bucket`,
       ],
       [
+        "objects of one name in many namespaces, as the account",
+        { ...bucket, wide: true },
+        [`${ACCOUNT} registry/secrets *`, `${ACCOUNT} secrets bucket`],
+        `${ACCOUNT} secrets bucket`,
+      ],
+      [
         "one object of the cluster, as the account",
         { identity: ACCOUNT, ref: ref(NODES, "n1") },
         [`${ACCOUNT} nodes n1`],
