@@ -89,6 +89,8 @@ export class FieldClaims {
     const binding = this.#bindings.get(key)?.binding;
     if (binding === undefined) return new Set();
     const { uid, generation } = binding.metadata;
+    const known = this.#resolved.get(key);
+    if (known?.uid === uid && known.generation === generation && isSameTargets(known.named, named)) return new Set();
     this.#resolved.set(key, { uid, generation, named });
     return this.#index(key, binding);
   }
@@ -161,6 +163,13 @@ export class FieldClaims {
     return claims;
   }
 }
+
+const isSameTargets = (known: readonly ResolvedTarget[], now: readonly ResolvedTarget[]): boolean =>
+  known.length === now.length &&
+  known.every(({ ref, paths }, at) => {
+    const other = now[at];
+    return other !== undefined && idOf(ref) === idOf(other.ref) && isDeepStrictEqual(paths, other.paths);
+  });
 
 /**
  * Whether what a binding names of an object, and does not hold, has no precedence: status has come to the current spec,

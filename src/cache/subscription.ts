@@ -76,7 +76,16 @@ export const looksAtWhole = (dependency: Subscription): boolean =>
   (isCollection(dependency) &&
     (dependency.whole === true || dependency.fields?.every((path) => /^metadata\b/.test(path)) === false));
 
-export const subscriptionKey = (dependency: Subscription): string =>
+/** A binding for a thousand namespaces asks for each of its subscriptions several times in a reconcile. */
+const keys = new WeakMap<Subscription, string>();
+
+export function subscriptionKey(dependency: Subscription): string {
+  const known = keys.get(dependency) ?? keyOf(dependency);
+  keys.set(dependency, known);
+  return known;
+}
+
+const keyOf = (dependency: Subscription): string =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),

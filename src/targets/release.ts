@@ -248,9 +248,14 @@ function credible(record: TargetStatus): TargetStatus {
   return forged.length === 0 ? record : withoutPaths(record, new Set(forged));
 }
 
+/** A target may be of thousands of objects. */
+const knownPaths = new WeakMap<Target, ReadonlySet<string>>();
+
 /** The canonical paths of a target's fields; one that can't be parsed was never written. */
-export function pathsOf(target: Target): Set<string> {
-  return new Set(parsePaths(target.fields.map(({ path }) => path)).map(String));
+export function pathsOf(target: Target): ReadonlySet<string> {
+  const known = knownPaths.get(target) ?? new Set(parsePaths(target.fields.map(({ path }) => path)).map(String));
+  knownPaths.set(target, known);
+  return known;
 }
 
 /** The rights in a namespace that is being deleted may have gone before the object, or with it. */

@@ -1,4 +1,5 @@
 /** A team whose binding clones a Secret into other namespaces, and restarts what reads the clones there. */
+import { isDeepStrictEqual } from "node:util";
 import type { AnyObject } from "./api.ts";
 import { secretText } from "./leak-detector.ts";
 import { createNamespace, type Rule, type TestNamespace } from "./test-namespace.ts";
@@ -17,6 +18,8 @@ export const restartRules: Rule[] = [
 /** The Role and RoleBinding by which a namespace lets the team restart its workloads. */
 export const CONSENT = "restarts";
 
+const LABEL = "spread.test/of";
+
 /** The Secret that is cloned. */
 export const ORIGIN = "login";
 
@@ -25,13 +28,39 @@ export interface Tenant {
   workloads: Workloads;
 }
 
+/** What selects namespaces by a label, and needs rights in the whole cluster. */
+const namespaceRules: Rule[] = [{ apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }];
+
 export class Spread {
   readonly team: TestNamespace;
-  readonly tenants: readonly Tenant[];
+  readonly tenants: Tenant[];
+  /** Whether the binding selects the namespaces by a label that they have, and not by their names. */
+  readonly #byLabel: boolean;
 
-  private constructor(team: TestNamespace, tenants: readonly Tenant[]) {
+  private constructor(team: TestNamespace, tenants: Tenant[], byLabel: boolean) {
     this.team = team;
     this.tenants = tenants;
+    this.#byLabel = byLabel;
+  }
+
+  /** A team with the Secret, which may clone and restart everywhere, and so many other namespaces with a label. */
+  static async everywhere(count: number): Promise<Spread> {
+    const team = await createNamespace({ rules: rolloutRules });
+    await team.grantInCluster([...cloneRules, ...restartRules, ...namespaceRules]);
+    const spread = new Spread(team, [], true);
+    await Promise.all(Array.from({ length: count }, () => spread.addTenant()));
+    await spread.rotate();
+    return spread;
+  }
+
+  /** Makes one more namespace with the label. */
+  async addTenant(): Promise<Tenant> {
+    const namespace = await createNamespace({ account: false, rules: [], controller: false });
+    const tenant = { namespace, workloads: new Workloads(namespace) };
+    this.tenants.push(tenant);
+    const labels = { [LABEL]: this.team.namespace };
+    await this.team.api.merge(`/api/v1/namespaces/${namespace.namespace}`, { metadata: { labels } });
+    return tenant;
   }
 
   /** A team with the Secret, and so many other namespaces, into which it may clone. `mayRestart`: there it may restart Deployments too. */
@@ -45,7 +74,7 @@ export class Spread {
         return { namespace, workloads: new Workloads(namespace) };
       }),
     );
-    const spread = new Spread(team, tenants);
+    const spread = new Spread(team, tenants, false);
     await spread.rotate();
     return spread;
   }
@@ -64,7 +93,7 @@ export class Spread {
       apiVersion: "v1",
       kind: "Secret",
       name: ORIGIN,
-      namespaceSelector: { names: this.namespaces },
+      namespaceSelector: this.#byLabel ? { matchLabels: { [LABEL]: this.team.namespace } } : { names: this.namespaces },
       create: { manifest: {} },
       fields: [{ path: "data", from: { source: ORIGIN } }],
       ...more,
@@ -80,6 +109,18 @@ export class Spread {
       rollout,
       ...more,
     });
+  }
+
+  /** The clone in a namespace, if it is there. */
+  clone({ namespace }: Tenant): Promise<AnyObject | undefined> {
+    return this.team.api.find(`${namespace.path("v1", "secrets")}/${ORIGIN}`);
+  }
+
+  /** The namespaces in which there is no clone, or one with other values. */
+  async behind(): Promise<string[]> {
+    const { data } = await this.team.api.get(`${this.team.path("v1", "secrets")}/${ORIGIN}`);
+    const clones = await Promise.all(this.tenants.map((tenant) => this.clone(tenant)));
+    return this.namespaces.filter((_, at) => !isDeepStrictEqual(clones[at]?.data, data));
   }
 
   /** What the condition of the rollout says. */

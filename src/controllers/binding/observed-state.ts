@@ -96,6 +96,8 @@ export function observe(
     /** The version of an object that its stream shows. */
     seenVersion: (ref: ObjectRef) => looks.get(ref)?.version?.resourceVersion,
     sourceState,
+    /** The same, with the spec that says which sources they are. */
+    sourceRevisions,
     /** The sources that are due again after a time. */
     polled: resolved.filter((each) => each.watched === undefined),
     /** The objects that are targets. */

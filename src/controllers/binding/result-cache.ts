@@ -15,6 +15,8 @@ export type TargetResult = Pick<TargetOutcome, "problem" | "note" | "applied">;
 interface Known {
   /** Of the whole binding; undefined while there is something to do. */
   fingerprint: string | undefined;
+  /** Of the sources, as part of the state of each target. */
+  sourceRevisions: string;
   targets: ReadonlyMap<string, { state: string; ending: TargetResult }>;
 }
 
@@ -42,7 +44,8 @@ export class ResultCache {
     observed: ObservedState,
     named: readonly TargetWithRecord[],
   ): Map<TargetWithRecord, TargetResult> {
-    const known = this.#known.get(key)?.targets;
+    const all = this.#known.get(key);
+    const known = all?.sourceRevisions === observed.sourceRevisions ? all.targets : undefined;
     const endings = new Map<TargetWithRecord, TargetResult>();
     for (const each of known === undefined ? [] : named) {
       const { target, ref, record } = each;
@@ -81,7 +84,8 @@ export class ResultCache {
       const ending = { ...(problem && { problem }), ...(note !== undefined && { note }), ...(applied && { applied }) };
       targets.set(idOf(ref), { state, ending });
     }
-    this.#known.set(key, { fingerprint: reported && observed.fingerprint(reported, versions, workloads), targets });
+    const fingerprint = reported && observed.fingerprint(reported, versions, workloads);
+    this.#known.set(key, { fingerprint, sourceRevisions: observed.sourceRevisions, targets });
   }
 
   forget(key: string): void {

@@ -57,8 +57,17 @@ export interface RolloutContext {
   patienceMs: number;
 }
 
-/** What has to be watched for a lookup. */
-export function watchedFor(
+/** By the lookups of a reconcile, which are many for a binding with many namespaces. */
+const subscriptions = new WeakMap<WorkloadLookup, Subscription>();
+
+/** What has to be watched for a lookup, which is of one account. */
+export function watchedFor(as: WatchIdentity, lookup: WorkloadLookup): Subscription {
+  const known = subscriptions.get(lookup) ?? subscriptionFor(as, lookup);
+  subscriptions.set(lookup, known);
+  return known;
+}
+
+function subscriptionFor(
   as: WatchIdentity,
   { resource, paths: workload, namespace, find, wide }: WorkloadLookup,
 ): Subscription {
