@@ -94,9 +94,12 @@ export class Decider {
       if (hold !== undefined) return this.#decideBy(rolling, inputs, memory, known, hold);
     }
     if (!spec.requireDisruptionBudget) return decided;
-    const without = new Set(await withoutDisruptionBudget(client, identity, dependents.all));
-    if (without.size === 0) return decided;
-    const checked = this.#decideBy(rolling, inputs, memory, known, undefined, without);
+    const { without, unknown } = await withoutDisruptionBudget(client, identity, dependents.all);
+    if (without.length === 0 && unknown.size === 0) return decided;
+    const held = [...unknown].map(([namespace, { message }]) => [namespace, message] as const);
+    const namespaces = new Map([...inputs.targets.namespaces, ...held]);
+    const some = { ...inputs, targets: { ...inputs.targets, namespaces } };
+    const checked = this.#decideBy(rolling, some, memory, known, undefined, new Set(without));
     // PodDisruptionBudgets are not watched.
     return { ...checked, requeueAfterMs: Math.min(checked.requeueAfterMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
   }

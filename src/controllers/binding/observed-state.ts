@@ -78,6 +78,7 @@ export function observe(
     grantedSources.state,
   ].join();
   const sourceRevisions = [binding.metadata.generation, sourceState].join();
+  const isHere = (namespace: string | undefined) => namespace === undefined || namespace === binding.metadata.namespace;
   /** The version that the stream shows, unless a later one of the same object is known already. */
   const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
 
@@ -103,9 +104,13 @@ export function observe(
     /** The objects that are targets. */
     owners: (): Owners => ({
       uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
-      problem: [...unresolved.map(({ problem }) => problem), ...objects.map(({ ref }) => problemOf(ref))].find(
-        (each) => each !== undefined,
-      ),
+      // What they own is in their own namespace, and is looked for in that of the binding.
+      problem: [
+        ...unresolved.filter((each) => isHere(each.namespace)).map(({ problem }) => problem),
+        ...objects
+          .filter(({ ref }) => ref instanceof Problem || isHere(ref.namespace))
+          .map(({ ref }) => problemOf(ref)),
+      ].find((each) => each !== undefined),
     }),
     /** The uids of the objects that values come from. */
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),

@@ -1,40 +1,60 @@
-/** Workloads come in; those of more than one replica go out whose pods no PodDisruptionBudget selects, as the binding's account sees them. */
+/** Finds the workloads of more than one replica whose pods no PodDisruptionBudget selects, as the binding's account sees them. */
 
 import { at } from "../../apimachinery/fields.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import { type LabelSelector, matchesLabels } from "../../apimachinery/label-selector.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
 import { DISRUPTION_BUDGETS } from "../../apimachinery/resources.ts";
+import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { listAll } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
+import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { Dependent } from "../types.ts";
 
 /** Of comparing the selectors of a namespace with its workloads, in labels and values: some 0.1 s. */
 const MAX_EFFORT = 20_000_000;
 
+export interface Unbudgeted {
+  without: Dependent[];
+  /** The namespaces of which it can't be known, and why. */
+  unknown: ReadonlyMap<string, Problem>;
+}
+
 /**
  * One list for each namespace; none where no workload has more than one replica. A workload counts as one without a budget once
- * the selectors take too long to compare. Throws Problem.
+ * the selectors take too long to compare. Throws Problem where it can't be known of any namespace.
  */
 export async function withoutDisruptionBudget(
   client: Pick<Client, "list">,
   identity: Identity,
   dependents: readonly Dependent[],
-): Promise<Dependent[]> {
+): Promise<Unbudgeted> {
   const many = dependents.filter(({ workload }) => workload.isMany);
-  const without: Dependent[] = [];
-  for (const [namespace, workloads] of Map.groupBy(many, ({ ref }) => ref.namespace ?? "")) {
-    const selectors = (await listAll(client, identity, DISRUPTION_BUDGETS, namespace)).flatMap(selectorOf);
-    let effort = MAX_EFFORT;
-    const isSelected = ({ workload }: Dependent) =>
-      selectors.some(({ selector, size }) => {
-        effort -= size;
-        return effort >= 0 && matchesLabels(selector, workload.labels);
-      });
-    without.push(...workloads.filter((each) => !isSelected(each)));
-  }
-  return without;
+  const unknown = new Map<string, Problem>();
+  const namespaces = [...Map.groupBy(many, ({ ref }) => ref.namespace ?? "")];
+  const found = await mapConcurrent(namespaces, async ([namespace, workloads]) => {
+    const listed = await attempt(listAll(client, identity, DISRUPTION_BUDGETS, namespace));
+    if (!(listed instanceof Problem)) return withoutAny(listed, workloads);
+    unknown.set(namespace, listed);
+    return [];
+  });
+  const [first] = unknown.values();
+  if (first !== undefined && unknown.size === namespaces.length) throw first;
+  return { without: found.flat(), unknown };
+}
+
+/** Those of one namespace whose pods none of its budgets selects. */
+function withoutAny(budgets: readonly KubeObject[], workloads: readonly Dependent[]): Dependent[] {
+  const selectors = budgets.flatMap(selectorOf);
+  let effort = MAX_EFFORT;
+  const isSelected = ({ workload }: Dependent) =>
+    selectors.some(({ selector, size }) => {
+      effort -= size;
+      return effort >= 0 && matchesLabels(selector, workload.labels);
+    });
+  return workloads.filter((each) => !isSelected(each));
 }
 
 /** One without a selector selects nothing, and one that is empty everything. */

@@ -81,7 +81,7 @@ export class Restarter {
     const due = [...made.keys()].filter(({ workload, version }) => workload.isMany && !asked.has(version.uid));
     for (const { version } of due) asked.add(version.uid);
     const found = await attempt(withoutDisruptionBudget(client, identity, due));
-    for (const dependent of found instanceof Problem ? [] : found)
+    for (const dependent of found instanceof Problem ? [] : found.without)
       events.recordOn(regarding(dependent, made.get(dependent) as ObjectMeta), unbudgetedEvent());
   }
 

@@ -22,7 +22,7 @@ async function without(budgets: Record<string, unknown[]>, ...dependents: Depend
     },
   });
   const found = await withoutDisruptionBudget(client, ACCOUNT, dependents);
-  return { names: found.map(({ ref }) => ref.name), asked };
+  return { names: found.without.map(({ ref }) => ref.name), asked };
 }
 
 describe("a workload of more than one replica", () => {
@@ -63,5 +63,17 @@ describe("a workload of more than one replica", () => {
       },
     });
     await assert.rejects(withoutDisruptionBudget(client, ACCOUNT, [web]), { name: "Problem", reason: "Forbidden" });
+  });
+
+  it("holds back only its own namespace where that can't be known", async () => {
+    const client = fakeClient({
+      async *list(_: unknown, __: unknown, namespace: string) {
+        if (namespace === "closed") throw new ApiError("LIST /apis/policy/v1", 403, "Forbidden");
+        yield [];
+      },
+    });
+    const closed = workload("closed", { app: "web" }, { namespace: "closed" });
+    const { without, unknown } = await withoutDisruptionBudget(client, ACCOUNT, [closed, web]);
+    assert.deepEqual([without, [...unknown.keys()]], [[web], ["closed"]]);
   });
 });
