@@ -823,6 +823,8 @@ export interface StoredBinding {
       };
       /** When the last rollout began. */
       lastStartTime?: string;
+      /** The namespaces whose workloads can't be known. What uses the changed values there restarts when it can. */
+      unknownNamespaces?: string[];
       /** The rollout that is under way, or waits. */
       pending?: {
         /** When the first change was noticed. */
@@ -837,8 +839,6 @@ export interface StoredBinding {
         reason: string;
         /** The same in words, with the time until which it waits, if that is known. */
         message: string;
-        /** The namespaces whose workloads can't be known. What uses the changed values there restarts when it can. */
-        unknownNamespaces?: string[];
         /** The digests that the workloads below are restarted for. */
         digests?: {
           [k: string]: string;

@@ -114,14 +114,15 @@ function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string
 }
 
 function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
-  const { suspended, restarts, revision, trackedValues, lastStartTime: last, pending } = rollout;
+  const { suspended, restarts, revision, trackedValues, unknownNamespaces: unknown = [] } = rollout;
+  const { lastStartTime: last, pending } = rollout;
   const tracked = trackedValues.length === 0 ? "nothing" : trackedValues.join(", ");
   const baseline = revision === undefined ? "no baseline yet" : `baseline: revision ${revision}, of ${tracked}`;
   const progress =
     pending === undefined
       ? "nothing waits to be restarted"
       : `pending for ${ageOf(pending.firstChangeTime, now)}: ${pending.reason}: ${pending.message}`;
-  const { workloads = [], unknownNamespaces: unknown = [] } = pending ?? {};
+  const { workloads = [] } = pending ?? {};
   const rows = mostTelling(workloads).map((workload) => {
     const { kind, namespace, name, step = "", state, restartTime: since, message = "" } = workload;
     return [describeObject(kind, namespace, name), step, state, ageOf(since, now), message];

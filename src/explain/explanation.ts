@@ -88,7 +88,9 @@ export interface RolloutExplanation extends Partial<Pick<RolloutStatus, "revisio
   restarts: string[];
   /** The values that are compared, such as bucket/accessKeyID. Never the digests. */
   trackedValues: string[];
-  pending?: Pick<Pending, "firstChangeTime" | "startTime" | "reason" | "message" | "unknownNamespaces"> & {
+  /** The namespaces whose workloads can't be known. */
+  unknownNamespaces?: string[];
+  pending?: Pick<Pending, "firstChangeTime" | "startTime" | "reason" | "message"> & {
     workloads: Omit<WorkloadStatus, "uid" | "stamp">[];
   };
 }

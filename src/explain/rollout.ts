@@ -10,12 +10,13 @@ export type Chosen = NonNullable<RolloutSpec["targets"]>[number];
 
 export function explainRollout({ spec, status }: SecretBinding): RolloutExplanation {
   const rollout = spec.rollout as RolloutSpec;
-  const { revision, digests = {}, lastStartTime: last, pending } = status?.rollout ?? {};
+  const { revision, digests = {}, unknownNamespaces, lastStartTime: last, pending } = status?.rollout ?? {};
   return {
     suspended: rollout.suspend ?? false,
     restarts: inWords(rollout),
     ...(revision !== undefined && { revision }),
     trackedValues: Object.keys(digests).sort(),
+    ...(unknownNamespaces && { unknownNamespaces }),
     ...(last !== undefined && { lastStartTime: last }),
     ...(pending && {
       pending: {
@@ -23,7 +24,6 @@ export function explainRollout({ spec, status }: SecretBinding): RolloutExplanat
         ...(pending.startTime !== undefined && { startTime: pending.startTime }),
         reason: pending.reason,
         message: pending.message,
-        ...(pending.unknownNamespaces && { unknownNamespaces: pending.unknownNamespaces }),
         workloads: (pending.workloads ?? []).map(({ uid: _, stamp: __, ...workload }) => workload),
       },
     }),

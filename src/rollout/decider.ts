@@ -21,6 +21,8 @@ import type { Dependent, RolloutBlock } from "./types.ts";
 const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
 
+const namespaceOf = ({ ref }: Dependent) => ref.namespace ?? "";
+
 /** What is known of a binding's sources and targets when its workloads may restart. */
 export interface RollInputs {
   read: SourceReadings;
@@ -86,22 +88,57 @@ export class Decider {
     known: ValueDigests,
     decided: RolloutDecision,
   ): Promise<RolloutDecision> {
-    const { dependents, identity, targets, spec } = rolling;
-    const { client } = this.#deps;
+    const { identity, targets, spec } = rolling;
+    let [held, checked] = [inputs, decided];
     if (spec.waitForTargets !== undefined) {
-      const hold = await targetsNotObserved(client, identity, targets, spec.waitForTargets);
-      memory.setReady(hold === undefined);
-      if (hold !== undefined) return this.#decideBy(rolling, inputs, memory, known, hold);
+      const { everywhere, namespaces } = await targetsNotObserved(
+        this.#deps.client,
+        identity,
+        targets,
+        spec.waitForTargets,
+      );
+      const isReady = everywhere === undefined && namespaces.size === 0;
+      memory.setReady(isReady && inputs.targets.namespaces.size === 0);
+      held = {
+        ...inputs,
+        targets: { ...inputs.targets, namespaces: new Map([...inputs.targets.namespaces, ...namespaces]) },
+      };
+      if (!isReady) checked = this.#decideBy(rolling, held, memory, known, everywhere);
+      if (everywhere !== undefined) return checked;
     }
-    if (!spec.requireDisruptionBudget) return decided;
-    const { without, unknown } = await withoutDisruptionBudget(client, identity, dependents.all);
-    if (without.length === 0 && unknown.size === 0) return decided;
-    const held = [...unknown].map(([namespace, { message }]) => [namespace, message] as const);
-    const namespaces = new Map([...inputs.targets.namespaces, ...held]);
-    const some = { ...inputs, targets: { ...inputs.targets, namespaces } };
-    const checked = this.#decideBy(rolling, some, memory, known, undefined, new Set(without));
-    // PodDisruptionBudgets are not watched.
-    return { ...checked, requeueAfterMs: Math.min(checked.requeueAfterMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
+    return spec.requireDisruptionBudget ? this.#budgeted(rolling, held, memory, known, checked) : checked;
+  }
+
+  /**
+   * Asks for the budgets of the namespaces in which something is due, and decides again without what has none. Others may be due
+   * then, in further namespaces. Throws Problem.
+   */
+  async #budgeted(
+    { identity, ...rolling }: RolloutContext,
+    inputs: RollInputs,
+    memory: RolloutMemory,
+    known: ValueDigests,
+    first: RolloutDecision,
+  ): Promise<RolloutDecision> {
+    const asked = new Set<string>();
+    const without = new Set<Dependent>();
+    const namespaces = new Map(inputs.targets.namespaces);
+    for (let decided = first; ; ) {
+      const due = new Set(
+        decided.stamps.map(({ dependent }) => namespaceOf(dependent)).filter((each) => !asked.has(each)),
+      );
+      if (due.size === 0) return decided;
+      const there = rolling.dependents.all.filter((each) => due.has(namespaceOf(each)));
+      const found = await withoutDisruptionBudget(this.#deps.client, identity, there);
+      for (const namespace of due) asked.add(namespace);
+      for (const each of found.without) without.add(each);
+      for (const [namespace, { message }] of found.unknown) namespaces.set(namespace, message);
+      if (found.without.length === 0 && found.unknown.size === 0) continue;
+      const targets = { ...inputs.targets, namespaces };
+      const again = this.#decideBy({ identity, ...rolling }, { ...inputs, targets }, memory, known, undefined, without);
+      // PodDisruptionBudgets are not watched.
+      decided = { ...again, requeueAfterMs: Math.min(again.requeueAfterMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
+    }
   }
 
   /** Throws Problem. */
@@ -128,6 +165,7 @@ export class Decider {
       dependents: dependents.all,
       before,
       key: keyId,
+      used: dependents.used,
       digests,
       ...(before !== undefined && before.digestKeyID !== keyId && { rekeyed: { former } }),
       rollFirst: spec.onFirstSync === "Rollout" || (before === undefined && differs === true),
@@ -135,10 +173,9 @@ export class Decider {
       maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
       block: (pending, last) =>
         blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? blockOf(spec, pending, last, now),
-      refusal: (dependent) =>
-        held.get(dependent.ref.namespace ?? "") ?? refusalOf(spec, dependent, without.has(dependent)),
+      refusal: (dependent) => held.get(namespaceOf(dependent)) ?? refusalOf(spec, dependent, without.has(dependent)),
       wasRefused: ({ version }) => memory.refused.has(version.uid),
-      take: (dependent) => this.#slots.take(key, idOf(dependent.ref), dependent.ref.namespace ?? ""),
+      take: (dependent) => this.#slots.take(key, idOf(dependent.ref), namespaceOf(dependent)),
       isSeen: (dependent) => memory.isSeen(dependent),
     });
   }

@@ -9,14 +9,20 @@ import { Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { WatchIdentity } from "../kube/identity.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
-import { intentStatus, recordedPlaces, stillRolling, withoutUnwritten } from "./decide/intent-status.ts";
+import {
+  intentStatus,
+  recordedPlaces,
+  stillRolling,
+  withFewMessages,
+  withoutUnwritten,
+} from "./decide/intent-status.ts";
 import { wrongPace } from "./decide/pace.ts";
 import { MAX_PLACE_MS } from "./decide/schedule.ts";
 import { Decider, type Decision, type RollInputs } from "./decider.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import type { DigestKeys } from "./digest/keys.ts";
 import { DigestCache } from "./digest/values.ts";
-import { apartFrom, dependentsOf, type Owners, type RolloutContext, withFormerUses } from "./discover/dependents.ts";
+import { apartFrom, dependentsOf, type Owners, type RolloutContext, withHiddenUses } from "./discover/dependents.ts";
 import { type RolloutSubject, resolveRollout } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
 import { RolloutMemories } from "./memory.ts";
@@ -36,7 +42,7 @@ interface Observed {
   sourceState: string;
   /** The objects that are targets. */
   owners(): Owners;
-  objects: readonly { target: Pick<Target, "when">; ref: ObjectRef | Problem }[];
+  objects: readonly { target: Pick<Target, "when" | "namespaceSelector">; ref: ObjectRef | Problem }[];
 }
 
 export class RolloutController {
@@ -103,12 +109,14 @@ export class RolloutController {
       spec,
       wrong: memory.observe(sourceRevisions, () => wrongPace(spec, Date.now())),
       references,
-      dependents: withFormerUses(withRecreated(shown, memory.recreated, before), before),
+      dependents: withHiddenUses(withRecreated(shown, memory.recreated, before), before, binding),
       sources,
       // What is written after the rollout holds the values of before until then.
-      targets: objects.flatMap(({ target, ref }) =>
-        ref instanceof Problem || target.when === "AfterRollout" ? [] : [ref],
-      ),
+      targets: objects.flatMap(({ target, ref }) => {
+        if (ref instanceof Problem || target.when === "AfterRollout") return [];
+        const isApart = target.namespaceSelector !== undefined && ref.namespace !== binding.metadata.namespace;
+        return [{ ref, isApart }];
+      }),
       sourceRevisions,
       patienceMs: memory.patienceMs(shown.pending),
     };
@@ -134,7 +142,7 @@ export class RolloutController {
     const decision = await attempt(this.#decider.decide(rolling, inputs, this.#memories.of(binding)));
     if (decision instanceof Problem) return this.#undecided(rolling, decision);
     if (decision === "finished") return { status: stored, workloads, requeueAfterMs: SHOWN_MS, isDone: false };
-    return this.#carryOut(rolling, decision, note);
+    return this.#carryOut(rolling, inputs, decision, note);
   }
 
   /** Where nothing can be decided, what is seen to roll out keeps its places, and all else that is under way stays as it is. */
@@ -155,6 +163,7 @@ export class RolloutController {
   /** Does what was decided, and says what came of it. */
   async #carryOut(
     rolling: RolloutContext,
+    { targets }: RollInputs,
     { decided, known }: Decision,
     note: (status: RolloutStatus) => Promise<void>,
   ): Promise<RolloutResult> {
@@ -168,7 +177,8 @@ export class RolloutController {
     const unwritten = await this.#stamping.stamp(rolling, decided, known, memory, copies);
     for (const { dependent } of decided.stamps) memory.refused.delete(dependent.version.uid);
     for (const [{ version }, reason] of unwritten) if (reason !== "stale") memory.refused.add(version.uid);
-    const written = withoutUnwritten(unwritten, { ...decided, status: copies.in(decided.status) });
+    const all = withoutUnwritten(unwritten, { ...decided, status: copies.in(decided.status) });
+    const written = { ...all, status: withFewMessages(all.status) };
     const mayReplace = spec.replacePods && !spec.suspend && !installation.rollouts.suspend;
     const { done, problem: unreplaced } = mayReplace
       ? await replacePods(client, rolling, written, (each) => memory.isSeen(each))
@@ -182,9 +192,12 @@ export class RolloutController {
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unsaid;
     const workloads = dependents.all.length;
+    // What the workloads have to find in the targets may be there for nobody yet.
+    const isWritten = targets.everywhere === undefined && targets.namespaces.size === 0;
+    const isThrough = problem === undefined && done.status.pending === undefined && isWritten && !known.sourceMismatch;
     const result = {
       ...rolloutResult(memory, copies.status, done, workloads, problem, waiting, isStale),
-      ...(problem === undefined && done.status.pending === undefined && { rolledOutFor: known.versions }),
+      ...(isThrough && { rolledOutFor: known.versions }),
     };
     return untilShown(result, memory.recreated);
   }

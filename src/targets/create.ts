@@ -80,9 +80,20 @@ export async function prepareObject(
   record: TargetStatus,
 ): Promise<PreparedObject | Failed> {
   const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? context.sourceMismatch };
-  const unread = attemptSync(() => decideUnread(context, wanted, record));
+  const unread = attemptSync(() => {
+    assertNoSource(context, ref);
+    return decideUnread(context, wanted, record);
+  });
   if (unread instanceof Problem) return { record, problem: unread };
   return unread ?? decideObject(context, wanted, record, context.seenVersion(ref));
+}
+
+/** Throws Problem for an object that the binding reads. */
+function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
+  if (!parsedSources.some((source) => source.isObject(ref))) return;
+  const { resource, namespace, name } = ref;
+  const what = `${apiVersionOf(resource)} ${describeObject(resource.kind, namespace, name)}`;
+  throw new UnintendedTarget("InvalidBinding", `${what} is a source of this binding, which can't make what it reads`);
 }
 
 /** What to do with the object if it is as this binding last applied it; undefined if it has to be read. Throws Problem. */
@@ -124,10 +135,6 @@ async function decideOn(
 ): Promise<PreparedObject | Failed | "stale"> {
   const { target, ref, plan, missing } = wanted;
   const described = () => `${apiVersionOf(ref.resource)} ${describeObject(ref.resource.kind, ref.namespace, ref.name)}`;
-  if (context.parsedSources.some((source) => source.isObject(ref))) {
-    const message = `${described()} is a source of this binding, which can't make what it reads`;
-    throw new UnintendedTarget("InvalidBinding", message);
-  }
   const live = await getIfExists(accessOf(context, wanted), seen);
   const onRelease = onReleaseOf(context.binding, target);
   const isNew = record.created !== true;

@@ -125,6 +125,23 @@ describe("a field that is written after the rollout", function () {
     assert.deepEqual(await shop.restarts(), { web: 1 });
   });
 
+  it("waits for the targets that are written before, though no workload restarts", async () => {
+    const { team } = await newTeam();
+    const published = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name: "published",
+      fields: [{ path: RECORD, from: { source: "keys", key: "id" } }],
+    };
+    const { targets, ...rest } = spec();
+    await team.bind("rolls", { ...rest, targets: [published, ...targets] });
+    await team.until("rolls", "TargetNotFound");
+    await rolloutBarrier(team);
+    assert.equal(await recorded(team), undefined);
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "published" } });
+    await untilRecorded(team, "one");
+  });
+
   it("is refused without a rollout", async () => {
     const { team } = await newTeam();
     const { rollout: _, ...without } = spec();

@@ -145,9 +145,12 @@ describe("a controller of compositions that is killed or stopped", function () {
       all.filter((name) => !left.includes(name)),
     );
     assert.deepEqual(edited.create, []);
-    assert.deepEqual(
-      (await composedIn(team)).map(({ metadata }) => [metadata.name, metadata.uid, metadata.generation]),
-      left.map((name) => [name, uids.get(name), 2]),
+    // A deleted binding stays until it has released what it wrote.
+    await eventually(async () =>
+      assert.deepEqual(
+        (await composedIn(team)).map(({ metadata }) => [metadata.name, metadata.uid, metadata.generation]),
+        left.map((name) => [name, uids.get(name), 2]),
+      ),
     );
 
     await team.barrier({ controller });

@@ -107,6 +107,23 @@ describe("the consumers of what a binding writes", function () {
     assert.deepEqual([await first?.workloads.restarts(), await last?.workloads.restarts()], [{ web: 1 }, { web: 1 }]);
   });
 
+  it("restart for what changed before their namespaces gave permission, which no workload was seen to use", async () => {
+    const spread = await Spread.over(1, () => false);
+    const own = new Workloads(spread.team);
+    const [tenant] = spread.tenants;
+    assert.ok(tenant);
+    await tenant.workloads.deploy({ web: { env: { [ORIGIN]: ["password"] } } });
+    await spread.bind(consumers);
+    await own.until("spread", "Forbidden");
+    await rolloutBarrier(spread.team);
+    await spread.rotate(["password"]);
+    await eventually(async () => assert.deepEqual(await spread.behind(), []));
+    await rolloutBarrier(spread.team);
+    await spread.team.grant(restartRules, { namespace: tenant.namespace.namespace, role: CONSENT });
+    await own.until("spread", "RolledOut");
+    assert.deepEqual(await tenant.workloads.restarts(), { web: 1 });
+  });
+
   it("restart one after the other past a namespace that has withdrawn the permission", async () => {
     const spread = await Spread.over(3);
     const own = new Workloads(spread.team);

@@ -211,14 +211,14 @@ describe("inlay explain", () => {
     await spread.rotate();
     await eventually(async () => {
       const { status } = await team.binding("spread");
-      assert.deepEqual(status.rollout.pending?.unknownNamespaces, closed);
+      assert.deepEqual(status.rollout.unknownNamespaces, closed);
       assert.equal(status.conditions[0].reason, "RolloutPending");
     });
     const { json, text } = await explain(team, "spread");
     assert.deepEqual(json.rollout.restarts, [
       "workloads whose pods refer to a Secret or ConfigMap that this binding writes, among Deployment",
     ]);
-    assert.deepEqual(json.rollout.pending.unknownNamespaces, closed);
+    assert.deepEqual(json.rollout.unknownNamespaces, closed);
     assert.equal(json.targets[1].when, "AfterRollout");
     assert.match(text, /TARGET ConfigMap team-\d+\/record \(v1, made by this binding, after the rollout\)/);
     assert.ok(text.includes(`\n  the workloads of these namespaces are not known: ${closed.join(", ")}\n`), text);

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../src/apimachinery/objects.ts";
 import { copyName } from "../../src/workloads/job-copy.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
 import { CLASS_AUTO, mounting, newStore, sourcesOf } from "../controller/annotated-classes.ts";
-import { BINDING, JOB, lookedAt, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";
+import { BINDING, JOB, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { installRollouts, newRollout, removeRollouts, rolloutsPath } from "../controller/argo.ts";
 import { classesPath, installClasses, newClass, secretObjects } from "../controller/classes.ts";
@@ -167,7 +167,11 @@ describe("where Reloader's annotations are understood", function () {
       metadata.annotations = AUTO;
     });
     // There is a binding for the Job that it says it stands for, and nothing that could be made of it.
-    await lookedAt(shop, BINDING);
+    await eventually(async () => {
+      const { status } = (await team.api.find(team.bindingPath(BINDING))) ?? {};
+      const reasons = status?.conditions?.map(({ reason }: AnyObject) => reason);
+      assert.deepEqual(reasons, ["Synced", "WorkloadNotFound"]);
+    });
     await shop.rotate("bucket");
     await shop.rotate("one");
     await shop.rolledOut("reloader-deployment-next", 1, 60_000);

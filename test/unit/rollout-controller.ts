@@ -124,7 +124,7 @@ export class RolloutFixture {
           problem: this.problem,
         },
         sources: new Map([["bucket", watched(BUCKET)]]),
-        targets: this.targets,
+        targets: this.targets.map((ref) => ({ ref, isApart: false })),
         sourceRevisions: value,
         patienceMs: 0,
       },

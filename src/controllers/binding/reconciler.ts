@@ -42,6 +42,8 @@ type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll"
 
 const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
+/** A watch calls when it is in sync; this is for one that is not for long. */
+const SOON: WorkResult = { retry: "after", ms: 1_000 };
 
 export class Reconciler {
   readonly #deps: BindingDependencies;
@@ -95,6 +97,8 @@ export class Reconciler {
     const written = await syncTargets(this.#status, observation, inputs, before, [...after, ...released]);
     const rollout = await this.#rollOut(observation, inputs, written);
     if (after.length === 0) return this.#report(observation, inputs, written, released, rollout);
+    // It is not known yet whether all has rolled out: what was said of these targets stays.
+    if (rollout !== undefined && rollout.workloads === undefined) return SOON;
     const blocked = rolloutPending(rollout, inputs.sources);
     const others = [...written, ...released];
     const last = await syncTargets(this.#status, observation, inputs, after, others, blocked);

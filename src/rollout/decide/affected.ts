@@ -1,6 +1,7 @@
 /** The digests of now and then come in; which workloads have to restart for the difference, and by which stamp, goes out. Pure. */
-import type { Digests, Pending, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
+import { type Digests, digestId, type Pending, type RolloutStatus, type WorkloadStatus } from "../../api/rollout.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
+import { ALL_KEYS } from "../../sources/uses.ts";
 import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
 import type { Dependent, Step } from "../types.ts";
 
@@ -37,8 +38,21 @@ export interface Rekeyed {
 }
 
 /**
- * The baseline as of now: what is used for the first time is taken as it is, unless `rollFirst`; what is not there changes
- * nothing; and by a new key all is written anew. `now` has what is used and there.
+ * The values that are used in namespaces which could not be seen until now. Of what was never seen to be used there, it is known only
+ * whether anything of its source has changed.
+ */
+export function missedBy(before: RolloutStatus | undefined, dependents: readonly Dependent[]): ReadonlySet<string> {
+  const namespaces = new Set(before?.unknownNamespaces);
+  const there = dependents.filter(({ ref }) => namespaces.has(ref.namespace ?? ""));
+  return new Set(there.flatMap(({ uses }) => [...uses]));
+}
+
+/** All keys of the source of a value. */
+const allOf = (id: string) => digestId(id.slice(0, id.indexOf("/")), ALL_KEYS);
+
+/**
+ * The baseline as of now: what is used for the first time is taken as it is, unless `rollFirst`, or it is `missed` and its source has
+ * changed; what is not there changes nothing; and by a new key all is written anew. `now` has what is used and there.
  */
 export function baselineOf(
   status: RolloutStatus | undefined,
@@ -46,14 +60,18 @@ export function baselineOf(
   now: Digests,
   rollFirst: boolean,
   rekeyed?: Rekeyed,
+  missed: ReadonlySet<string> = new Set(),
 ): Baseline {
   const digests: Record<string, string> = {};
   const known = status?.digests ?? {};
   const isLost = rekeyed !== undefined && rekeyed.former === undefined;
+  const compared = rekeyed?.former ?? now;
+  const isMissed = (id: string) =>
+    missed.has(id) && known[allOf(id)] !== undefined && known[allOf(id)] !== compared[allOf(id)];
   for (const id of [...used].sort()) {
     const [before, current] = [isLost ? undefined : known[id], now[id]];
     if (before === undefined) {
-      if (current !== undefined) digests[id] = rollFirst && !isLost ? NEVER : current;
+      if (current !== undefined) digests[id] = (rollFirst || isMissed(id)) && !isLost ? NEVER : current;
     } else if (rekeyed === undefined || current === undefined) {
       digests[id] = before;
     } else {
@@ -85,10 +103,12 @@ export function stampFor({ binding, revision }: Rollout, { uses }: Pick<Dependen
 /**
  * The workloads of a rollout as status has them: those that it had, unless they are gone, and those that use what has
  * changed since. One that was restarted for other values than those of now has to be again. `changed` has what is `gone` too, as
- * it was. `isSeen` says whether a workload is shown as our last stamp left it, or later.
+ * it was. `wasUnknown` has the namespaces that could not be seen until now. `isSeen` says whether a workload is shown as our last stamp
+ * left it, or later.
  */
 export function affectedBy(
   before: Pending | undefined,
+  wasUnknown: ReadonlySet<string>,
   rollout: Rollout,
   changed: Digests,
   gone: Digests,
@@ -98,7 +118,6 @@ export function affectedBy(
   isSeen: (dependent: Dependent) => boolean,
 ): AffectedWorkload[] {
   const known = new Map(before?.workloads?.map((each) => [each.uid, each]));
-  const wasUnknown = new Set(before?.unknownNamespaces);
   const isChanged = (id: string) => changed[id] !== undefined;
   const isNew = (id: string) => changed[id] !== undefined && before?.digests?.[id] !== changed[id];
   return dependents.flatMap((dependent) => {

@@ -41,7 +41,7 @@ export async function withoutDisruptionBudget(
     return [];
   });
   const [first] = unknown.values();
-  if (first !== undefined && unknown.size === namespaces.length) throw first;
+  if (first !== undefined && dependents.every(({ ref }) => unknown.has(ref.namespace ?? ""))) throw first;
   return { without: found.flat(), unknown };
 }
 

@@ -11,6 +11,7 @@ import {
   changedFrom,
   type AffectedWorkload as Entry,
   goneFrom,
+  missedBy,
   type Rekeyed,
   waitingAgain,
 } from "./affected.ts";
@@ -25,6 +26,8 @@ export interface RolloutInput extends ScheduleInput {
   before: RolloutStatus | undefined;
   /** The id of the key by which the digests are made. */
   key: string;
+  /** The ids of all values that workloads may use. */
+  used: ReadonlySet<string>;
   /** Of what is there. */
   digests: Digests;
   /** Given where the digests in `before` are by another key. */
@@ -53,10 +56,7 @@ const PAUSED = "it is paused, and restarts when it is resumed";
 
 export function decideRollout(turn: RolloutInput): RolloutDecision {
   const { before, dependents, digests, steps, unknown } = turn;
-  // What can't be seen may use any value that is known from before.
-  const formerly = unknown.length > 0 ? Object.keys(before?.digests ?? {}) : [];
-  const used = new Set([...dependents.flatMap(({ uses }) => [...uses]), ...formerly]);
-  const baseline = baselineOf(before, used, digests, turn.rollFirst, turn.rekeyed);
+  const baseline = baselineOf(before, turn.used, digests, turn.rollFirst, turn.rekeyed, missedBy(before, dependents));
   const former = baseline.isRenewed ? undefined : before?.pending;
   const gone = goneFrom(former, baseline.digests, digests);
   const changed = { ...gone, ...changedFrom(baseline.digests, digests) };
@@ -67,9 +67,12 @@ export function decideRollout(turn: RolloutInput): RolloutDecision {
     digestKeyID: turn.key,
     revision,
     digests: baseline.digests,
+    ...(unknown.length > 0 && { unknownNamespaces: unknown.map(({ namespace }) => namespace).sort() }),
     ...(before?.lastStartTime !== undefined && { lastStartTime: before.lastStartTime }),
   };
-  const affected = affectedBy(former, rollout, changed, gone, dependents, steps, timeOf(turn.now), turn.isSeen);
+  const wasUnknown = new Set(before?.unknownNamespaces);
+  const time = timeOf(turn.now);
+  const affected = affectedBy(former, wasUnknown, rollout, changed, gone, dependents, steps, time, turn.isSeen);
   const entries = affected.map((each) => judged(turn, each));
   const states: States = new Map(former?.workloads?.map(({ uid, state }) => [uid, state]));
   for (const { dependent, entry } of entries) {
@@ -108,7 +111,6 @@ export function decideRollout(turn: RolloutInput): RolloutDecision {
     reason: said.reason,
     message: said.message,
     digests: changed,
-    ...(unknown.length > 0 && { unknownNamespaces: unknown.map(({ namespace }) => namespace).sort() }),
     workloads: [...entries.map(({ entry }) => entry), ...hidden],
   };
   const placed = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);

@@ -93,6 +93,20 @@ function unstamped({ status, unstamped: { began, restarted, last } }: RolloutDec
   return { ...rest, ...(last !== undefined && { lastStartTime: last }), pending: { ...waiting, ...times } };
 }
 
+/** So many messages that are longer than that are kept in one status, and of each other workload its state alone. */
+const MAX_MESSAGES = 10;
+const SHORT = 100;
+
+/** With as much of what the workloads say as a status has room for: a thousand namespaces may each have a command of their own. */
+export function withFewMessages(status: RolloutStatus): RolloutStatus {
+  const kept = new Set<string>();
+  return withWorkloads(status, (each) => {
+    const { message = "", ...rest } = each;
+    if (message.length > SHORT && kept.size < MAX_MESSAGES) kept.add(message);
+    return message.length <= SHORT || kept.has(message) ? each : rest;
+  });
+}
+
 export function withWorkloads(status: RolloutStatus, change: (each: WorkloadStatus) => WorkloadStatus): RolloutStatus {
   const { pending } = status;
   if (pending === undefined) return status;

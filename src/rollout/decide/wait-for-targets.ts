@@ -1,4 +1,4 @@
-/** The targets of a binding come in; whether their own controllers have taken in what was written goes out, and if not, which has not. */
+/** Finds out whether the controllers of a binding's targets have observed what was written, and which have not. */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import { at, conditionIn } from "../../apimachinery/fields.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
@@ -9,34 +9,51 @@ import { getIfExists, type ObjectAccess } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { RolloutBlock } from "../types.ts";
+import type { UnsyncedTargets } from "./unsynced-targets.ts";
 
 type WaitFor = NonNullable<RolloutSpec["waitForTargets"]>;
 
 /** When a target is read again that could not be. */
 const READ_AGAIN_MS = 5_000;
 
-/** As they are now: a stream shows no status. Whatever changes it calls the binding again. The first is told that has not. */
+/** A target that is waited for. */
+export interface AwaitedTarget {
+  ref: ObjectRef;
+  /** It is one of many namespaces: only the workloads of its own wait for it. */
+  isApart: boolean;
+}
+
+/** As they are now: a stream shows no status. Whatever changes it calls the binding again. */
 export async function targetsNotObserved(
   client: Pick<Client, "get">,
   identity: Identity,
-  targets: readonly ObjectRef[],
+  targets: readonly AwaitedTarget[],
   waitFor: WaitFor,
-): Promise<RolloutBlock | undefined> {
-  let block: RolloutBlock | undefined;
-  const blocked = (why: string) => ({ reason: "TargetsNotReady", message: `spec.rollout.waitForTargets: ${why}` });
-  const look = async (ref: ObjectRef) => {
-    if (block !== undefined) return;
+): Promise<UnsyncedTargets> {
+  let everywhere: RolloutBlock | undefined;
+  const namespaces = new Map<string, string>();
+  const look = async ({ ref, isApart }: AwaitedTarget) => {
+    const { namespace } = ref;
+    if (everywhere !== undefined || (isApart && namespaces.has(namespace ?? ""))) return;
     const access: ObjectAccess<"get"> = { client, identity, ref, verbs: READ_VERBS };
     const found = await attempt(getIfExists(access));
-    // Nothing tells when that is over.
-    if (found instanceof Problem) block ??= { ...blocked(found.message), requeueAfterMs: READ_AGAIN_MS };
-    const why = found === undefined ? "is not there" : found instanceof Problem ? undefined : whyNot(found, waitFor);
-    if (why !== undefined) block ??= blocked(`${describeObject(ref.resource.kind, ref.namespace, ref.name)} ${why}`);
+    const why = found instanceof Problem ? found.message : notObserved(ref, found, waitFor);
+    if (why === undefined) return;
+    const message = `spec.rollout.waitForTargets: ${why}`;
+    if (isApart && namespace !== undefined) namespaces.set(namespace, message);
+    // Nothing tells when the target can be read again.
+    const later = found instanceof Problem ? { requeueAfterMs: READ_AGAIN_MS } : {};
+    if (!isApart) everywhere ??= { reason: "TargetsNotReady", message, ...later };
   };
   // A kind without a status has no controller that could say anything.
-  const observable = targets.filter(({ resource }) => resource.hasStatus);
+  const observable = targets.filter(({ ref }) => ref.resource.hasStatus);
   await mapConcurrent(observable, look);
-  return block;
+  return { everywhere, namespaces };
+}
+
+function notObserved({ resource, namespace, name }: ObjectRef, found: KubeObject | undefined, waitFor: WaitFor) {
+  const why = found === undefined ? "is not there" : whyNot(found, waitFor);
+  return why && `${describeObject(resource.kind, namespace, name)} ${why}`;
 }
 
 /** What a controller says of itself is as it pleases: only numbers and the fixed words of conditions are repeated. */

@@ -80,7 +80,9 @@ export class DigestCache {
       sourceMismatch,
       versions: versionsOf(sources),
     };
-    this.#known.set(binding, known);
+    // What could not be read this time is read again, though nothing was digested of it.
+    if ([...sources.values()].some((source) => source instanceof Problem)) this.#known.delete(binding);
+    else this.#known.set(binding, known);
     return known;
   }
 

@@ -3,7 +3,7 @@
  * Says of which namespaces that can't be known: nothing restarts there.
  */
 import type { SecretBinding } from "../../api/binding.ts";
-import { digestId, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
+import { digestId, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
@@ -15,6 +15,7 @@ import type { ResolvedSource } from "../../sources/source.ts";
 import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
 import { compileTemplate } from "../../transform/template.ts";
 import type { Workload } from "../../workloads/workload.ts";
+import type { AwaitedTarget } from "../decide/wait-for-targets.ts";
 import type { Dependent, NamespaceProblem } from "../types.ts";
 import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
 
@@ -49,8 +50,8 @@ export interface RolloutContext {
   dependents: Dependents;
   /** As they were resolved, by name. */
   sources: ReadonlyMap<string, ResolvedSource | Problem>;
-  /** The objects that the binding writes. */
-  targets: readonly ObjectRef[];
+  /** The objects that the binding writes before the rollout. */
+  targets: readonly AwaitedTarget[];
   /** The versions of the sources. */
   sourceRevisions: string;
   /** How long it is to be waited for the workloads before anything else is done. */
@@ -175,14 +176,27 @@ export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
 
 /**
- * Where a namespace can't be seen, what its workloads use is not known either: the values that were known until then are compared
- * on, and so is what a Job that was recreated makes of the missing ones.
+ * With what workloads may use in namespaces that can't be seen, or could not until now: what is known from before, and anything of
+ * the sources. And without what a Job that was recreated makes of the missing ones.
  */
-export function withFormerUses(dependents: Dependents, before: RolloutStatus | undefined): Dependents {
+export function withHiddenUses(
+  dependents: Dependents,
+  before: RolloutStatus | undefined,
+  binding: SecretBinding,
+): Dependents {
   const there = new Set(dependents.all.map(({ ref }) => idOf(ref)));
   const missing = dependents.missing.filter((ref) => !there.has(idOf(ref)));
-  if (dependents.unknown.length === 0) return { ...dependents, missing };
-  return { ...dependents, missing, used: new Set([...dependents.used, ...Object.keys(before?.digests ?? {})]) };
+  if (dependents.unknown.length === 0 && before?.unknownNamespaces === undefined) return { ...dependents, missing };
+  const hidden = [...Object.keys(before?.digests ?? {}), ...sourcesOf(binding).map((name) => digestId(name, ALL_KEYS))];
+  return { ...dependents, missing, used: new Set([...dependents.used, ...hidden]) };
+}
+
+/** Those of which workloads may use anything: what they refer to themselves, and what is written before they restart. */
+function sourcesOf(binding: SecretBinding): string[] {
+  const { rollout } = binding.spec;
+  const consumed = rollout === undefined ? [] : groupsOf(rollout).flatMap(({ consumersOf = [] }) => consumersOf);
+  const written = [...usedByFields(binding)].map((id) => id.slice(0, id.indexOf("/")));
+  return [...new Set([...consumed, ...written])];
 }
 
 /** All that a rollout depends on which nobody has begun. */

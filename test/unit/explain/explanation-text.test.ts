@@ -185,8 +185,8 @@ describe("the text of an explanation", () => {
       Array.from({ length: count }, (_, at) => ({ ...WORKLOAD, name: `${state}-${at}`, state }));
     const workloads = [...of("Done", 900), ...of("Waiting", 99), ...of("Failed", 1)];
     const unknownNamespaces = Array.from({ length: 30 }, (_, at) => `team-${at}`);
-    const pending = { firstChangeTime: "", reason: "Forbidden", message: "it may not", unknownNamespaces, workloads };
-    const rollout = { suspended: false, restarts: [], trackedValues: [], pending };
+    const pending = { firstChangeTime: "", reason: "Forbidden", message: "it may not", workloads };
+    const rollout = { suspended: false, restarts: [], trackedValues: [], unknownNamespaces, pending };
     const lines = explanationText({ ...explanation, rollout }, NOW).map((line) => line.trim());
     const names = lines.flatMap((line) => /^Deployment registry\/(\S+)/.exec(line)?.[1] ?? []);
     assert.deepEqual(

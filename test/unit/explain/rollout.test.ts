@@ -73,13 +73,13 @@ describe("the rollout of an explanation", () => {
         digestKeyID: "k1",
         revision: 4,
         digests: { "bucket/b": "DIGEST", "bucket/a": "DIGEST" },
+        unknownNamespaces: ["edge"],
         lastStartTime: "2026-01-01T00:00:00Z",
         pending: {
           firstChangeTime: "2026-01-02T00:00:00Z",
           lastChangeTime: "2026-01-02T00:00:00Z",
           reason: "Waiting",
           message: "for the window",
-          unknownNamespaces: ["edge"],
           digests: { "bucket/a": "DIGEST" },
           workloads: [{ ...workload, uid: "UID", stamp: "STAMP", step: "one", message: "for its turn" }],
         },
@@ -91,12 +91,12 @@ describe("the rollout of an explanation", () => {
       restarts: ["workloads whose pods refer to bucket, among Deployment, StatefulSet, DaemonSet"],
       revision: 4,
       trackedValues: ["bucket/a", "bucket/b"],
+      unknownNamespaces: ["edge"],
       lastStartTime: "2026-01-01T00:00:00Z",
       pending: {
         firstChangeTime: "2026-01-02T00:00:00Z",
         reason: "Waiting",
         message: "for the window",
-        unknownNamespaces: ["edge"],
         workloads: [{ ...workload, step: "one", message: "for its turn" }],
       },
     });

@@ -4,6 +4,7 @@ import type { RolloutStatus } from "../../../src/api/rollout.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
+import { withFewMessages } from "../../../src/rollout/decide/intent-status.ts";
 import { CORE, RolloutFixture } from "../rollout-controller.ts";
 
 /** A target that its controller has seen in that generation. */
@@ -228,6 +229,33 @@ describe("the rollout of a binding that writes fields after it", () => {
     rollout.differs = new Problem("Forbidden", "it may not read it");
     const { problem, status } = await rollout.roll("a");
     assert.deepEqual([problem?.reason, status], ["Forbidden", undefined]);
+  });
+
+  it("does not have all rolled out while a target does not hold its values, though no workload waits for it", async () => {
+    const rollout = new RolloutFixture();
+    rollout.held.set("elsewhere", "it waits for its target");
+    assert.equal((await rollout.roll("a")).rolledOutFor, undefined);
+    rollout.held.clear();
+    assert.notEqual((await rollout.roll("a")).rolledOutFor, undefined);
+  });
+
+  it("keeps a few of many long messages in status", () => {
+    const pending = { firstChangeTime: "", lastChangeTime: "", reason: "", message: "" };
+    const of = (at: number) => ({
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      namespace: "",
+      name: `${at}`,
+      uid: `${at}`,
+    });
+    const workloads = Array.from({ length: 1_000 }, (_, at) => {
+      const message = at % 2 === 0 ? "it is paused" : `${at} ${"kubectl ".repeat(60)}`;
+      return { ...of(at), state: "Waiting" as const, message };
+    });
+    const status = withFewMessages({ digestKeyID: "", revision: 0, pending: { ...pending, workloads } });
+    const messages = status.pending?.workloads?.flatMap(({ message }) => message ?? []) ?? [];
+    assert.equal(messages.filter((each) => each === "it is paused").length, 500);
+    assert.equal(messages.length, 510);
   });
 
   it("restarts nothing in a namespace whose target does not hold the new values, and says why", async () => {

@@ -42,7 +42,13 @@ function turn(
   before?: RolloutStatus,
   more: Partial<RolloutInput> = {},
 ): RolloutDecision {
+  const isHidden = (more.unknown ?? []).length > 0 || before?.unknownNamespaces !== undefined;
+  const hidden = isHidden ? [...Object.keys(before?.digests ?? {}), ...Object.keys(digests)] : [];
   return decideRollout({
+    used: new Set([
+      ...dependents.flatMap(({ uses }) => [...uses]),
+      ...hidden.filter((id) => id.endsWith("/*") || before?.digests?.[id] !== undefined),
+    ]),
     now: START,
     binding: "uid-of-the-binding",
     steps: ONE,
@@ -392,6 +398,7 @@ describe("rollouts, whatever happens,", () => {
     fc.record({ do: fc.constant("change" as const), id: fc.constantFrom(...ids), to: fc.constantFrom("1", "2", "3") }),
     fc.record({ do: fc.constant("finish" as const), name: fc.constantFrom(...names) }),
     fc.record({ do: fc.constant("undo" as const), name: fc.constantFrom(...names) }),
+    // From the first sight on, too.
     fc.record({ do: fc.constantFrom("hide" as const, "show" as const), name: fc.constantFrom(...names) }),
     fc.record({ do: fc.constantFrom("reconcile" as const, "crash" as const) }),
   );
@@ -406,6 +413,7 @@ describe("rollouts, whatever happens,", () => {
     each: string[][],
     most: number,
     inSteps: boolean,
+    hiddenFirst: string[],
   ) {
     const steps: Step[] = inSteps
       ? names.map((name) => ({ name, timeoutMs: Number.POSITIVE_INFINITY, onFailure: "Halt" }))
@@ -426,6 +434,7 @@ describe("rollouts, whatever happens,", () => {
     let changes = 0;
     let isNoted = true;
     let seen = { ...values };
+    for (const each of cluster) each.hidden = each.wasHidden = hiddenFirst.includes(each.name);
     const reconcile = (isWritten: boolean) => {
       seen = { ...values };
       const stepOf = (each: (typeof cluster)[number]) => (inSteps ? cluster.indexOf(each) : 0);
@@ -445,7 +454,11 @@ describe("rollouts, whatever happens,", () => {
       const unknown = cluster
         .filter(({ hidden }) => hidden)
         .map((each) => ({ namespace: each.name, step: stepOf(each), problem }));
-      const decided = turn(dependents, { ...values }, status, { steps, maxConcurrent: most, unknown });
+      const decided = turn(dependents, { ...values, "s/*": ids.map((id) => values[id]).join() }, status, {
+        steps,
+        maxConcurrent: most,
+        unknown,
+      });
       for (const { dependent, stamp } of decided.stamps) {
         const found = cluster.find(({ name }) => name === dependent.ref.name);
         assert.ok(found);
@@ -507,6 +520,7 @@ describe("rollouts, whatever happens,", () => {
         uses,
         fc.integer({ min: 1, max: 4 }),
         fc.boolean(),
+        fc.subarray(names),
         (...given) => {
           const { cluster, values, status, changes } = simulate(...given);
           for (const { name, uses: used, has, restarts } of cluster) {
@@ -539,7 +553,7 @@ describe("a rollout in many namespaces", () => {
     assert.deepEqual(placesOf(began), ["open"]);
     const held = turn([at("open")], { "bucket/key": "b" }, began.status, { unknown });
     assert.deepEqual(placesOf(held), []);
-    assert.deepEqual(held.status.pending?.unknownNamespaces, ["closed"]);
+    assert.deepEqual(held.status.unknownNamespaces, ["closed"]);
     assert.deepEqual(held.status.digests, { "bucket/key": "a" });
     assert.equal(held.status.pending?.reason, "Forbidden");
     assert.match(
@@ -551,6 +565,27 @@ describe("a rollout in many namespaces", () => {
     const ended = turn([at("open"), at("closed"), at("new")], { "bucket/key": "b" }, seen.status);
     assert.equal(ended.status.pending, undefined);
     assert.deepEqual([ended.status.revision, ended.status.digests], [1, { "bucket/key": "b" }]);
+  });
+
+  it("restarts what used a value that was never seen to be used, if its source has changed meanwhile, and else nothing", () => {
+    const value = (text: string) => ({ "bucket/key": text, "bucket/*": text });
+    const first = turn([], value("a"), undefined, { unknown });
+    assert.deepEqual([first.status.digests, first.status.unknownNamespaces], [{ "bucket/*": "a" }, ["closed"]]);
+    assert.deepEqual(placesOf(turn([at("closed")], value("a"), first.status)), []);
+    // Also where the change and the permission come at the same time.
+    assert.deepEqual(placesOf(turn([at("closed")], value("b"), first.status)), ["closed"]);
+    const changed = turn([], value("b"), first.status, { unknown });
+    assert.equal(changed.status.pending?.reason, "Forbidden");
+    const seen = turn([at("closed")], value("b"), changed.status);
+    assert.deepEqual(placesOf(seen), ["closed"]);
+    const ended = turn([at("closed")], value("b"), seen.status);
+    assert.deepEqual([ended.status.pending, ended.status.digests], [undefined, { "bucket/key": "b" }]);
+  });
+
+  it("restarts nothing for the first sight of one that can't be seen, unless all restart then", () => {
+    const value = { "bucket/key": "a", "bucket/*": "a" };
+    const first = turn([], value, undefined, { unknown, rollFirst: true });
+    assert.deepEqual(placesOf(turn([at("closed")], value, first.status)), ["closed"]);
   });
 
   it("ends without the one that can't be seen when the value goes back", () => {

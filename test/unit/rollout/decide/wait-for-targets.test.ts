@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { targetsNotObserved } from "../../../../src/rollout/decide/wait-for-targets.ts";
+import { type AwaitedTarget, targetsNotObserved } from "../../../../src/rollout/decide/wait-for-targets.ts";
 import { FakeApiServer } from "../../api-server.ts";
 import { HARBORS, SECRETS } from "../../resources.ts";
 
@@ -26,8 +26,15 @@ describe("a rollout that waits for its targets", () => {
     return refOf(name);
   }
 
-  const holdOf = (targets: readonly ObjectRef[], condition?: string) =>
+  const lookAt = (targets: readonly AwaitedTarget[], condition?: string) =>
     targetsNotObserved(cluster.client, ACCOUNT, targets, condition === undefined ? {} : { condition });
+  const holdOf = async (targets: readonly ObjectRef[], condition?: string) =>
+    (
+      await lookAt(
+        targets.map((ref) => ({ ref, isApart: false })),
+        condition,
+      )
+    ).everywhere;
 
   /** Why it waits for a target with that status. A change of the target ends the wait, so there is no retry. */
   async function whyNot(status: unknown, condition?: string): Promise<string | undefined> {
@@ -103,5 +110,12 @@ describe("a rollout that waits for its targets", () => {
       );
       assert.ok(hold !== undefined && !JSON.stringify(hold).includes(VALUE), hold?.message);
     }
+  });
+
+  it("waits in its own namespace alone for one of many namespaces", async () => {
+    const apart = { ref: put({ observedGeneration: 2 }), isApart: true };
+    const seen = { ref: put({ observedGeneration: 3 }, "seen"), isApart: false };
+    const { everywhere, namespaces } = await lookAt([apart, seen]);
+    assert.deepEqual([everywhere, [...namespaces.keys()]], [undefined, ["registry"]]);
   });
 });
