@@ -167,10 +167,14 @@ describe("where Reloader's annotations are understood", function () {
       metadata.annotations = AUTO;
     });
     // There is a binding for the Job that it says it stands for, and nothing that could be made of it.
+    await shop.make(annotated("next", { "secret.reloader.stakater.com/auto": "true" }));
+    const reasonsOf = async (binding: string) => {
+      const { status } = (await team.api.find(team.bindingPath(binding))) ?? {};
+      return status?.conditions?.map(({ reason }: AnyObject) => reason);
+    };
     await eventually(async () => {
-      const { status } = (await team.api.find(team.bindingPath(BINDING))) ?? {};
-      const reasons = status?.conditions?.map(({ reason }: AnyObject) => reason);
-      assert.deepEqual(reasons, ["Synced", "WorkloadNotFound"]);
+      assert.deepEqual(await reasonsOf(BINDING), ["Synced", "WorkloadNotFound"]);
+      assert.deepEqual(await reasonsOf("reloader-deployment-next"), ["Synced", "RolledOut"]);
     });
     await shop.rotate("bucket");
     await shop.rotate("one");
