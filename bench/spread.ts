@@ -15,7 +15,7 @@ const OURS = "login";
 const FLOOR = "floor";
 const STAMP = "inlay.dev/rollout";
 const WIDTH = 50;
-const ROUNDS = 5;
+const ROUNDS = 3;
 /** Clones of one namespace, and workloads for each two namespaces, where memory is measured. */
 const CLONES = 5;
 const WORKLOADS = 2.5;

@@ -146,7 +146,10 @@ export class RolloutController {
   }
 
   /** Where nothing can be decided, what is seen to roll out keeps its places, and all else that is under way stays as it is. */
-  #undecided({ binding, dependents }: RolloutContext, problem: Problem): RolloutResult {
+  #undecided({ binding, dependents }: RolloutContext, cause: Problem): RolloutResult {
+    // What keeps workloads from being known goes first, as it does where something is decided.
+    const { reason, message } = apartFrom({ ...dependents, missing: [] }) ?? cause;
+    const problem = new Problem(reason, message, cause.retryPolicy);
     const rolling = stillRolling(dependents.all, this.#memories.of(binding).before(binding), Date.now());
     // Those that are not listed yet keep what they have.
     if (!dependents.pending) this.#slots.update(bindingKey(binding), rolling.map(placeOf));
