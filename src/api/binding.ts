@@ -37,6 +37,16 @@ export function recordId(record: Pick<TargetStatus, "apiVersion" | "kind" | "nam
 export const selects = (target: Target): boolean =>
   target.selector !== undefined || target.namespaceSelector !== undefined;
 
+/** Whether a target is written when every workload has rolled out for its values. */
+export const isAfterRollout = ({ when }: Pick<Target, "when">): boolean => when === "AfterRollout";
+
+/** Whether an object of a target is in one of many namespaces, and not in that of the binding. */
+export const isApart = (
+  { namespaceSelector }: Pick<Target, "namespaceSelector">,
+  namespace: string | undefined,
+  { metadata }: Pick<SecretBinding, "metadata">,
+): boolean => namespaceSelector !== undefined && namespace !== undefined && namespace !== metadata.namespace;
+
 export const onConflictOf = (binding: SecretBinding, target: Target) =>
   target.onConflict ?? binding.spec.defaults.onConflict;
 

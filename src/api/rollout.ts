@@ -14,6 +14,12 @@ export type Digests = Readonly<Record<string, string>>;
 
 export const digestId = (source: string, key: string): string => `${source}/${key}`;
 
+/** What an id is of. A source's name has no slash. */
+export function digestParts(id: string): { source: string; key: string } {
+  const slash = id.indexOf("/");
+  return { source: id.slice(0, slash), key: id.slice(slash + 1) };
+}
+
 /** Which workloads restart together: of a step, or of a rollout without any. */
 export interface Group
   extends Pick<

@@ -2,8 +2,8 @@
  * Finds the Secrets and ConfigMaps that bindings with a rollout write. Pods that refer to such a copy take values of the sources
  * that are behind it.
  */
-import type { SecretBinding, Target } from "../api/binding.ts";
-import { groupsOf } from "../api/rollout.ts";
+import { isAfterRollout, type SecretBinding, type Target } from "../api/binding.ts";
+import { digestParts, groupsOf } from "../api/rollout.ts";
 import { isSameKind } from "../apimachinery/objects.ts";
 import type { UsesOfKeys, writtenUses } from "../rollout/discover/written-values.ts";
 import { parseSources } from "../sources/registry.ts";
@@ -43,7 +43,7 @@ function copiesBy(binding: SecretBinding, usesOf: typeof writtenUses): Copy[] {
   for (const target of spec.targets) {
     const kind = kindOf(target);
     // A value that is written after the rollout restarts nothing.
-    if (kind === undefined || target.when === "AfterRollout") continue;
+    if (kind === undefined || isAfterRollout(target)) continue;
     const uses = usesOf(sources, target);
     for (const { namespace = metadata.namespace as string, name } of status?.targets?.filter(
       recordMatcher(target, binding),
@@ -75,17 +75,11 @@ export function consumedCopies(copies: readonly Copy[], source: Traced): Map<str
 
 /** The names of the sources that are behind some keys of a copy; behind all of them where `keys` is undefined. */
 export const sourcesBehind = ({ uses }: Copy, keys?: readonly string[]): string[] =>
-  uses(keys).map((use) => partsOf(use).source);
+  uses(keys).map((use) => digestParts(use).source);
 
 /** The keys of a source that are behind what pods take of a copy, or `*` for all of them. */
 export function keysBehind({ binding, uses }: Copy, source: Traced, references: readonly Reference[]): string[] {
   const names = sourcesAt(binding, source);
-  const taken = references.flatMap(({ keys }) => uses(keys)).map(partsOf);
+  const taken = references.flatMap(({ keys }) => uses(keys)).map(digestParts);
   return taken.flatMap((each) => (names.includes(each.source) ? [each.key] : []));
-}
-
-/** The id of a digest, in parts. */
-function partsOf(use: string): { source: string; key: string } {
-  const slash = use.indexOf("/");
-  return { source: use.slice(0, slash), key: use.slice(slash + 1) };
 }

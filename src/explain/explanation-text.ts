@@ -1,4 +1,5 @@
 /** Prints an Explanation for people, line by line. Pure. */
+import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { useInWords } from "../sources/uses.ts";
 import type {
@@ -133,7 +134,9 @@ function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
     ...restarts.flatMap((words) => fold(words)),
     ...fold(last === undefined ? baseline : `${baseline}; the last rollout began ${ageOf(last, now)} ago`),
     ...fold(progress),
-    ...(unknown.length > 0 ? fold(`the workloads of these namespaces are not known: ${listOf(unknown)}`) : []),
+    ...(unknown.length > 0
+      ? fold(`the workloads of these namespaces are not known: ${firstOf(unknown, MAX_NAMESPACES)}`)
+      : []),
     ...table(["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"], rows),
     ...(more > 0 ? [`and ${more} more, see status.rollout.pending.workloads`] : []),
   ];
@@ -147,9 +150,4 @@ function mostTelling(workloads: PendingWorkloads): PendingWorkloads {
   const inOrder = workloads.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
   const shown = new Set(inOrder.slice(0, MAX_WORKLOADS));
   return workloads.filter((each) => shown.has(each));
-}
-
-function listOf(namespaces: readonly string[]): string {
-  const more = namespaces.length - MAX_NAMESPACES;
-  return `${namespaces.slice(0, MAX_NAMESPACES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -1,5 +1,6 @@
 /** Finds the workloads whose pods refer to a Secret or ConfigMap, kind by kind. */
 import { FieldPath } from "../apimachinery/field-path.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { PODS } from "../apimachinery/resources.ts";
 import { type PodReference, podReferences } from "../workloads/pod-references.ts";
@@ -48,9 +49,7 @@ export async function listWidely<T>(
   const readings = await Promise.all(namespaces.slice(0, MAX_NAMESPACES).map(list));
   const left = namespaces.filter((_, at) => readings[at]?.state !== "Found");
   if (left.length === 0) return readings;
-  const more = left.length - MAX_NAMED;
-  const named = `${left.slice(0, MAX_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-  const message = `${all.message}; not looked at in namespaces with copies: ${named}`;
+  const message = `${all.message}; not looked at in namespaces with copies: ${firstOf(left, MAX_NAMED)}`;
   return [...readings.filter(({ state }) => state === "Found"), { state: "Unreadable", message }];
 }
 

@@ -1,5 +1,5 @@
 /** Tells whether a binding restarts a workload whose pods refer to an object that it reads or writes. Pure. */
-import type { SecretBinding } from "../api/binding.ts";
+import { isAfterRollout, type SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf } from "../api/rollout.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
@@ -36,7 +36,7 @@ export function restarterOf(
   /** The sources that change with the traced object. A copy changes when a source of it does. */
   const changing = new Set([...names, ...(tracedCopy ? sourcesBehind(tracedCopy) : [])]);
   if (rollout === undefined || changing.size === 0) return () => false;
-  const before = spec.targets.filter(({ when }) => when !== "AfterRollout");
+  const before = spec.targets.filter((target) => !isAfterRollout(target));
   const uses = usesBySource({ ...binding, spec: { ...spec, targets: before } }, readTemplate);
   const hasFields = before.some(({ fields }) => fields.length > 0);
   const isUsed = !hasFields || [...changing].some((name) => (uses.get(name) ?? []).length > 0);

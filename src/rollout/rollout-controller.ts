@@ -2,7 +2,7 @@
  * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
  * what status says of that goes out. What the cluster does not show after a crash is recorded in status first.
  */
-import { bindingKey, type SecretBinding, type Target } from "../api/binding.ts";
+import { bindingKey, isAfterRollout, isApart, type SecretBinding, type Target } from "../api/binding.ts";
 import type { RolloutSpec, RolloutStatus } from "../api/rollout.ts";
 import { idOf, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -113,9 +113,8 @@ export class RolloutController {
       sources,
       // What is written after the rollout holds the values of before until then.
       targets: objects.flatMap(({ target, ref }) => {
-        if (ref instanceof Problem || target.when === "AfterRollout") return [];
-        const isApart = target.namespaceSelector !== undefined && ref.namespace !== binding.metadata.namespace;
-        return [{ ref, isApart }];
+        if (ref instanceof Problem || isAfterRollout(target)) return [];
+        return [{ ref, isApart: isApart(target, ref.namespace, binding) }];
       }),
       sourceRevisions,
       patienceMs: memory.patienceMs(shown.pending),

@@ -1,5 +1,5 @@
 /** Matches the objects of a binding's targets with their records in status. Pure. */
-import { recordId, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
+import { isAfterRollout, recordId, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import { idOf, isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { TargetOutcome } from "./outcome.ts";
@@ -56,7 +56,7 @@ export function targetsOf(
     recorded.add(record);
     return [{ record, problem: why.problem }];
   });
-  const isAfter = ({ target }: TargetWithRecord) => target.when === "AfterRollout";
+  const isAfter = ({ target }: TargetWithRecord) => isAfterRollout(target);
   return { before: named.filter((each) => !isAfter(each)), after: named.filter(isAfter), kept, recorded };
 }
 

@@ -5,6 +5,7 @@
 import { namespaceIn, selects, type Target } from "../api/binding.ts";
 import { whereOf } from "../api/installation.ts";
 import { isGlob } from "../apimachinery/glob.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import { idOf, isSameKind, type ObjectRef, objectId, parseApiVersion, type Version } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
@@ -168,9 +169,8 @@ const patternsIn = ({ selector, namespaceSelector }: Target) =>
 const MAX_NAMES = 3;
 
 function notesOn(where: string, all: number, own: number, closed: readonly UnresolvedSelection[]): string[] {
-  const names = closed.slice(0, MAX_NAMES).map(({ namespace, name }) => namespace ?? name);
-  const more = closed.length - names.length;
-  const said = `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const names = closed.flatMap(({ namespace, name }) => namespace ?? name ?? []);
+  const said = firstOf(names, MAX_NAMES);
   const apart =
     closed.length === 0 ? [] : [`${where} leaves out ${said}, where the installation lets it write nothing`];
   if (all === 0) return closed.length === 0 ? [`no object matches ${where}`] : apart;

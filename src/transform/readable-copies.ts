@@ -1,5 +1,6 @@
 /** Finds the fields in which more people can read a value of a Secret than in the Secret, and what to do about it. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { SchemaAt } from "./convert.ts";
@@ -32,8 +33,8 @@ export function readableCopies(
     const reference = secretReferenceFor(path, schemaAt);
     return reference === undefined ? [] : [`${reference} takes a reference to a Secret instead of ${path}`];
   });
-  const hint = instead.length === 0 ? "" : ` (${listed(instead)})`;
-  const note = `values of Secrets at ${listed(paths.map(String))} can be read by whoever may read ${reader}${hint}; spec.acknowledge: [ReadableCopies] says that it is meant`;
+  const hint = instead.length === 0 ? "" : ` (${firstOf(instead, MAX_PATHS)})`;
+  const note = `values of Secrets at ${firstOf(paths.map(String), MAX_PATHS)} can be read by whoever may read ${reader}${hint}; spec.acknowledge: [ReadableCopies] says that it is meant`;
   return { paths: paths.map(String), note };
 }
 
@@ -42,9 +43,4 @@ export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies
   const { namespace, name } = binding.metadata;
   const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
   return new Problem("NotAcknowledged", `${note}. The installation lets nothing be written before: ${patch}`);
-}
-
-function listed(texts: readonly string[]): string {
-  const more = texts.length - MAX_PATHS;
-  return `${texts.slice(0, MAX_PATHS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -42,21 +42,33 @@ const spec = (rollout: object = {}, target: object = {}) => ({
 const recorded = async (team: TestNamespace): Promise<string | undefined> =>
   (await team.api.get(`${team.path("v1", "configmaps")}/record`)).data?.key;
 
-/** Waits until the record holds that, and says which values it held until then. */
+/** Waits until the record holds that. */
 async function untilRecorded(team: TestNamespace, id: string, withinMs?: number): Promise<void> {
   await eventually(async () => assert.equal(await recorded(team), id), withinMs);
+}
+
+/** The same, with a binding that has written the id of the first key. */
+async function newRecord(): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const { team, shop } = await newTeam();
+  await team.bind("rolls", spec());
+  await untilRecorded(team, "one");
+  return { team, shop };
+}
+
+/** The same, with a second key that no pod has yet: the Deployment is paused. */
+async function newRotation(): Promise<{ team: TestNamespace; shop: Workloads }> {
+  const { team, shop } = await newRecord();
+  await team.api.merge(shop.path("web"), { spec: { paused: true } });
+  await publish(team, "two");
+  await team.until("rolls", "RolloutPending");
+  return { team, shop };
 }
 
 describe("a field that is written after the rollout", function () {
   this.timeout("3m");
 
   it("is written once the workloads have rolled out for its value, and not before", async () => {
-    const { team, shop } = await newTeam();
-    await team.bind("rolls", spec());
-    await untilRecorded(team, "one");
-    // While it is paused, no pod has the new key.
-    await team.api.merge(shop.path("web"), { spec: { paused: true } });
-    await publish(team, "two");
+    const { team, shop } = await newRotation();
     await shop.until("rolls", "RollingOut");
     const { status } = await team.until("rolls", "RolloutPending");
     assert.equal(status.synced, "0/1");
@@ -73,12 +85,7 @@ describe("a field that is written after the rollout", function () {
   });
 
   it("skips a value that changes before its rollout has ended", async () => {
-    const { team, shop } = await newTeam();
-    await team.bind("rolls", spec());
-    await untilRecorded(team, "one");
-    await team.api.merge(shop.path("web"), { spec: { paused: true } });
-    await publish(team, "two");
-    await team.until("rolls", "RolloutPending");
+    const { team, shop } = await newRotation();
     const seen = new Set<string | undefined>();
     await publish(team, "three");
     await rolloutBarrier(team);
@@ -95,9 +102,7 @@ describe("a field that is written after the rollout", function () {
   });
 
   it("is put back when somebody changes it, and waits for no rollout when only its own value changes", async () => {
-    const { team, shop } = await newTeam();
-    await team.bind("rolls", spec());
-    await untilRecorded(team, "one");
+    const { team, shop } = await newRecord();
     await team.api.merge(`${team.path("v1", "configmaps")}/record`, { data: { key: "other" } });
     await untilRecorded(team, "one");
     await team.secret("keys", { id: "renamed" });
@@ -106,12 +111,7 @@ describe("a field that is written after the rollout", function () {
   });
 
   it("is written once after the controller was killed before that, without another restart", async () => {
-    const { team, shop } = await newTeam();
-    await team.bind("rolls", spec());
-    await untilRecorded(team, "one");
-    await team.api.merge(shop.path("web"), { spec: { paused: true } });
-    await publish(team, "two");
-    await team.until("rolls", "RolloutPending");
+    const { team, shop } = await newRotation();
     await team.controller.stop("SIGKILL");
     await team.api.merge(shop.path("web"), { spec: { paused: false } });
     await shop.run(["web"]);

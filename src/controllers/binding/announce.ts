@@ -6,7 +6,7 @@ import { acquires, grantedIn } from "../../targets/prepared.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import type { Step } from "./dependencies.ts";
 
-/** Returns the binding as it is then. Status is written for paths, objects and sources that it does not have yet. */
+/** Writes status for what is to be written, which it does not have yet. Returns the binding as it is then. */
 export async function announce(
   writer: Pick<BindingStatusWriter, "setFinalizer" | "writeStatus">,
   binding: SecretBinding,
@@ -15,7 +15,7 @@ export async function announce(
   batch: readonly Step[],
 ): Promise<SecretBinding> {
   const stored = await writer.setFinalizer(binding, holdsAnything(records));
-  if (!batch.some((step) => needsAnnouncement(stored, step))) return stored;
+  if (batch.length === 0) return stored;
   const copied = copiedSources(stored, parsedSources, batch.flatMap(grantedIn));
   return writer.writeStatus(stored, { ...stored.status, targets: [...records], ...copied });
 }

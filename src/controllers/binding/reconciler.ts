@@ -2,7 +2,7 @@
  * Reconciles one SecretBinding: gate, observe, read sources, release what is gone, sync targets, roll out, report. A key comes
  * in; the cluster as the binding wants it goes out, and when to reconcile again. Nothing here depends on what an event said.
  */
-import { FINALIZER, type SecretBinding, type Target } from "../../api/binding.ts";
+import { FINALIZER, isAfterRollout, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -177,15 +177,17 @@ export class Reconciler {
     written: readonly TargetOutcome[],
   ): Promise<RolloutResult | undefined> {
     if (observation.rollout === undefined) return undefined;
-    const { unresolved } = observation.observed;
-    const isBefore = ({ target }: { target: Target }) => target.when !== "AfterRollout";
+    const { binding, observed } = observation;
     // What a removed target does not give back is no reason to keep workloads from the values that they have.
-    const tried = [...written, ...unresolved.filter(isBefore)];
-    const { metadata, spec, status } = observation.binding;
+    const tried = [
+      ...targets.before.map(({ target }, at) => ({ target, ...written[at]?.record, problem: written[at]?.problem })),
+      ...observed.unresolved.filter(({ target }) => !isAfterRollout(target)),
+    ];
+    const { spec, status } = binding;
     const isCompared = spec.rollout?.onFirstSync === "IfDifferent" && status?.rollout === undefined;
     const inputs = {
       read: { sources, sourceMismatch: context.sourceMismatch },
-      targets: unsyncedTargets(metadata.namespace, context.account, tried),
+      targets: unsyncedTargets(binding, context.account, tried),
       differs: isCompared && (await holdsOtherValues(context, targets.after, sources)),
     };
     return this.#rollouts.roll(observation.rollout, inputs, async (rollout) => {

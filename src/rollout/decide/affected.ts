@@ -1,5 +1,12 @@
 /** The digests of now and then come in; which workloads have to restart for the difference, and by which stamp, goes out. Pure. */
-import { type Digests, digestId, type Pending, type RolloutStatus, type WorkloadStatus } from "../../api/rollout.ts";
+import {
+  type Digests,
+  digestId,
+  digestParts,
+  type Pending,
+  type RolloutStatus,
+  type WorkloadStatus,
+} from "../../api/rollout.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { ALL_KEYS } from "../../sources/uses.ts";
 import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
@@ -48,7 +55,7 @@ export function missedBy(before: RolloutStatus | undefined, dependents: readonly
 }
 
 /** All keys of the source of a value. */
-const allOf = (id: string) => digestId(id.slice(0, id.indexOf("/")), ALL_KEYS);
+const allOf = (id: string) => digestId(digestParts(id).source, ALL_KEYS);
 
 /**
  * The baseline as of now: what is used for the first time is taken as it is, unless `rollFirst`, or it is `missed` and its source has

@@ -2,7 +2,7 @@
  * Says why workloads have to wait for the targets of their binding: a target that does not hold the new values yet holds back all
  * of them, or those of its namespace where it is one of many. Pure.
  */
-import type { TargetStatus } from "../../api/binding.ts";
+import { isApart, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { RolloutBlock } from "../types.ts";
 
@@ -13,29 +13,26 @@ export interface UnsyncedTargets {
   namespaces: ReadonlyMap<string, string>;
 }
 
-/** A target that was tried, or a part of a target of which it is not known which objects it is. */
-type Tried = { problem?: Problem } & (
-  | { record: Pick<TargetStatus, "namespace" | "selected"> }
-  | { namespace?: string; problem: Problem }
-);
+/** An object of a target that was tried, or a part of a target of which it is not known which objects it is. */
+interface Tried {
+  target: Pick<Target, "namespaceSelector">;
+  namespace?: string | undefined;
+  problem?: Problem | undefined;
+}
 
-/** `own` is the namespace of the binding, and `account` why nothing can be done as its account. */
+/** `account` is why nothing can be done as the account of the binding. */
 export function unsyncedTargets(
-  own: string | undefined,
+  binding: Pick<SecretBinding, "metadata">,
   account: Problem | undefined,
   tried: readonly Tried[],
 ): UnsyncedTargets {
   let first = account;
   const namespaces = new Map<string, string>();
-  for (const each of tried) {
-    if (each.problem === undefined) continue;
-    const namespace = "record" in each ? (each.record.selected ? each.record.namespace : undefined) : each.namespace;
-    if (namespace === undefined || namespace === own) first ??= each.problem;
-    else if (!namespaces.has(namespace))
-      namespaces.set(
-        namespace,
-        `the target in its namespace does not hold the new values yet: ${each.problem.message}`,
-      );
+  for (const { target, namespace = "", problem } of tried) {
+    if (problem === undefined) continue;
+    const message = `the target in its namespace does not hold the new values yet: ${problem.message}`;
+    if (!isApart(target, namespace || undefined, binding)) first ??= problem;
+    else if (!namespaces.has(namespace)) namespaces.set(namespace, message);
   }
   const message = first && `not every target holds the new values yet: ${first.message}`;
   return { everywhere: message === undefined ? undefined : { reason: "TargetsNotSynced", message }, namespaces };

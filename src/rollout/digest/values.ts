@@ -2,7 +2,7 @@
  * The sources as they were read come in; a digest of each value that a workload uses goes out, of those that are there. They
  * are kept for as long as no source changes, so that nothing is read for a workload that is on its way.
  */
-import type { Digests, RolloutSpec, RolloutStatus } from "../../api/rollout.ts";
+import { type Digests, digestParts, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ResolvedSource } from "../../sources/source.ts";
 import { newFilterEffort } from "../../transform/key-filter.ts";
@@ -110,7 +110,7 @@ export function writtenFor(
   const ids = [...dependent.uses].sort();
   // What went back is no change any more, and of another version all the same.
   const id = ids.find((each) => pending?.digests?.[each] !== undefined) ?? ids[0];
-  const version = id === undefined ? undefined : versions.get(partsOf(id).source);
+  const version = id === undefined ? undefined : versions.get(digestParts(id).source);
   return version?.slice(version.indexOf("/") + 1) ?? stamp;
 }
 
@@ -125,7 +125,7 @@ export function digestsOf(
   const digests: Record<string, string> = {};
   const effort = newFilterEffort();
   for (const id of used) {
-    const { source: name, key: place } = partsOf(id);
+    const { source: name, key: place } = digestParts(id);
     const [source, at] = [sources.get(name), places.get(name)];
     if (source instanceof Problem) throw source;
     if (source === undefined || at === undefined || at instanceof Problem) continue;
@@ -133,12 +133,6 @@ export function digestsOf(
     if (digest !== undefined) digests[id] = digest;
   }
   return digests;
-}
-
-/** `bucket/accessKeyID`: a source's name has no slash. */
-function partsOf(id: string): { source: string; key: string } {
-  const slash = id.indexOf("/");
-  return { source: id.slice(0, slash), key: id.slice(slash + 1) };
 }
 
 /** Of those that could be read. */

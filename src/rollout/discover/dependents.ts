@@ -2,8 +2,9 @@
  * Finds the workloads of a binding's rollout, as the streams show them at the moment, and the values that each of them restarts for.
  * Says of which namespaces that can't be known: nothing restarts there.
  */
-import type { SecretBinding } from "../../api/binding.ts";
-import { digestId, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
+import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
+import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
+import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
@@ -103,7 +104,7 @@ export function dependentsOf(
   };
   closed.forEach(isUnknown);
   const missing: ObjectRef[] = [];
-  const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? usedByFields(binding) : [];
+  const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? [...usedByFields(binding)] : [];
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
   const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, problem };
   for (const lookup of lookups) {
@@ -130,7 +131,7 @@ export function dependentsOf(
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
       // What it reads there, the binding does not write.
-      if (Array.isArray(uses) && uses.length === 0) continue;
+      if (find.by === "reference" && uses.length === 0) continue;
       const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>() };
       for (const use of uses) known.uses.add(use);
       found.set(idOf(ref), known);
@@ -167,7 +168,7 @@ function usedByPods(
 export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
   const { spec } = binding;
   const sources = parseSources(binding);
-  const fields = spec.targets.flatMap((target) => (target.when === "AfterRollout" ? [] : target.fields));
+  const fields = spec.targets.flatMap((target) => (isAfterRollout(target) ? [] : target.fields));
   if (fields.length === 0) return new Set(sources.map(({ name }) => digestId(name, ALL_KEYS)));
   const uses = fields.flatMap((field) => usesOf(sources, field, (text) => compileTemplate(text).references));
   return new Set(uses.map(({ source, of }) => digestId(source, of)));
@@ -177,25 +178,23 @@ const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? 
 
 /**
  * With what workloads may use in namespaces that can't be seen, or could not until now: what is known from before, and anything of
- * the sources. And without what a Job that was recreated makes of the missing ones.
+ * the sources.
  */
 export function withHiddenUses(
   dependents: Dependents,
   before: RolloutStatus | undefined,
   binding: SecretBinding,
 ): Dependents {
-  const there = new Set(dependents.all.map(({ ref }) => idOf(ref)));
-  const missing = dependents.missing.filter((ref) => !there.has(idOf(ref)));
-  if (dependents.unknown.length === 0 && before?.unknownNamespaces === undefined) return { ...dependents, missing };
+  if (dependents.unknown.length === 0 && before?.unknownNamespaces === undefined) return dependents;
   const hidden = [...Object.keys(before?.digests ?? {}), ...sourcesOf(binding).map((name) => digestId(name, ALL_KEYS))];
-  return { ...dependents, missing, used: new Set([...dependents.used, ...hidden]) };
+  return { ...dependents, used: new Set([...dependents.used, ...hidden]) };
 }
 
 /** Those of which workloads may use anything: what they refer to themselves, and what is written before they restart. */
 function sourcesOf(binding: SecretBinding): string[] {
   const { rollout } = binding.spec;
   const consumed = rollout === undefined ? [] : groupsOf(rollout).flatMap(({ consumersOf = [] }) => consumersOf);
-  const written = [...usedByFields(binding)].map((id) => id.slice(0, id.indexOf("/")));
+  const written = [...usedByFields(binding)].map((id) => digestParts(id).source);
   return [...new Set([...consumed, ...written])];
 }
 
@@ -214,18 +213,13 @@ export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "mi
   const [first, ...more] = unknown;
   if (first !== undefined) {
     const { reason, message, retryPolicy } = first.problem;
-    const others = more.slice(0, MAX_NAMED).map(({ namespace }) => namespace);
-    const rest = more.length - others.length;
-    const and = others.length === 0 ? "" : `; the same for ${others.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+    const others = more.map(({ namespace }) => namespace);
+    const and = others.length === 0 ? "" : `; the same for ${firstOf(others, MAX_NAMED)}`;
     return new Problem(reason, `namespace ${first.namespace}: ${message}${and}`, retryPolicy);
   }
   if (missing.length === 0) return undefined;
-  const names = missing
-    .slice(0, MAX_NAMED)
-    .map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
-  const rest = missing.length - names.length;
-  const what = `${names.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
-  const message = `spec.rollout names ${what}, and there is no such workload; create it, or correct the name`;
+  const names = missing.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
+  const message = `spec.rollout names ${firstOf(names, MAX_NAMED)}, and there is no such workload; create it, or correct the name`;
   return new Problem("WorkloadNotFound", message);
 }
 

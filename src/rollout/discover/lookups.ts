@@ -1,5 +1,5 @@
 /** What a binding says of its rollout comes in; where to look for the workloads, step by step, goes out, or why it can't be. */
-import type { SecretBinding } from "../../api/binding.ts";
+import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { digestId, type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";
 import { assertWithin } from "../../api/scope.ts";
@@ -149,7 +149,7 @@ interface Consumed extends Pick<Reference, "kind" | "name" | "uses"> {
 function targetsConsumed({ parsedSources, objects }: RolloutSubject): Consumed[] {
   const known = new Map<SelectedObject["target"], UsesOfKeys>();
   return objects.flatMap(({ target, ref }): Consumed[] => {
-    if (ref instanceof Problem || target.when === "AfterRollout") return [];
+    if (ref instanceof Problem || isAfterRollout(target)) return [];
     const { resource, namespace, name } = ref;
     const { group, kind } = resource;
     if (namespace === undefined || group !== "" || !(kind === "Secret" || kind === "ConfigMap")) return [];

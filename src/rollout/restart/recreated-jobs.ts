@@ -1,6 +1,6 @@
 /** Jobs that were made anew come in, and the workloads as the streams show them; the workloads as they are go out. And one that a crash has cut off is made. */
 import type { RolloutStatus } from "../../api/rollout.ts";
-import { type KubeObject, parseApiVersion } from "../../apimachinery/objects.ts";
+import { idOf, type KubeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
 import { attempt } from "../../kube/access-error.ts";
@@ -42,13 +42,13 @@ export function withRecreated(
   const recorded = new Set(status?.pending?.workloads?.map(({ uid }) => uid));
   const unrecorded = new Map<string, readonly string[]>();
   const now = performance.now();
-  const missing: Dependent[] = [];
+  const unshown: Dependent[] = [];
   for (const [former, { dependent, at }] of made) {
     const { uid } = dependent.version;
     const isShown = shown.has(uid);
     const isUnrecorded = isShown && status?.pending !== undefined && !recorded.has(uid);
     if (isUnrecorded) unrecorded.set(uid, dependent.workload.stamps);
-    else if (!isShown && at + SHOWN_WITHIN_MS >= now) missing.push(dependent);
+    else if (!isShown && at + SHOWN_WITHIN_MS >= now) unshown.push(dependent);
     else if (!shown.has(former)) made.delete(former);
   }
   const others = dependents.all
@@ -57,8 +57,14 @@ export function withRecreated(
       const stamps = [...each.workload.stamps, ...(unrecorded.get(each.version.uid) ?? [])];
       return { ...each, workload: { ...each.workload, stamps } };
     });
-  const all = [...others, ...missing].sort((a, b) => a.step - b.step);
-  return { ...dependents, all, used: new Set(all.flatMap(({ uses }) => [...uses])) };
+  const all = [...others, ...unshown].sort((a, b) => a.step - b.step);
+  const there = new Set(all.map(({ ref }) => idOf(ref)));
+  return {
+    ...dependents,
+    all,
+    used: new Set(all.flatMap(({ uses }) => [...uses])),
+    missing: dependents.missing.filter((ref) => !there.has(idOf(ref))),
+  };
 }
 
 /**

@@ -1,26 +1,28 @@
 /** Which workloads wait for a target that does not hold the new values yet. */
 import assert from "node:assert/strict";
+import type { Target } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { unsyncedTargets } from "../../../../src/rollout/decide/unsynced-targets.ts";
+import { bindingOf, targetOf } from "../../objects.ts";
 
 const problem = new Problem("Forbidden", "it may not patch it");
-const one = (namespace: string, selected?: true) => ({
-  record: { namespace, ...(selected && { selected }) },
-  problem,
-});
+const BINDING = bindingOf();
+const NAMED = targetOf();
+const SELECTED = { ...NAMED, namespaceSelector: { names: ["*"] } };
+const one = (namespace: string, target: Target = NAMED) => ({ target, namespace, problem });
 
 describe("a target without the new values", () => {
   it("holds back all workloads if it is named, or in the namespace of the binding", () => {
-    for (const each of [one("other"), one("registry", true), { problem }])
-      assert.equal(unsyncedTargets("registry", undefined, [each]).everywhere?.reason, "TargetsNotSynced");
-    assert.match(unsyncedTargets("registry", problem, []).everywhere?.message ?? "", /it may not patch it/);
+    for (const each of [one("other"), one("registry", SELECTED), { target: SELECTED, problem }])
+      assert.equal(unsyncedTargets(BINDING, undefined, [each]).everywhere?.reason, "TargetsNotSynced");
+    assert.match(unsyncedTargets(BINDING, problem, []).everywhere?.message ?? "", /it may not patch it/);
   });
 
   it("holds back those of its namespace if it is one of many", () => {
-    const { everywhere, namespaces } = unsyncedTargets("registry", undefined, [
-      one("other", true),
-      { namespace: "third", problem },
-      { record: { namespace: "fine", selected: true } },
+    const { everywhere, namespaces } = unsyncedTargets(BINDING, undefined, [
+      one("other", SELECTED),
+      { target: SELECTED, namespace: "third", problem },
+      { target: SELECTED, namespace: "fine" },
     ]);
     assert.equal(everywhere, undefined);
     assert.deepEqual([...namespaces.keys()], ["other", "third"]);

@@ -1,0 +1,7 @@
+/** Lists names for people, as many as a message has room for. Pure. */
+
+/** Such as `a, b and 3 more`. */
+export function firstOf(names: readonly string[], most: number): string {
+  const more = names.length - most;
+  return `${names.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
