@@ -80,7 +80,7 @@ export class Decider {
     return { decided: await this.#checked(rolling, inputs, memory, known, decided), known };
   }
 
-  /** Where something is to be restarted, only now it is looked at what that needs. Throws Problem. */
+  /** Reads what a restart needs, only where something is to be restarted. Throws Problem. */
   async #checked(
     rolling: RolloutContext,
     inputs: RollInputs,

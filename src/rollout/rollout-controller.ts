@@ -194,7 +194,7 @@ export class RolloutController {
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unsaid;
     const workloads = dependents.all.length;
-    // What the workloads have to find in the targets may be there for nobody yet.
+    // A target may not hold the new values yet, although no workload waits for it.
     const isWritten = targets.everywhere === undefined && targets.namespaces.size === 0;
     const isThrough = problem === undefined && done.status.pending === undefined && isWritten && !known.sourceMismatch;
     const result = {

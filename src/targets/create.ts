@@ -99,7 +99,7 @@ function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
 /** What to do with the object if it is as this binding last applied it; undefined if it has to be read. Throws Problem. */
 function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
   const { target, ref, plan, missing } = wanted;
-  // What others have in an adopted object is told for as long as it is there.
+  // The note about the keys of others in an adopted object needs the object.
   const isPlain = missing === undefined && plan.leftOut.length === 0 && target.create?.adopt === undefined;
   const last = isPlain ? context.lastApplied(target, ref) : undefined;
   if (last === undefined) return undefined;
@@ -259,7 +259,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   };
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
-  // Of what was posted, or stands in part, the next write has to know more.
+  // An object that was posted, or has a part of its values, is read before the next write.
   const isWhole = missing === undefined && plan.leftOut.length === 0 && isApplied(written, whole.maker.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
   const applied = { ref, version: { uid, resourceVersion, generation }, ...values };

@@ -39,7 +39,7 @@ export function selectionOf(target: Target, resource: Resource, own: string): Om
   return { resource, objects, namespaces: listedIn(namespaces) ?? namespaces };
 }
 
-/** What is selected by names alone, without a wildcard: nobody has to look for it. */
+/** What is selected by names alone, without a wildcard: nothing has to be listed for it. */
 function listedIn({ names, exceptNames, labels }: SelectionCriteria): string[] | undefined {
   if (labels !== "" || names === undefined || names.some(isGlob)) return undefined;
   return [...new Set(names)].filter((name) => nameMatcher(undefined, exceptNames)(name));

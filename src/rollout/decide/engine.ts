@@ -82,7 +82,7 @@ export function decideRollout(turn: RolloutInput): RolloutDecision {
     if (state === "Failed") happened.push({ what: "failed", dependent, message: message ?? "" });
   }
   const hidden = hiddenIn(former, dependents, unknown);
-  // What can't be seen may stand for the values of before.
+  // Workloads that can't be seen may still have the values of before.
   const isHeld = unknown.length > 0 && (hidden.length > 0 || Object.keys(changed).length > 0);
   if (!isHeld && entries.every(({ entry }) => entry.state === "Done")) {
     if (former && entries.length > 0) {
