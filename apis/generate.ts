@@ -14,6 +14,7 @@ export const generated = [
   { crd: "apis/secretbindings.yaml", module: "src/api/secret-binding.ts" },
   { crd: "apis/secretgrants.yaml", module: "src/api/secret-grant.ts" },
   { crd: "apis/bindingcompositions.yaml", module: "src/api/binding-composition.ts" },
+  { crd: "apis/vaultconnections.yaml", module: "src/api/vault-connection.ts" },
 ];
 
 /** Which CRD's schema is written as JSON, without descriptions and CEL rules, and where. */
@@ -21,6 +22,7 @@ export const schemas = [
   { crd: "apis/secretbindings.yaml", file: "src/api/secret-binding-schema.json" },
   { crd: "apis/secretgrants.yaml", file: "src/api/secret-grant-schema.json" },
   { crd: "apis/bindingcompositions.yaml", file: "src/api/binding-composition-schema.json" },
+  { crd: "apis/vaultconnections.yaml", file: "src/api/vault-connection-schema.json" },
 ];
 
 async function readCrd(crdFile: string): Promise<{ kind: string; schema: JSONSchema }> {

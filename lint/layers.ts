@@ -15,6 +15,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["rollout"],
   ["targets"],
   ["sources"],
+  ["vault"],
   ["apply"],
   ["cache"],
   ["observability"],
@@ -25,8 +26,11 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["apimachinery"],
 ];
 
-/** Packages that one layer alone may import. */
-const PACKAGES: Readonly<Record<string, RegExp>> = { kube: /^(@kubernetes\/client-node|undici)(\/|$)/ };
+/** Packages that only some layers may import. */
+const PACKAGES: readonly { layers: readonly string[]; packages: RegExp }[] = [
+  { layers: ["kube"], packages: /^@kubernetes\/client-node(\/|$)/ },
+  { layers: ["kube", "vault"], packages: /^undici(\/|$)/ },
+];
 
 const root = join(import.meta.dirname, "..");
 
@@ -43,8 +47,9 @@ export function violations(path: string, text: string): string[] {
   const layer = layerOf(path);
   if (depthOf(layer) < 0) return [`src/${path}: ${layer} is no layer; add it to LAYERS in lint/layers.ts`];
   return importsOf(text).flatMap((module): string[] => {
-    const owner = Object.keys(PACKAGES).find((each) => PACKAGES[each]?.test(module));
-    if (owner !== undefined && owner !== layer) return [`src/${path}: only ${owner}/ imports ${module}`];
+    const rule = PACKAGES.find(({ packages }) => packages.test(module));
+    if (rule !== undefined && !rule.layers.includes(layer))
+      return [`src/${path}: only ${rule.layers.map((each) => `${each}/`).join(" and ")} may import ${module}`];
     if (!module.startsWith(".")) return [];
     const imported = posix.join(posix.dirname(path), module);
     const other = layerOf(imported);

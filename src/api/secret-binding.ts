@@ -36,11 +36,11 @@ export interface StoredBinding {
      * @minItems 1
      * @maxItems 16
      *
-     * Items: One object to read. Exactly one of secret, configMap and object.
+     * Items: One thing to read. Exactly one of secret, configMap, object and vault.
      */
     sources: (
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. */
+          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
@@ -74,10 +74,11 @@ export interface StoredBinding {
             granted?: boolean;
           };
           configMap?: never;
+          vault?: never;
           object?: never;
         }
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. */
+          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
@@ -111,10 +112,11 @@ export interface StoredBinding {
             /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
             granted?: boolean;
           };
+          vault?: never;
           object?: never;
         }
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. */
+          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
@@ -140,6 +142,7 @@ export interface StoredBinding {
           };
           secret?: never;
           configMap?: never;
+          vault?: never;
           /** Any other object of this namespace, or of the cluster. Never a Secret or ConfigMap. */
           object: {
             /** Group and version, such as v1 or apps/v1. */
@@ -151,6 +154,105 @@ export interface StoredBinding {
             /** Whether the object stands in this namespace or belongs to the cluster. */
             scope: "Namespaced" | "Cluster";
           };
+        }
+      | {
+          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          name?: string;
+          /** Overrides spec.defaults.onMissing for this source. */
+          onMissing?: "Wait" | "Remove";
+          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          optional?: boolean;
+          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          protect?: {
+            /**
+             * Who may change and delete it, beside the account of this binding and cluster admins.
+             *
+             * @maxItems 16
+             *
+             * Items: A subject, as in a RoleBinding.
+             */
+            writers: {
+              /** What it is. */
+              kind: "User" | "Group" | "ServiceAccount";
+              /** Its name, as the API server knows it. */
+              name: string;
+              /** The ServiceAccount's namespace; that of this binding unless given. */
+              namespace?: string;
+            }[];
+          };
+          secret?: never;
+          configMap?: never;
+          /** What a Vault or OpenBao server has, read again and again through a VaultConnection. Exactly one of data, metadata and health. Keys are used like those of a Secret; a value that is not text is its JSON. */
+          vault:
+            | {
+                /** The VaultConnection, of this namespace unless another is given. */
+                connection: {
+                  /** Its name. */
+                  name: string;
+                  /** Another namespace that it is in. A SecretGrant there has to let this binding use it. */
+                  namespace?: string;
+                  /** If true, Inlay uses it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to use it. A connection of another namespace needs a SecretGrant in any case. */
+                  granted?: boolean;
+                };
+                /** How often Inlay asks the server, from 1s to 24h. A new text in the annotation inlay.dev/refresh, on the binding or on the connection, has Inlay ask at once. */
+                refresh: string;
+                /** The data of a path in a KV secrets engine. */
+                data: {
+                  /** Where the secrets engine is mounted, such as kv. */
+                  mount: string;
+                  /** The path below the mount, as the command vault kv get has it. It names one place, without wildcards. */
+                  path: string;
+                  /** The version to read. The current one unless given. */
+                  version?: number;
+                  /** The version of the secrets engine. */
+                  kv: 1 | 2;
+                };
+                metadata?: never;
+                health?: never;
+              }
+            | {
+                /** The VaultConnection, of this namespace unless another is given. */
+                connection: {
+                  /** Its name. */
+                  name: string;
+                  /** Another namespace that it is in. A SecretGrant there has to let this binding use it. */
+                  namespace?: string;
+                  /** If true, Inlay uses it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to use it. A connection of another namespace needs a SecretGrant in any case. */
+                  granted?: boolean;
+                };
+                /** How often Inlay asks the server, from 1s to 24h. A new text in the annotation inlay.dev/refresh, on the binding or on the connection, has Inlay ask at once. */
+                refresh: string;
+                data?: never;
+                /** The metadata of a path in a KV secrets engine of version 2, without its data. Its keys are updated_time, created_time, current_version and custom_metadata. */
+                metadata: {
+                  /** Where the secrets engine is mounted, such as kv. */
+                  mount: string;
+                  /** The path below the mount, as the command vault kv get has it. It names one place, without wildcards. */
+                  path: string;
+                };
+                health?: never;
+              }
+            | {
+                /** The VaultConnection, of this namespace unless another is given. */
+                connection: {
+                  /** Its name. */
+                  name: string;
+                  /** Another namespace that it is in. A SecretGrant there has to let this binding use it. */
+                  namespace?: string;
+                  /** If true, Inlay uses it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to use it. A connection of another namespace needs a SecretGrant in any case. */
+                  granted?: boolean;
+                };
+                /** How often Inlay asks the server, from 1s to 24h. A new text in the annotation inlay.dev/refresh, on the binding or on the connection, has Inlay ask at once. */
+                refresh: string;
+                data?: never;
+                metadata?: never;
+                /** How a server is, read without a login. Its keys are initialized, sealed, standby, performance_standby, active and version. A server that is shut down is sealed and neither active nor initialized. */
+                health: {
+                  /** The URL of one server, without a path. The address of the connection unless given. The configuration of Inlay has to list it. */
+                  address?: string;
+                };
+              };
+          object?: never;
         }
     )[];
     /**

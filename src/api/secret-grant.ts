@@ -94,15 +94,15 @@ export interface SecretGrant {
      */
     to: (
       | {
-          /** Secret or ConfigMap. */
-          kind: "Secret" | "ConfigMap";
+          /** Secret, ConfigMap or VaultConnection. Bindings may use a VaultConnection, not read it. */
+          kind: "Secret" | "ConfigMap" | "VaultConnection";
           /** Its name. */
           name: string;
           selector?: never;
         }
       | {
-          /** Secret or ConfigMap. */
-          kind: "Secret" | "ConfigMap";
+          /** Secret, ConfigMap or VaultConnection. Bindings may use a VaultConnection, not read it. */
+          kind: "Secret" | "ConfigMap" | "VaultConnection";
           name?: never;
           /** The objects that match all that is given, as they are at the moment. Anyone who may label or name an object so opens it. */
           selector: {

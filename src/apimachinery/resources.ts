@@ -24,6 +24,7 @@ export const LEASES = kind("coordination.k8s.io", "v1", "Lease", "leases");
 export const INGRESSES = kind("networking.k8s.io", "v1", "Ingress", "ingresses", withStatus);
 export const SECRET_BINDINGS = kind("inlay.dev", "v1alpha1", "SecretBinding", "secretbindings", withStatus);
 export const SECRET_GRANTS = kind("inlay.dev", "v1alpha1", "SecretGrant", "secretgrants");
+export const VAULT_CONNECTIONS = kind("inlay.dev", "v1alpha1", "VaultConnection", "vaultconnections", withStatus);
 export const BINDING_COMPOSITIONS = kind("inlay.dev", "v1alpha1", "BindingComposition", "bindingcompositions", {
   namespaced: false,
   hasStatus: true,
