@@ -18,7 +18,7 @@ export interface Programs {
   kwok?: { program: string; stages: string };
 }
 
-type Environment = Record<string, string | undefined>;
+export type Environment = Record<string, string | undefined>;
 
 /** Finds the programs, after building them where that is still to be done. */
 export async function findPrograms(env: Environment = process.env): Promise<Programs> {

@@ -1,0 +1,87 @@
+/**
+ * Builds a Go program of ours once for each state of its sources: what comes in is a folder with go.mod, go.sum and code,
+ * what goes out is the path of the program in a cache outside of the repository. The build writes a file beside it, under
+ * a lock, and ends with one rename.
+ */
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { goIn } from "./go.ts";
+import { lock } from "./lock.ts";
+import { cacheFolder, type Environment } from "./programs.ts";
+import { Progress } from "./progress.ts";
+
+export interface GoProgram {
+  /** The name of the program, and of its folder in the cache. */
+  name: string;
+  sources: string;
+  /** What messages call it, such as `Vault`. */
+  called: string;
+  /** How long a build takes, such as `about a minute`. */
+  takes: string;
+  /** Why Go is needed, for those who have none. */
+  purpose: string;
+}
+
+/** The path of the program, after building it where that is still to be done. */
+export async function findGoProgram(program: GoProgram, env: Environment = process.env): Promise<string> {
+  const path = await goProgramPath(program, env);
+  if (!existsSync(path)) await build(program, path);
+  return path;
+}
+
+/** Where the program is once it is built. */
+export async function goProgramPath({ name, sources }: GoProgram, env: Environment = process.env): Promise<string> {
+  return join(cacheFolder(env, await keyOf(sources), name), name);
+}
+
+/** Names a build by everything that decides what it makes: go.mod, go.sum and the sources. */
+async function keyOf(folder: string): Promise<string> {
+  const names = (await readdir(folder)).filter((name) => /\.go$|^go\.(mod|sum)$/.test(name)).sort();
+  const files = await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), "utf8")]));
+  const deps = JSON.stringify([files, process.platform, process.arch]);
+  return createHash("sha256").update(deps).digest("hex").slice(0, 16);
+}
+
+/** Makes the program, or waits while another process makes it. */
+async function build(program: GoProgram, path: string): Promise<void> {
+  const unfinished = `${path}.building`;
+  await mkdir(dirname(path), { recursive: true });
+  const release = await lock(`${path}.lock`, {
+    isDone: () => existsSync(path),
+    onWait: () => process.stderr.write(`Another process builds ${program.called}; waiting for it.\n`),
+  });
+  if (release === "done") return;
+  try {
+    if (existsSync(path)) return;
+    await buildInto(unfinished, program);
+    await rename(unfinished, path);
+  } catch (error) {
+    // If the lock expired during the build, another process may have finished it.
+    if (!existsSync(path)) throw error;
+  } finally {
+    await rm(unfinished, { force: true });
+    await release();
+  }
+}
+
+async function buildInto(path: string, { sources, called, takes, purpose }: GoProgram): Promise<void> {
+  const go = goIn(
+    `${purpose} It is built from source the first time, and that needs Go (https://go.dev/dl): no \`go\` was found in the PATH.`,
+  );
+  process.stderr.write(
+    `Building ${called} for the tests. This happens once and takes ${takes} on 2 cores; it goes to ${dirname(path)}\n`,
+  );
+  const progress = new Progress(process.stderr);
+  let [downloads, packages] = [0, 0];
+  progress.show(() => `${called}: ${downloads} modules fetched, ${packages} packages compiled`);
+  try {
+    await go(sources, ["build", "-v", "-trimpath", "-ldflags=-s -w", "-o", path, "."], {
+      env: { CGO_ENABLED: "0" },
+      onMessage: (line) => (line.startsWith("go: downloading ") ? downloads++ : packages++),
+    });
+  } finally {
+    progress.end();
+  }
+}

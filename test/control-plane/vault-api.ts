@@ -1,0 +1,67 @@
+/** Sends one request to a Vault server: a method, a path and a body come in, the status and the parsed answer go out. */
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { json } from "node:stream/consumers";
+
+const DEADLINE_MS = 30_000;
+
+/** What Vault answered. A test knows what it asked for. */
+// biome-ignore lint/suspicious/noExplicitAny: answers of Vault are checked by assertions
+export type VaultBody = any;
+
+export interface VaultAnswer {
+  status: number;
+  body: VaultBody;
+}
+
+export interface VaultServer {
+  address: string;
+  /** The certificate that the server's is signed by, and the name that it is for, with https. */
+  trust?: { ca: string; servername: string };
+}
+
+export interface VaultRequest {
+  method: string;
+  /** Below `/v1/`. */
+  path: string;
+  body?: object | undefined;
+  token?: string | undefined;
+}
+
+/** Vault refused a request. */
+export class VaultRefused extends Error {
+  override readonly name = "VaultRefused";
+  readonly status: number;
+  readonly errors: readonly string[];
+
+  constructor({ method, path }: VaultRequest, { status, body }: VaultAnswer) {
+    const errors: string[] = body?.errors ?? [];
+    super(`${method} ${path}: ${status} ${errors.join("; ")}`);
+    this.status = status;
+    this.errors = errors;
+  }
+}
+
+export async function askVault({ address, trust }: VaultServer, request: VaultRequest): Promise<VaultAnswer> {
+  const { method, path, body, token } = request;
+  const url = `${address}/v1/${path}`;
+  // No connection is kept: it would outlive a server that is killed, and this process' last await.
+  const options = {
+    method,
+    agent: false,
+    signal: AbortSignal.timeout(DEADLINE_MS),
+    headers: { "content-type": "application/json", ...(token !== undefined && { "x-vault-token": token }) },
+  };
+  return await new Promise((resolve, reject) => {
+    const asked = trust === undefined ? requestHttp(url, options) : requestHttps(url, { ...options, ...trust });
+    asked.once("error", reject);
+    asked.once("response", (response) => {
+      const status = response.statusCode as number;
+      const isEmpty = status === 204 || response.headers["content-length"] === "0";
+      if (isEmpty) response.resume();
+      const parsed = isEmpty ? Promise.resolve(undefined) : json(response);
+      parsed.then((body) => resolve({ status, body }), reject);
+    });
+    asked.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
