@@ -26,6 +26,8 @@ const folder = mkdtempSync(join(tmpdir(), "inlay-test-"));
 process.env["INLAY_TEST_RUN"] = folder;
 // Results and tables are read from this folder, by modules that look for it as they load.
 const { printSummary } = await import("./whole-run/summary.ts");
+const { isVaultBuilt } = await import("./control-plane/vault-program.ts");
+const { needsVault } = await import("./whole-run/needs-vault.ts");
 
 const isWhole = positionals.length === 0 && !values.scaled;
 const files = positionals.length > 0 ? positionals.map((file) => relative(root, resolve(file))) : allFiles();
@@ -33,8 +35,17 @@ const missing = files.filter((file) => !existsSync(join(root, file)));
 if (missing.length > 0) throw new Error(`there is no ${missing.join(" and no ")}`);
 if (values.random !== undefined) shuffle(files, values.random || `${Date.now()}`);
 
+const withVault = files.filter((file) => file.endsWith(".ts") && needsVault(join(root, file)));
+let stopBuild = () => {};
+if (withVault.length > 0 && !(await isVaultBuilt())) {
+  stopBuild = buildVault();
+  // Those that have to wait for it come last.
+  if (values.random === undefined) files.push(...withVault.flatMap((file) => files.splice(files.indexOf(file), 1)));
+}
+
 const codes = [await mocha("main", files, values.jobs === undefined ? [] : ["--jobs", values.jobs])];
 if (isWhole) codes.push(await mocha("whole run", ["test/whole-run"], ["--no-parallel"]));
+stopBuild();
 const isGreen = codes.every((code) => code === 0);
 await printSummary(isGreen);
 if (isGreen) await rm(folder, { recursive: true });
@@ -57,6 +68,19 @@ function shuffle(files: string[], seed: string): void {
     const other = Math.floor(random() * (last + 1));
     [files[last], files[other]] = [files[other] as string, files[last] as string];
   }
+}
+
+/** Builds the Vault server beside the first files. Returns how to end that; it has ended when the files that need it have run. */
+function buildVault(): () => void {
+  const program = join(root, "test", "control-plane", "build-vault.ts");
+  // In a group of its own, so that the compilers end with it. Its progress goes through a pipe: one line now and then.
+  const child = spawn(process.execPath, [program], { cwd: root, stdio: ["ignore", "ignore", "pipe"], detached: true });
+  child.stderr.pipe(process.stderr);
+  // The files that need Vault build it themselves if this fails, and say why they can't.
+  child.on("exit", (code) => code !== null && code > 0 && console.error("The build of Vault beside the tests failed."));
+  return () => {
+    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) process.kill(-child.pid);
+  };
 }
 
 async function mocha(part: string, specs: string[], flags: string[]): Promise<number> {

@@ -9,6 +9,7 @@ import type { Context, Hook, RootHookObject, Suite } from "mocha";
 import { type ControlPlane, startControlPlane } from "./control-plane/control-plane.ts";
 import { install } from "./control-plane/install.ts";
 import { share } from "./control-plane/shared.ts";
+import { vaultProgram } from "./control-plane/vault-program.ts";
 import { Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
@@ -18,6 +19,7 @@ import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
+import { needsVault } from "./whole-run/needs-vault.ts";
 import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
 
@@ -36,6 +38,8 @@ process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "..", "node_modu
 
 /** The control plane of this worker, and what the last file left off at. */
 let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds } | undefined;
+/** That the Vault server is built, for the files that need it. A build that failed is not tried again by this worker. */
+let vault: Promise<string> | undefined;
 
 /** The file that runs. */
 let result: FileResult;
@@ -79,6 +83,10 @@ export const mochaHooks: RootHookObject = {
     };
     assertNoValue("the names of the tests", titlesOf(root).join("\n"));
     fileMarks = testMarks = ControllerProcess.marks();
+    if (!needsVault(file)) return;
+    vault ??= vaultProgram();
+    await vault;
+    began = lastEnd = performance.now();
   },
 
   beforeEach() {

@@ -1,0 +1,13 @@
+/**
+ * Builds the Vault server beside the first tests of a run, which go first: after the control plane, without which no test
+ * begins, and at a low priority.
+ */
+import { setPriority } from "node:os";
+import { findPrograms } from "./programs.ts";
+import { vaultProgram } from "./vault-program.ts";
+
+const LOW_PRIORITY = 10;
+
+await findPrograms();
+setPriority(LOW_PRIORITY);
+await vaultProgram();

@@ -1,0 +1,57 @@
+/** Where a Go program of the tests is kept, and when it must be built again. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findGoProgram, goProgramPath } from "../../control-plane/go-program.ts";
+import { isVaultBuilt, vaultProgram } from "../../control-plane/vault-program.ts";
+
+describe("a Go program of the tests", function () {
+  // Go compiles its own runtime where it has not done so yet.
+  this.timeout("5m");
+  let sources: string;
+  const program = () => ({ name: "thing", sources, called: "the thing", takes: "a second", purpose: "Tests need it." });
+  const path = () => goProgramPath(program(), { INLAY_CACHE: "/cache" });
+  beforeEach(async () => {
+    sources = await mkdtemp(join(tmpdir(), "inlay-go-program-"));
+    await writeFile(join(sources, "go.mod"), "module inlay.dev/thing\n\ngo 1.25\n");
+    await writeFile(join(sources, "main.go"), "package main\n\nfunc main() {}\n");
+  });
+  afterEach(() => rm(sources, { recursive: true }));
+
+  it("is in a folder of its own, which its sources alone decide", async () => {
+    assert.match(await path(), /^\/cache\/thing\/[0-9a-f]{16}\/thing$/);
+    const before = await path();
+    await writeFile(join(sources, "README.md"), "text");
+    assert.equal(await path(), before);
+    for (const name of ["go.mod", "go.sum", "main.go", "more.go"]) {
+      const known = await path();
+      await writeFile(join(sources, name), `// ${name}`);
+      assert.notEqual(await path(), known, name);
+    }
+  });
+
+  it("fails to build with what Go says of it, and leaves nothing half done", async () => {
+    const cache = await mkdtemp(join(tmpdir(), "inlay-cache-"));
+    try {
+      await writeFile(join(sources, "main.go"), "package main\n\nfunc main() { unknown() }\n");
+      await assert.rejects(findGoProgram(program(), { INLAY_CACHE: cache }), /undefined: unknown/);
+      await writeFile(join(sources, "main.go"), "package main\n\nfunc main() {}\n");
+      const built = await findGoProgram(program(), { INLAY_CACHE: cache });
+      assert.equal(built, await goProgramPath(program(), { INLAY_CACHE: cache }));
+      // It is there by now, so no Go is needed.
+      assert.equal(await findGoProgram(program(), { INLAY_CACHE: cache }), built);
+    } finally {
+      await rm(cache, { recursive: true });
+    }
+  });
+});
+
+describe("INLAY_TEST_VAULT", () => {
+  it("names a Vault server that is used as it is", async () => {
+    const env = { INLAY_TEST_VAULT: import.meta.filename };
+    assert.equal(await vaultProgram(env), import.meta.filename);
+    assert.equal(await isVaultBuilt(env), true);
+    assert.equal(await isVaultBuilt({ INLAY_CACHE: "/nowhere" }), false);
+  });
+});
