@@ -35,12 +35,12 @@ const missing = files.filter((file) => !existsSync(join(root, file)));
 if (missing.length > 0) throw new Error(`there is no ${missing.join(" and no ")}`);
 if (values.random !== undefined) shuffle(files, values.random || `${Date.now()}`);
 
-const withVault = files.filter((file) => file.endsWith(".ts") && needsVault(join(root, file)));
+const isForVault = (file: string) => file.endsWith(".ts") && needsVault(join(root, file));
 let stopBuild = () => {};
-if (withVault.length > 0 && !(await isVaultBuilt())) {
+if (files.some(isForVault) && !(await isVaultBuilt())) {
   stopBuild = buildVault();
   // Those that have to wait for it come last.
-  if (values.random === undefined) files.push(...withVault.flatMap((file) => files.splice(files.indexOf(file), 1)));
+  if (values.random === undefined) files.sort((one, other) => Number(isForVault(one)) - Number(isForVault(other)));
 }
 
 const codes = [await mocha("main", files, values.jobs === undefined ? [] : ["--jobs", values.jobs])];

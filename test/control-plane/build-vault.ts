@@ -8,6 +8,11 @@ import { vaultProgram } from "./vault-program.ts";
 
 const LOW_PRIORITY = 10;
 
-await findPrograms();
-setPriority(LOW_PRIORITY);
-await vaultProgram();
+try {
+  await findPrograms();
+  setPriority(LOW_PRIORITY);
+  await vaultProgram();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

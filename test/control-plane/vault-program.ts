@@ -15,9 +15,15 @@ const vault: GoProgram = {
   purpose: "These tests run against a real Vault server.",
 };
 
+/** What the build of this process came to. One that failed is not tried again: it takes minutes, and fails each time. */
+let build: Promise<string> | undefined;
+
 /** The path of the program, after building it where that is still to be done. */
 export async function vaultProgram(env: Environment = process.env): Promise<string> {
-  return env["INLAY_TEST_VAULT"] || (await findGoProgram(vault, env));
+  const program = env["INLAY_TEST_VAULT"];
+  if (program) return program;
+  build ??= findGoProgram(vault, env);
+  return await build;
 }
 
 export async function isVaultBuilt(env: Environment = process.env): Promise<boolean> {

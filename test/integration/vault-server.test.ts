@@ -15,7 +15,7 @@ describe("the Vault server of the tests", () => {
     await vault.enableKv("kv");
     await vault.writePolicy("app", KV_POLICY);
   });
-  after(() => vault.stop());
+  after(() => vault?.stop());
 
   it("is initialised, unsealed and active, of the version that its go.mod names", async () => {
     const { status, body } = await vault.ask("GET", "sys/health", undefined, "");
@@ -131,7 +131,7 @@ describe("Kubernetes auth of the Vault server of the tests", () => {
     await vault.writeKubernetesRole("app", { ...role, audience: AUDIENCE });
     await vault.writeKubernetesRole("any-audience", role);
   });
-  after(() => vault.stop());
+  after(() => vault?.stop());
 
   const tokenOf = async (account: string, audience: string): Promise<string> => {
     const { status } = await team.api.create(`${team.path("v1", "serviceaccounts")}/${account}/token`, {
@@ -182,7 +182,7 @@ describe("a Vault server with its data in files, and TLS", () => {
     vault = await startVault({ tls: true, storage: "file" });
     await vault.enableKv("kv");
   });
-  after(() => vault.stop());
+  after(() => vault?.stop());
 
   it("answers 503 while it is sealed, and has its data when it is unsealed", async () => {
     await vault.putKv("kv", "db", { password: secretText("sealed") });

@@ -41,12 +41,15 @@ class Progress extends reporters.Base {
 
   #flush(): void {
     const { name, passed, failures } = this.#file;
-    if (name === "") return;
+    // The failure of a hook before the first test of all belongs to no file.
+    if (name === "" && failures.length === 0) return;
     this.#file = { name: "", passed: 0, failures: [] };
     const seconds = ((readResult(name)?.ms ?? 0) / 1000).toFixed(1);
     const minutes = ((Date.now() - this.#began) / 60_000).toFixed(1);
     const counts = failures.length === 0 ? `${passed} passed` : `${passed} passed, ${failures.length} FAILED`;
-    console.log(`${minutes.padStart(5)} min  ${++this.#ended}/${this.#files}  ${name}  ${counts}  ${seconds} s`);
+    console.log(
+      `${minutes.padStart(5)} min  ${++this.#ended}/${this.#files}  ${name || "before the tests"}  ${counts}  ${seconds} s`,
+    );
     for (const { title, text } of failures) console.log(`\n  ${title}\n${indent(text)}\n`);
   }
 }
