@@ -14,6 +14,7 @@ import { measureMemory, measureRestart, measureTenants } from "./size.ts";
 import { measureSpread } from "./spread.ts";
 import { measureStreams } from "./streams.ts";
 import { Table } from "./table.ts";
+import { measureVault } from "./vault.ts";
 
 const PARTS = {
   rotations: measureRotations,
@@ -28,6 +29,7 @@ const PARTS = {
   protect: measureProtection,
   compositions: measureCompositions,
   spread: measureSpread,
+  vault: measureVault,
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);

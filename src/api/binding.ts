@@ -19,6 +19,8 @@ export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "object
 };
 
 export const FINALIZER = "inlay.dev/release";
+/** On a SecretBinding or a VaultConnection: another text than before has Inlay ask Vault at once. */
+export const REFRESH_ANNOTATION = "inlay.dev/refresh";
 
 /** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
 export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {

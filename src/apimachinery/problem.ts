@@ -74,6 +74,8 @@ export class Problem extends Error {
   override readonly name = "Problem";
   readonly reason: Reason;
   readonly retryPolicy: RetryPolicy;
+  /** Set where a server says how long to wait before the next request, in ms. */
+  retryAfterMs?: number;
   constructor(reason: Reason, message: string, retryPolicy: RetryPolicy = retryPolicies[reason]) {
     super(message);
     this.reason = reason;

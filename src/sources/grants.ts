@@ -5,7 +5,7 @@
  */
 import type { SecretBinding, Status } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
-import { describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
@@ -28,7 +28,7 @@ import {
   notGranted,
   type ProducedBy,
 } from "./grant-rules.ts";
-import type { ParsedSource, WatchedSource } from "./source.ts";
+import type { ParsedSource, ResolvedSource } from "./source.ts";
 
 type Spec = SecretGrant["spec"];
 
@@ -62,13 +62,13 @@ export function observeGrants(
   watcher: Pick<Watcher, "list">,
   key: string,
   { metadata, spec: { serviceAccountName }, status }: SecretBinding,
-  sources: readonly Pick<WatchedSource, "watched" | "needsGrant">[],
+  sources: readonly Pick<ResolvedSource, "grantedObject">[],
   compositionOf: () => ProducedBy,
 ): GrantedSources {
   const own = metadata.namespace as string;
   const copied = status?.copiedSources ?? [];
   const askerNow = (): Asker => ({ namespace: own, account: serviceAccountName, composition: compositionOf() });
-  const needing = sources.flatMap(({ watched, needsGrant }) => (needsGrant ? [watched] : []));
+  const needing = sources.flatMap(({ grantedObject }) => grantedObject ?? []);
   if (needing.length === 0)
     return { asker: askerNow, copied, isPending: false, dependencies: [], state: "", grantsFor: () => undefined };
 
@@ -120,11 +120,12 @@ export async function readGranted(
   client: Pick<Client, "get">,
   asker: () => Asker,
   grants: readonly Grant[] | Problem,
-  { watched: ref, policy, read }: WatchedSource,
+  ref: ObjectRef,
+  { description, policy, read }: ResolvedSource,
   seen: string | undefined,
 ): Promise<LiveSource | Problem> {
   if (grants instanceof Problem) return grants;
-  if (grants.length === 0) return refused(ref, notGranted(asker(), ref, policy));
+  if (grants.length === 0) return refused(description, notGranted(asker(), ref, policy));
   const source = await read(seen);
   if (source instanceof Problem || source.kind === "absent") return source;
   const place = getAsController(client, { resource: NAMESPACES, name: ref.namespace as string });
@@ -133,8 +134,8 @@ export async function readGranted(
   const now = await attempt(Promise.all([place, standing]));
   if (now instanceof Problem) return now;
   const [there, by] = now;
-  if (there === undefined || isGoing(there)) return refused(ref, goneWith(ref, policy));
-  if (by === undefined) return refused(ref, notGranted(asking, ref, policy));
+  if (there === undefined || isGoing(there)) return refused(description, goneWith(ref, policy));
+  if (by === undefined) return refused(description, notGranted(asking, ref, policy));
   // What is granted anew is news, though the source is the same.
   return { ...source, version: `${source.version} ${by}`, isGranted: true };
 }
@@ -181,17 +182,14 @@ export function copiedSources(
   parsed: readonly ParsedSource[],
   now: Iterable<string> = [],
 ): Pick<Status, "copiedSources"> {
-  const named = parsed.flatMap(({ data }) =>
-    data?.needsGrant ? describeObject(data.kind, data.namespace, data.name) : [],
-  );
+  const named = parsed.flatMap(({ grantedAs }) => grantedAs ?? []);
   const copied = [...new Set([...(status?.copiedSources ?? []), ...now])].filter((each) => named.includes(each)).sort();
   return copied.length === 0 ? {} : { copiedSources: copied };
 }
 
 const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
-function refused(ref: ObjectRef, problem: MissingValue): LiveSource {
-  const description = describeObject(ref.resource.kind, ref.namespace, ref.name);
+function refused(description: string, problem: MissingValue): LiveSource {
   return { kind: "absent", description, version: problem.reason, policy: problem.policy, problem };
 }
 

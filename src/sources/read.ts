@@ -40,10 +40,11 @@ export async function readSources(
     if (source instanceof Problem) return source;
     const problem = (source.watched && problemOf(source.watched)) ?? (isBlocked ? NOT_READ : undefined);
     if (problem !== undefined) return problem;
-    if (source.watched === undefined) return source.read(undefined);
-    const [granted, seen] = [grants.grantsFor(source.watched), observed.seenVersion(source.watched)];
-    if (granted === undefined) return source.read(seen);
-    return asWithdrawn(await readGranted(client, grants.asker, granted, source, seen), grants);
+    const { watched, grantedObject } = source;
+    const granted = grantedObject && grants.grantsFor(grantedObject);
+    const seen = watched && observed.seenVersion(watched);
+    if (grantedObject === undefined || granted === undefined) return source.read(seen);
+    return asWithdrawn(await readGranted(client, grants.asker, granted, grantedObject, source, seen), grants);
   };
   return new Map(await Promise.all([...sources].map(async ([name, source]) => [name, await read(source)] as const)));
 }

@@ -7,6 +7,7 @@ import { configMap } from "./configmap.ts";
 import { object } from "./object.ts";
 import { secret } from "./secret.ts";
 import type { ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
+import { vault } from "./vault.ts";
 
 /** A new kind adds its line here; a test may add one of its own while it runs. */
 // biome-ignore format: one line for each kind
@@ -14,6 +15,7 @@ export const SOURCE_KINDS: SourceKind[] = [
   secret,
   configMap,
   object,
+  vault,
 ];
 
 /** The sources of a binding, in the order of the spec. One that is of no kind can't be resolved. */
@@ -36,7 +38,8 @@ export async function resolveSources(
 ): Promise<Map<string, ResolvedSource | Problem>> {
   const resolve = async (source: ParsedSource) => {
     const resolved = await source.resolve(context);
-    if (resolved.watched !== undefined) assertWithin(context.installation.scope, resolved.watched);
+    const object = resolved.watched ?? resolved.grantedObject;
+    if (object !== undefined) assertWithin(context.installation.scope, object);
     return resolved;
   };
   return new Map(await Promise.all(sources.map(async (each) => [each.name, await attempt(resolve(each))] as const)));

@@ -10,6 +10,9 @@ import type { Client } from "../kube/client.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { Identity } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
+import type { ConnectionState } from "../vault/types.ts";
+import type { ProducedBy } from "./grant-rules.ts";
+import type { Poll, Poller } from "./poller.ts";
 
 export interface SourceKind {
   /** Undefined for an entry of another kind. It makes no requests: the API server has validated the entry. */
@@ -37,6 +40,10 @@ export interface ParsedSource {
     /** It is of another namespace, or the binding says `granted`. */
     readonly needsGrant: boolean;
   };
+  /** What it reads from a Vault, for messages: `data kv/registry/s3`, `metadata kv/registry/s3`, `health`. */
+  readonly vault?: { readonly connection: ObjectRef; readonly needsGrant: boolean; readonly reads: string };
+  /** What status calls it where it needs a SecretGrant. */
+  readonly grantedAs?: string;
   /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */
   readonly secretIn?: string;
   /** What messages call it before it is resolved. */
@@ -45,7 +52,7 @@ export interface ParsedSource {
   isObject(ref: ObjectRef): boolean;
   /** Finds the object that it is; absent if it is none. Throws Problem("KindNotFound"). */
   locate?(discovery: Pick<Discovery, "byPlural">): Promise<ObjectRef>;
-  /** Throws Problem. A polled source asks its server here when it is due, and remembers the answer. */
+  /** Throws Problem. It asks no server: see Poll. */
   resolve(context: ResolveContext): Promise<ResolvedSource>;
 }
 
@@ -57,6 +64,12 @@ export interface ResolveContext {
   readonly client: Pick<Client, "get">;
   /** The binding's account. */
   readonly identity: Identity;
+  /** The VaultConnection of that name. Undefined if there is none. */
+  readonly vault: { get(namespace: string, name: string): ConnectionState | undefined };
+  /** What the servers answered that polled sources are read from. */
+  readonly polls: Pick<Poller, "stateOf">;
+  /** Which composition makes the binding at the moment. The binding is requeued when that changes. */
+  compositionOf(): ProducedBy;
 }
 
 /**
@@ -67,6 +80,11 @@ export type SourcePlace = readonly [group: string, kind: string, namespace: stri
 
 interface Resolved {
   readonly place: SourcePlace;
+  /** What messages and status call it, such as `Secret registry/bucket`. */
+  readonly description: string;
+  readonly policy: MissingPolicy;
+  /** The object that a SecretGrant in its namespace has to open before anything is read. */
+  readonly grantedObject?: ObjectRef;
   /**
    * Reads all of it at once, as the binding's account: of the version `seen` on the watch or later. A Problem is a result,
    * because other targets may not need this source.
@@ -77,16 +95,13 @@ interface Resolved {
 /** A source that is an object: the watch says which version it has. */
 export interface WatchedSource extends Resolved {
   readonly watched: ObjectRef;
-  /** Nothing is read of it without a SecretGrant in its namespace. */
-  readonly needsGrant: boolean;
-  readonly policy: MissingPolicy;
 }
 
-/** A source that nothing watches: it knows its version, and says when it is due to be asked again. */
+/** A source that nothing watches: a server is asked again and again. */
 export interface PolledSource extends Resolved {
   readonly watched?: undefined;
-  readonly version: string;
-  readonly requeueAfterMs: number;
+  /** Undefined until it is known how to ask: the binding waits, and is requeued then. */
+  readonly poll: Poll | undefined;
 }
 
 export type ResolvedSource = WatchedSource | PolledSource;

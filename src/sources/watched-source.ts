@@ -25,9 +25,10 @@ export function watchedSource(
   const description = describeObject(resource.kind, namespace, name);
   return {
     place: [resource.group, resource.kind, namespace, name],
+    description,
     policy,
     watched: ref,
-    needsGrant,
+    ...(needsGrant && { grantedObject: ref }),
     read: async (seen) => {
       const read = await attempt(getIfExists<StoredObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
       if (read instanceof Problem) return read;
@@ -62,6 +63,7 @@ export function dataSource(
     policy,
     addressedBy: "key",
     data,
+    ...(needsGrant && { grantedAs: describeObject(kind, namespace, named.name) }),
     ...(isSecret && { secretIn: data.namespace }),
     describe: () => data,
     isObject: (other) =>

@@ -5,11 +5,14 @@ import type { AddressInfo } from "node:net";
 import type { Source } from "../../src/api/binding.ts";
 import { Problem } from "../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../src/apimachinery/secret-value.ts";
+import { polledSource } from "../../src/sources/polled-source.ts";
+import type { Poll } from "../../src/sources/poller.ts";
 import type { SourceKind } from "../../src/sources/source.ts";
 import { secretText } from "../controller/leak-detector.ts";
 
-/** How long an answer counts, a failure included. */
+/** How long an answer counts, give or take a tenth of it. */
 export const INTERVAL_MS = 1_000;
+export const SHORTEST_INTERVAL_MS = 900;
 
 interface Entry {
   name: string;
@@ -21,31 +24,22 @@ interface Answer {
   value: string;
 }
 
-/** What the server said of a counter, and when it is due to be asked again. */
-interface Poll {
-  answer: Promise<Answer | Problem>;
-  dueAt: number;
-}
-
 /** What src/sources/counter.ts would be. */
 export function counterKind(server: string): SourceKind {
-  const polls = new Map<string, Poll>();
-  const pollOf = (name: string): Poll => {
-    const last = polls.get(name);
-    if (last !== undefined && last.dueAt > performance.now()) return last;
-    // One request serves all that want the answer.
-    const poll: Poll = { answer: ask(server, name), dueAt: Number.POSITIVE_INFINITY };
-    polls.set(name, poll);
-    void poll.answer.then(() => {
-      poll.dueAt = performance.now() + INTERVAL_MS;
-    });
-    return poll;
-  };
   return {
     parse(entry: Source, { namespace, policy }) {
       const { name, counter } = entry as Entry;
       if (counter === undefined) return undefined;
       const description = `counter ${counter.name}`;
+      const poll: Poll<Answer> = {
+        id: `counter/${counter.name}`,
+        group: server,
+        refreshMs: INTERVAL_MS,
+        ask: async () => {
+          const content = await ask(server, counter.name);
+          return { version: `${counter.name}/${content.revision}`, content, size: content.value.length };
+        },
+      };
       return {
         name,
         policy,
@@ -53,26 +47,18 @@ export function counterKind(server: string): SourceKind {
         secretIn: namespace,
         describe: () => ({ kind: "Counter", name: counter.name }),
         isObject: () => false,
-        resolve: async () => {
-          const poll = pollOf(counter.name);
-          const answer = await poll.answer;
-          if (answer instanceof Problem) throw answer;
-          const version = `${counter.name}/${answer.revision}`;
-          return {
-            place: ["test.inlay.dev", "Counter", "", counter.name],
-            version,
-            requeueAfterMs: Math.max(0, poll.dueAt - performance.now()),
-            read: async () => ({
-              kind: "data",
-              isSecret: true,
-              description,
-              version,
-              policy,
-              data: new Map([["value", new SecretValue<Uint8Array>(Buffer.from(answer.value))]]),
-              annotations: new SecretValue({}),
-              labels: new SecretValue({}),
-            }),
-          };
+        resolve: async (context) => {
+          const place = ["test.inlay.dev", "Counter", "", counter.name] as const;
+          return polledSource({ place, description, policy }, poll, context, ({ revision, value }) => ({
+            kind: "data",
+            isSecret: true,
+            description,
+            version: `${counter.name}/${revision}`,
+            policy,
+            data: new Map([["value", new SecretValue<Uint8Array>(Buffer.from(value))]]),
+            annotations: new SecretValue({}),
+            labels: new SecretValue({}),
+          }));
         },
       };
     },
@@ -80,13 +66,13 @@ export function counterKind(server: string): SourceKind {
 }
 
 /** The answer of a server holds a value, so that a Problem quotes none of it. */
-async function ask(server: string, name: string): Promise<Answer | Problem> {
+async function ask(server: string, name: string): Promise<Answer> {
   const why = await fetch(`${server}/${name}`).then(
     async (response) => (response.ok ? ((await response.json()) as Answer) : `answered ${response.status}`),
     () => "is not reached",
   );
   if (typeof why !== "string") return why;
-  return new Problem("Unavailable", `the server of counter ${name} ${why}; check the server. Inlay retries`);
+  throw new Problem("Unavailable", `the server of counter ${name} ${why}; check the server. Inlay retries`);
 }
 
 /** The server of the counters: it holds one value for all names, and counts the requests. */

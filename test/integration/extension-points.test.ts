@@ -16,7 +16,7 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 import { bindingOf, clusterThings, FINALIZER } from "../extension/cluster-thing.ts";
-import { CounterServer, counterKind, INTERVAL_MS } from "../extension/counter.ts";
+import { CounterServer, counterKind, INTERVAL_MS, SHORTEST_INTERVAL_MS } from "../extension/counter.ts";
 import { ExtendedManager, USER } from "../extension/extended-manager.ts";
 
 const OWN = 'controller="clusterthing"';
@@ -280,7 +280,7 @@ describe("the extension points", function () {
         await api.merge(team.bindingPath("plain"), { metadata: { annotations: { edit: `${edit}` } } });
         await eventually(async () => assert.ok((await reconciles()) > before));
       }
-      const intervals = (performance.now() - since) / INTERVAL_MS;
+      const intervals = (performance.now() - since) / SHORTEST_INTERVAL_MS;
       assert.ok(polls() - polled <= intervals + 1, `${polls() - polled} polls in ${intervals} intervals`);
       await team.unbind("beside");
     });
@@ -321,7 +321,8 @@ describe("the extension points", function () {
       assert.equal(server.polls.get("rolls")?.length, polled);
       await team.unbind("rolls");
       await team.unbind("last");
-      assert.ok(server.shortestGapMs >= INTERVAL_MS, `${server.shortestGapMs} ms`);
+      // A timer may be early by a millisecond.
+      assert.ok(server.shortestGapMs >= SHORTEST_INTERVAL_MS - 2, `${server.shortestGapMs} ms`);
     });
   });
 

@@ -109,6 +109,8 @@ export class FakeCluster {
       client: this.#client,
       sourceReads: this.#client,
       watcher: this.informers,
+      polls: { subscribe: ignore, stateOf: () => ({ phase: "pending" }) },
+      vault: { get: () => undefined },
       installation: this.#installation,
       discovery: {
         byKind: async (_: string, kind: string) => KINDS.find((each) => each.kind === kind),

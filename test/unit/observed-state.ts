@@ -7,6 +7,7 @@ import type { Subscription } from "../../src/cache/subscription.ts";
 import { type ObservedState, observe } from "../../src/controllers/binding/observed-state.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import type { ProducedBy } from "../../src/sources/grant-rules.ts";
+import { Poller } from "../../src/sources/poller.ts";
 import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
 import { selectTargets } from "../../src/targets/select.ts";
@@ -37,6 +38,7 @@ export interface Given {
 
 export class ObservedStateFixture {
   readonly informers = new FakeInformers();
+  readonly poller = new Poller({ changed: () => {}, onError: (error) => assert.fail(String(error)) });
 
   constructor() {
     this.show(ACCOUNT, version("1"));
@@ -60,6 +62,7 @@ export class ObservedStateFixture {
     };
     return observe(
       this.informers,
+      this.poller,
       KEY,
       binding,
       { as: { identity: IDENTITY }, account },

@@ -7,13 +7,17 @@ import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Schemas } from "../../kube/schemas.ts";
+import { describeError } from "../../observability/log.ts";
 import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
 import { Propagation } from "../../observability/propagation.ts";
 import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
+import { Poller } from "../../sources/poller.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
+import type { ResolveContext } from "../../sources/source.ts";
+import { usesConnection } from "../../sources/vault.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -40,6 +44,12 @@ export interface CompositionProvider {
   onProducerChanged(changed: (key: string) => void): void;
 }
 
+/** Says how VaultConnections are. Sources from Vault go by it. */
+export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "get"> {
+  /** `changed` is called with the `namespace/name` of a connection that is another than before, `refresh` for one of which all is to be read at once. */
+  listen(listener: { changed(connection: string): void; refresh(connection: string): void }): void;
+}
+
 interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
@@ -49,6 +59,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts">;
   actors: ActorProvider;
   compositions: CompositionProvider;
+  vault: VaultConnectionProvider;
 }
 
 export class BindingController {
@@ -57,9 +68,10 @@ export class BindingController {
   readonly queue: WorkQueue;
   readonly #reconciler: Reconciler;
   readonly #propagation: Propagation;
+  readonly #polls: Poller;
 
   constructor(services: Services, concurrency: number) {
-    const { installation, client, schemas, bindings, informers, metrics, actors, compositions } = services;
+    const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log } = services;
     this.store = bindings;
     this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf: namespaceIn });
     this.#propagation = new Propagation((seconds) => metrics.propagated(seconds));
@@ -69,7 +81,17 @@ export class BindingController {
       this.queue.add(key, cause);
     });
     const sourceReads = new SharedReads(client);
-    const deps = { ...services, sourceReads, propagation: this.#propagation, rollouts: metrics, watcher, requeue };
+    const polls = new Poller({
+      changed: (key) => {
+        this.#propagation.changed(key);
+        this.queue.add(key);
+      },
+      onError: (error) =>
+        log.warn({ error: describeError(error) }, "a source could not be polled; retrying with backoff"),
+    });
+    this.#polls = polls;
+    const shared = { propagation: this.#propagation, rollouts: metrics, watcher, requeue };
+    const deps = { ...services, ...shared, sourceReads, polls };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), limiter);
     const actorOf = (binding: SecretBinding) => actors.actorOf(binding);
@@ -93,6 +115,12 @@ export class BindingController {
         this.queue.add(key, "resync");
       }
     });
+    vault.listen({
+      changed: (connection) => {
+        for (const each of bindings.all) if (usesConnection(each, connection)) this.queue.add(bindingKey(each));
+      },
+      refresh: (connection) => polls.refresh(connection),
+    });
     bindings.listen({
       changed: (key, cause) => this.queue.add(key, cause),
       gone: (key, binding) => {
@@ -100,6 +128,10 @@ export class BindingController {
         requeue(key);
       },
     });
+  }
+
+  async stop(): Promise<void> {
+    this.#polls.stop();
   }
 
   reconcile(key: string): Promise<WorkResult> {

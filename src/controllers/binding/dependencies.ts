@@ -5,7 +5,9 @@ import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
+import type { Poller } from "../../sources/poller.ts";
 import type { SharedReads } from "../../sources/shared-reads.ts";
+import type { ResolveContext } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies, WriteContext } from "../../targets/dependencies.ts";
 import type { Targets, TargetWithRecord } from "../../targets/records.ts";
@@ -18,6 +20,9 @@ import type { TargetResult } from "./result-cache.ts";
 export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   watcher: Watcher;
+  /** Asks servers outside of the cluster. */
+  polls: Pick<Poller, "subscribe" | "stateOf">;
+  vault: ResolveContext["vault"];
   /** Reads the sources of all bindings. */
   sourceReads: Pick<SharedReads, "get">;
   /** Who acts for a binding. Undefined for a generated binding that is not as generated: it is requeued when it is. */

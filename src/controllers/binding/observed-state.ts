@@ -1,6 +1,12 @@
 /** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
 import { createHash } from "node:crypto";
-import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import {
+  onReleaseOf,
+  REFRESH_ANNOTATION,
+  type SecretBinding,
+  type Target,
+  type TargetStatus,
+} from "../../api/binding.ts";
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
@@ -11,6 +17,7 @@ import { CONTROLLER } from "../../kube/identity.ts";
 import type { Owners } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { observeGrants } from "../../sources/grants.ts";
+import type { Poll, Poller, PollState } from "../../sources/poller.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { References } from "../../targets/references.ts";
 import type { SelectionResult } from "../../targets/select.ts";
@@ -19,6 +26,7 @@ export type ObservedState = ReturnType<typeof observe>;
 
 export function observe(
   watcher: Watcher,
+  polls: Pick<Poller, "subscribe" | "stateOf">,
   key: string,
   binding: SecretBinding,
   { as, account }: Actor,
@@ -33,24 +41,32 @@ export function observe(
   const resolved = [...references.sources.values()].flatMap((source) => (source instanceof Problem ? [] : [source]));
   const watchedSources = resolved.flatMap((each) => (each.watched ? [each] : []));
   const sourceRefs = watchedSources.map(({ watched }) => watched);
-  const grantedSources = observeGrants(watcher, key, binding, watchedSources, compositionOf);
-  // What nobody granted is not even looked at.
-  const granted = sourceRefs.filter((ref) => {
-    const grants = grantedSources.grantsFor(ref);
+  const grantedSources = observeGrants(watcher, key, binding, resolved, compositionOf);
+  // Inlay neither watches nor asks for what no SecretGrant opens.
+  const granted = resolved.filter(({ grantedObject }) => {
+    const grants = grantedObject && grantedSources.grantsFor(grantedObject);
     return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
   });
+  const grantedPolls = granted.flatMap((each) => (each.watched === undefined ? [each.poll] : []));
+  polls.subscribe(
+    key,
+    grantedPolls.flatMap((each) => each ?? []),
+    binding.metadata.annotations?.[REFRESH_ANNOTATION],
+  );
+  const pollState = (poll: Poll | undefined) => (poll === undefined ? PENDING : polls.stateOf(poll));
   const targetOf = new Map(
     objects.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
   );
   const own: Subscription[] = [
     { identity: CONTROLLER, ref: account },
     ...grantedSources.dependencies,
-    ...granted.map((ref) => ({ ...as, ref })),
+    ...granted.flatMap(({ watched }) => (watched === undefined ? [] : [{ ...as, ref: watched }])),
     ...dependencies,
   ];
   watcher.subscribe(key, [...own, ...workloads]);
   const pending =
     grantedSources.isPending ||
+    grantedPolls.some((each) => pollState(each).phase === "pending") ||
     own.some((each) => (isCollection(each) ? watcher.list(key, each) : watcher.get(key, each)).phase === "pending");
   const looks = new Map<ObjectRef, ReflectorState & { version?: Version }>([
     ...own.flatMap((each) => (isCollection(each) ? [] : [[each.ref, watcher.get(key, each)] as const])),
@@ -74,7 +90,7 @@ export function observe(
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
   /** Changes with every source. */
   const sourceState = [
-    ...resolved.map((each) => (each.watched ? seenOf(each.watched) : each.version)),
+    ...resolved.map((each) => (each.watched ? seenOf(each.watched) : pollText(pollState(each.poll)))),
     grantedSources.state,
   ].join();
   const sourceRevisions = [binding.metadata.generation, sourceState].join();
@@ -99,8 +115,6 @@ export function observe(
     sourceState,
     /** The same, with the spec that says which sources they are. */
     sourceRevisions,
-    /** The sources that are due again after a time. */
-    polled: resolved.filter((each) => each.watched === undefined),
     /** The objects that are targets. */
     owners: (): Owners => ({
       uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
@@ -147,6 +161,13 @@ export function observe(
         ...notes,
       ]),
   };
+}
+
+const PENDING: PollState = { phase: "pending" };
+
+function pollText(state: PollState): string {
+  if (state.phase === "synced") return state.answer.version;
+  return state.phase === "failed" ? `${state.problem.reason} ${state.problem.message}` : state.phase;
 }
 
 function newer(seen: Version | undefined, known: Version | undefined): Version | undefined {

@@ -89,7 +89,7 @@ export class Reconciler {
     const observation = await this.#observe(key, binding, gate);
     if ("retry" in observation) return observation;
     const { observed, workloads } = observation;
-    if (this.#results.isUpToDate(key, observed, binding, workloads)) return requeueResult(binding, observed.polled);
+    if (this.#results.isUpToDate(key, observed, binding, workloads)) return DONE;
 
     const inputs = await this.#readSources(observation);
     const released = await releaseRemovedTargets(inputs.context, inputs.targets.recorded);
@@ -116,15 +116,26 @@ export class Reconciler {
 
   /** Subscribes to all that the binding depends on. Returns a result where the watches don't show all of it yet. */
   async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
-    const { bindings, watcher, sourceReads: client } = this.#deps;
+    const { bindings, watcher, polls, sourceReads: client } = this.#deps;
     const { identity } = actor.as;
-    const references = await resolveReferences(binding, { ...this.#deps, client, identity });
+    const compositionOf = () => this.#deps.compositionOf(binding);
+    const references = await resolveReferences(binding, { ...this.#deps, client, identity, compositionOf });
     const selection = selectTargets(watcher, key, identity, references);
     const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
-    const compositionOf = () => this.#deps.compositionOf(binding);
-    const observed = observe(watcher, key, binding, actor, references, selection, competing, compositionOf, lookups);
+    const observed = observe(
+      watcher,
+      polls,
+      key,
+      binding,
+      actor,
+      references,
+      selection,
+      competing,
+      compositionOf,
+      lookups,
+    );
     // The watch calls when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>
@@ -224,14 +235,14 @@ export class Reconciler {
     const isUpToDate = isDone && rollout?.isDone !== false;
     const named = [...targets.before, ...targets.after];
     this.#results.set(key, observed, named, synced, isUpToDate ? reported : undefined, workloads);
-    return requeueResult(binding, [...all, ...(rollout ? [rollout] : []), ...observed.polled]);
+    return requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]);
   }
 
   /** For a binding that is not acted upon. Nothing is watched either: what happens meanwhile is seen when it goes on. */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#results.forget(key);
     const deferred = this.#rollouts.forget(key);
-    this.#deps.watcher.subscribe(key, []);
+    this.#unsubscribe(key);
     const held = await this.#status.setFinalizer(binding, holdsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
     const status = heldStatus(held, verdict, new Date(), rollout);
@@ -249,10 +260,15 @@ export class Reconciler {
     return DONE;
   }
 
+  #unsubscribe(key: string): void {
+    this.#deps.watcher.subscribe(key, []);
+    this.#deps.polls.subscribe(key, []);
+  }
+
   #forget(key: string): WorkResult {
     this.#results.forget(key);
     this.#rollouts.forget(key);
-    this.#deps.watcher.subscribe(key, []);
+    this.#unsubscribe(key);
     return DONE;
   }
 }

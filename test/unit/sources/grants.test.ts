@@ -59,7 +59,7 @@ async function read(shown: Shown, answers: Answers, compositionOf = noCompositio
   };
   const source = watched(bucket, readSource, true);
   const { asker, grantsFor } = consentWith(shown, [source], compositionOf);
-  const found = await readGranted({ get }, asker, grantsFor(bucket) ?? [], source, undefined);
+  const found = await readGranted({ get }, asker, grantsFor(bucket) ?? [], bucket, source, undefined);
   const outcome =
     found instanceof Problem ? `!${found.reason}` : found.kind === "absent" ? found.problem.reason : "read";
   return { outcome, asked };

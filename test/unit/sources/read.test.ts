@@ -50,6 +50,9 @@ async function read(entry: object, answer: object): Promise<LiveSource | Problem
     installation: { scope: undefined, closedNamespace: () => undefined },
     client: { get },
     identity: "system:serviceaccount:registry:inlay",
+    vault: { get: () => undefined },
+    polls: { stateOf: () => ({ phase: "pending" }) },
+    compositionOf: () => "none",
   };
   const [source] = (await resolveSources(parseSources(bindingOf({ sources: [entry] })), context)).values();
   assert.ok(source !== undefined && !(source instanceof Problem));

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { Installation } from "../../../src/api/installation.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { requeueResult } from "../../../src/controllers/binding/requeue.ts";
 import type { GrantedSources } from "../../../src/sources/grants.ts";
+import { polledSource } from "../../../src/sources/polled-source.ts";
+import { type Poll, Poller } from "../../../src/sources/poller.ts";
 import { readSources } from "../../../src/sources/read.ts";
 import { parseSources, resolveSources, SOURCE_KINDS, secretNamespaces } from "../../../src/sources/registry.ts";
 import type { PolledSource, ResolveContext, SourceKind } from "../../../src/sources/source.ts";
@@ -22,12 +23,16 @@ const sources = [
 const parsed = (more: object[] = []) => parseSources(bindingOf({ sources: [...sources, ...more] }));
 
 /** `installed` is what the installation says; the cluster serves HarborClusters, if anything. */
-function context(installed: object = {}, served = [HARBORS]): ResolveContext {
+function context(installed: object = {}, served = [HARBORS], more: Partial<ResolveContext> = {}): ResolveContext {
   return {
     discovery: { byPlural: async (_, plural) => served.find((each) => each.plural === plural) },
     installation: new Installation({ ownNamespace: "inlay-system", ...installed }),
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",
+    vault: { get: () => undefined },
+    polls: { stateOf: () => ({ phase: "pending" }) },
+    compositionOf: () => "none",
+    ...more,
   };
 }
 async function reasonsOf(entries: object[], where: ResolveContext): Promise<(string | undefined)[]> {
@@ -129,26 +134,22 @@ describe("spec.sources", () => {
 /** What a server that is no part of the cluster holds, and how often it was asked. */
 class Server {
   version = 1;
-  asked = 0;
-  now = 0;
 }
 
-/** A kind as one file of src/sources/ has it: the server is asked once a minute, and nothing is watched. */
+/** A kind as one file of src/sources/ has it: nothing is watched. */
 function remote(server: Server): SourceKind {
-  const remembered = new Map<string, { version: string; text: string; dueAt: number }>();
-  const ask = (path: string) => {
-    const last = remembered.get(path);
-    if (last !== undefined && last.dueAt > server.now) return last;
-    server.asked++;
-    const answer = { version: `v${server.version}`, text: `value ${server.version}`, dueAt: server.now + 60_000 };
-    remembered.set(path, answer);
-    return answer;
-  };
   return {
     parse(entry, { namespace, policy }) {
       if (!("remote" in entry)) return undefined;
       const { name = "" } = entry;
       const path = String(entry["remote"]);
+      const description = `Remote ${path}`;
+      const poll: Poll<string> = {
+        id: path,
+        group: "server",
+        refreshMs: 60_000,
+        ask: async () => ({ version: `v${server.version}`, content: `value ${server.version}`, size: 7 }),
+      };
       return {
         name,
         policy,
@@ -156,23 +157,18 @@ function remote(server: Server): SourceKind {
         secretIn: namespace,
         describe: () => ({ kind: "Remote", name: path }),
         isObject: () => false,
-        resolve: async () => {
-          const { version, text, dueAt } = ask(path);
-          return {
-            place: ["example.com", "Remote", "", path],
-            version,
-            requeueAfterMs: dueAt - server.now,
-            read: async () => ({
-              kind: "data",
-              isSecret: true,
-              description: `Remote ${path}`,
-              version,
-              policy,
-              data: new Map([["key", new SecretValue<Uint8Array>(Buffer.from(text))]]),
-              annotations: new SecretValue({}),
-              labels: new SecretValue({}),
-            }),
-          };
+        resolve: async (context) => {
+          const place = ["example.com", "Remote", "", path] as const;
+          return polledSource({ place, description, policy }, poll, context, (text) => ({
+            kind: "data",
+            isSecret: true,
+            description,
+            version: text,
+            policy,
+            data: new Map([["key", new SecretValue<Uint8Array>(Buffer.from(text))]]),
+            annotations: new SecretValue({}),
+            labels: new SecretValue({}),
+          }));
         },
       };
     },
@@ -181,11 +177,17 @@ function remote(server: Server): SourceKind {
 
 describe("a kind of source that is polled", () => {
   const server = new Server();
+  const { promise: answered, resolve } = Promise.withResolvers<void>();
+  const poller = new Poller({ changed: () => resolve(), onError: (error) => assert.fail(String(error)) });
   before(() => SOURCE_KINDS.push(remote(server)));
-  after(() => SOURCE_KINDS.pop());
+  after(() => {
+    SOURCE_KINDS.pop();
+    poller.stop();
+  });
   const entry = { name: "r", remote: "kv/harbor" };
-  async function poll(): Promise<PolledSource> {
-    const source = (await resolveSources(parsed([entry]), context())).get("r");
+  const polling = () => context({}, [], { polls: poller });
+  async function resolved(): Promise<PolledSource> {
+    const source = (await resolveSources(parsed([entry]), polling())).get("r");
     assert.ok(source !== undefined && !(source instanceof Problem) && source.watched === undefined);
     return source;
   }
@@ -199,19 +201,6 @@ describe("a kind of source that is polled", () => {
     const read = () => [{ source: "r", path: ["a", "b"] }];
     const uses = usesOf(all, { path: "spec.x", template: "{{r.[a.b]}}" } as Parameters<typeof usesOf>[1], read);
     assert.deepEqual(uses, [{ source: "r", of: "a.b" }]);
-  });
-
-  it("knows its version, and says when it is due", async () => {
-    const first = await poll();
-    assert.deepEqual([first.version, first.requeueAfterMs, server.asked], ["v1", 60_000, 1]);
-    server.version = 2;
-    server.now = 20_000;
-    const early = await poll();
-    assert.deepEqual([early.version, early.requeueAfterMs, server.asked], ["v1", 40_000, 1]);
-    assert.deepEqual(requeueResult(bindingOf(), [early]), { retry: "after", ms: 40_000 });
-    server.now = 60_000;
-    const due = await poll();
-    assert.deepEqual([due.version, due.requeueAfterMs, server.asked], ["v2", 60_000, 2]);
   });
 
   it("is read without a watch, a grant or a request to the API server", async () => {
@@ -230,9 +219,16 @@ describe("a kind of source that is polled", () => {
       problemOf: () => assert.fail("it has no watch"),
       seenVersion: () => assert.fail("it has no watch"),
     };
-    const read = await readSources(context().client, new Map([["r", await poll()]]), observed, false);
-    const source = read.get("r");
-    assert.ok(source !== undefined && !(source instanceof Problem) && source.kind === "data");
-    assert.deepEqual([source.version, source.data.get("key")?.reveal().toString()], ["v2", "value 2"]);
+    const source = await resolved();
+    const read = async () => (await readSources(context().client, new Map([["r", source]]), observed, false)).get("r");
+    const { poll } = source;
+    assert.ok(poll);
+    const early = await read();
+    assert.ok(early instanceof Problem && early.reason === "Unavailable");
+    poller.subscribe("registry/binding", [poll]);
+    await answered;
+    const live = await read();
+    assert.ok(live !== undefined && !(live instanceof Problem) && live.kind === "data");
+    assert.deepEqual([live.version, live.data.get("key")?.reveal().toString()], ["value 1", "value 1"]);
   });
 });

@@ -1,5 +1,5 @@
 /** Resolved sources for unit tests that read none of them. */
-import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
+import { describeObject, type ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import type { WatchedSource } from "../../../src/sources/source.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
@@ -12,5 +12,7 @@ export function watched(
 ): WatchedSource {
   const { resource, namespace = "", name } = ref;
   const policy = { onMissing: "Wait" as const, optional: false };
-  return { place: [resource.group, resource.kind, namespace, name], policy, watched: ref, needsGrant, read };
+  const place = [resource.group, resource.kind, namespace, name] as const;
+  const description = describeObject(resource.kind, namespace, name);
+  return { place, description, policy, watched: ref, ...(needsGrant && { grantedObject: ref }), read };
 }

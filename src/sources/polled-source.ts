@@ -1,0 +1,27 @@
+/** Shares what the kinds of source that are polled have in common: how their poll becomes a source. */
+import { Problem } from "../apimachinery/problem.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import type { Poll } from "./poller.ts";
+import type { PolledSource, ResolveContext } from "./source.ts";
+
+/** Replaces what is not answered yet: the binding waits for it before its sources are read. */
+const NOT_ANSWERED = new Problem("Unavailable", "the server has not answered yet");
+
+/** `toLive` makes a source of the content of an answer. */
+export function polledSource<T>(
+  common: Pick<PolledSource, "place" | "description" | "policy" | "grantedObject">,
+  poll: Poll<T> | undefined,
+  { polls }: Pick<ResolveContext, "polls">,
+  toLive: (content: T) => LiveSource,
+): PolledSource {
+  return {
+    ...common,
+    poll,
+    read: async () => {
+      const state = poll === undefined ? undefined : polls.stateOf(poll);
+      if (state?.phase === "failed") return state.problem;
+      if (state?.phase !== "synced") return NOT_ANSWERED;
+      return toLive(state.answer.content);
+    },
+  };
+}

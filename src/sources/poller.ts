@@ -1,0 +1,257 @@
+/**
+ * Asks servers outside of the cluster again and again, in the background and once for all bindings that need the same answer, and
+ * requeues those bindings when it changes. No reconcile waits for such a server.
+ */
+import { namespaceIn } from "../api/binding.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
+import { AnswerCache, type PollAnswer } from "./answer-cache.ts";
+
+/** What is asked. Polls of one id have the same answer, and come from one group. No value is part of an id. */
+export interface Poll<T = unknown> {
+  readonly id: string;
+  /** The server: it is asked only so much at once. */
+  readonly group: string;
+  /** How often, in ms. Of several polls of one id, the most frequent one counts. */
+  readonly refreshMs: number;
+  /** Throws Problem. Returns `last`, the former answer, where that is still true. */
+  ask(last: PollAnswer<T> | undefined): Promise<PollAnswer<T>>;
+}
+
+/** How a poll is at the moment. A binding that finds one pending is requeued when it no longer is. */
+export type PollState<T = unknown> =
+  | { readonly phase: "pending" }
+  | { readonly phase: "synced"; readonly answer: PollAnswer<T> }
+  | { readonly phase: "failed"; readonly problem: Problem };
+
+interface Entry {
+  poll: Poll;
+  /** The bindings that need the answer, each with how often it asks for it. */
+  readonly subscribers: Map<string, number>;
+  /** Of the last answer, whether or not its content is kept. */
+  version: string | undefined;
+  problem: Problem | undefined;
+  failures: number;
+  /** When it was last asked, by a clock that never goes back; 0 before that. */
+  askedAt: number;
+  state: "idle" | "waiting" | "asking";
+  /** While it is idle. */
+  timer: NodeJS.Timeout | undefined;
+  /** It is to be asked again when it has been asked. */
+  isDue: boolean;
+  /** A binding needs the content, which is not kept. */
+  isAwaited: boolean;
+}
+
+interface Hooks {
+  /** Called with the key of each binding that needs an answer that changed. */
+  changed(key: string): void;
+  /** What is no Problem is a mistake of this program. */
+  onError(error: unknown): void;
+}
+
+/** For tests. */
+interface PollerOptions {
+  /** A clock in ms that never goes back, and is not 0. */
+  now?: () => number;
+  /** Gives numbers from 0 to 1. */
+  random?: () => number;
+  /** How much of what was answered is kept. */
+  maxBytes?: number;
+}
+
+/** How many polls of one group are asked at once. */
+const MAX_CONCURRENT = 8;
+const BACKOFF_MS = { first: 1_000, most: 30_000 };
+/** By how much of its length an interval varies, so that many polls do not come at once. */
+const JITTER = 0.1;
+
+export class Poller {
+  readonly #hooks: Hooks;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #ids = new Map<string, ReadonlySet<string>>();
+  readonly #refreshes = new Map<string, string>();
+  readonly #groups = new Map<string, { running: number; readonly waiting: RoundRobinQueue<Entry> }>();
+  readonly #answers: AnswerCache;
+  #isStopped = false;
+
+  constructor(hooks: Hooks, { now = () => performance.now(), random = Math.random, maxBytes }: PollerOptions = {}) {
+    this.#hooks = hooks;
+    this.#now = now;
+    this.#random = random;
+    this.#answers = new AnswerCache(maxBytes);
+  }
+
+  /**
+   * Replaces what a binding needs. It is called when the answer to each is first known, and when one changes. Another text in
+   * `refresh` than in the last call of this key has all of them asked at once.
+   */
+  subscribe(key: string, polls: readonly Poll[], refresh = ""): void {
+    const ids = new Set(polls.map(({ id }) => id));
+    for (const id of this.#ids.get(key) ?? []) if (!ids.has(id)) this.#unsubscribe(key, id);
+    for (const poll of polls) {
+      const entry = this.#entries.get(poll.id) ?? this.#add(poll);
+      entry.poll = poll;
+      const isSooner = poll.refreshMs < refreshMsOf(entry);
+      entry.subscribers.set(key, poll.refreshMs);
+      if (isSooner && entry.state === "idle" && entry.askedAt > 0) this.#schedule(entry);
+    }
+    const known = this.#refreshes.get(key);
+    if (known !== undefined && known !== refresh) for (const id of ids) this.#askNow(this.#entries.get(id));
+    if (ids.size === 0) {
+      this.#ids.delete(key);
+      this.#refreshes.delete(key);
+    } else {
+      this.#ids.set(key, ids);
+      this.#refreshes.set(key, refresh);
+    }
+  }
+
+  /** How a poll is to which a binding has subscribed. */
+  stateOf<T>({ id }: Poll<T>): PollState<T> {
+    const entry = this.#entries.get(id);
+    if (entry?.problem !== undefined) return { phase: "failed", problem: entry.problem };
+    const answer = this.#answers.get(id) as PollAnswer<T> | undefined;
+    if (answer !== undefined) return { phase: "synced", answer };
+    if (entry?.version !== undefined) {
+      entry.isAwaited = true;
+      this.#askNow(entry);
+    }
+    return { phase: "pending" };
+  }
+
+  /** Has all polls of a group asked at once. */
+  refresh(group: string): void {
+    for (const entry of this.#entries.values()) if (entry.poll.group === group) this.#askNow(entry);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const { timer } of this.#entries.values()) clearTimeout(timer);
+    this.#entries.clear();
+    this.#ids.clear();
+    this.#answers.clear();
+  }
+
+  #add(poll: Poll): Entry {
+    const entry: Entry = {
+      poll,
+      subscribers: new Map(),
+      version: undefined,
+      problem: undefined,
+      failures: 0,
+      askedAt: 0,
+      state: "idle",
+      timer: undefined,
+      isDue: false,
+      isAwaited: false,
+    };
+    this.#entries.set(poll.id, entry);
+    // What subscribes in the same turn shares it, and its namespace is known then.
+    entry.timer = setTimeout(() => this.#enqueue(entry), 0).unref();
+    return entry;
+  }
+
+  #unsubscribe(key: string, id: string): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    entry.subscribers.delete(key);
+    if (entry.subscribers.size > 0) return;
+    clearTimeout(entry.timer);
+    this.#entries.delete(id);
+    this.#answers.delete(id);
+  }
+
+  #askNow(entry: Entry | undefined): void {
+    if (entry?.state === "asking") entry.isDue = true;
+    if (entry?.state !== "idle") return;
+    clearTimeout(entry.timer);
+    this.#enqueue(entry);
+  }
+
+  /** Waits until the poll is due, counted from when it was last asked. */
+  #schedule(entry: Entry, afterMs = refreshMsOf(entry)): void {
+    clearTimeout(entry.timer);
+    const ms = entry.askedAt + this.#jittered(afterMs) - this.#now();
+    entry.timer = setTimeout(() => this.#enqueue(entry), Math.max(0, ms)).unref();
+  }
+
+  #jittered(ms: number): number {
+    return ms * (1 - JITTER + 2 * JITTER * this.#random());
+  }
+
+  #enqueue(entry: Entry): void {
+    entry.state = "waiting";
+    entry.isDue = false;
+    const { id, group } = entry.poll;
+    const [key = ""] = entry.subscribers.keys();
+    const turns = this.#groups.get(group) ?? { running: 0, waiting: new RoundRobinQueue<Entry>() };
+    this.#groups.set(group, turns);
+    turns.waiting.set(namespaceIn(key), id, entry);
+    this.#fill(group);
+  }
+
+  #fill(group: string): void {
+    const turns = this.#groups.get(group);
+    if (turns === undefined) return;
+    while (turns.running < MAX_CONCURRENT) {
+      const entry = turns.waiting.next();
+      if (entry === undefined) break;
+      if (this.#entries.get(entry.poll.id) !== entry) continue;
+      turns.running++;
+      void this.#ask(entry).finally(() => {
+        turns.running--;
+        this.#fill(group);
+      });
+    }
+    if (turns.running === 0 && turns.waiting.size === 0) this.#groups.delete(group);
+  }
+
+  async #ask(entry: Entry): Promise<void> {
+    const { id } = entry.poll;
+    entry.state = "asking";
+    entry.askedAt = this.#now();
+    let answer: PollAnswer | Problem;
+    try {
+      answer = await entry.poll.ask(this.#answers.get(id));
+    } catch (error) {
+      if (!(error instanceof Problem)) this.#hooks.onError(error);
+      answer = error instanceof Problem ? error : new Problem("VaultUnavailable", "unexpected error; see Inlay's log");
+    }
+    if (this.#isStopped || this.#entries.get(id) !== entry) return;
+    const isNews = answer instanceof Problem ? this.#failed(entry, answer) : this.#answered(entry, answer);
+    entry.state = "idle";
+    if (entry.isDue) this.#enqueue(entry);
+    else this.#schedule(entry, answer instanceof Problem ? this.#backoffMs(entry, answer) : answer.refreshMs);
+    if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
+  }
+
+  /** Returns whether the bindings have to know. */
+  #answered(entry: Entry, answer: PollAnswer): boolean {
+    const isNews = entry.problem !== undefined || entry.isAwaited || entry.version !== answer.version;
+    entry.problem = undefined;
+    entry.failures = 0;
+    entry.isAwaited = false;
+    entry.version = answer.version;
+    this.#answers.set(entry.poll.id, answer);
+    return isNews;
+  }
+
+  /** The same. What was answered before is kept, to compare the next answer with it. */
+  #failed(entry: Entry, problem: Problem): boolean {
+    const { problem: before } = entry;
+    const isNews = before?.reason !== problem.reason || before.message !== problem.message;
+    entry.problem = problem;
+    entry.failures++;
+    return isNews;
+  }
+
+  #backoffMs(entry: Entry, problem: Problem): number {
+    const doubled = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (entry.failures - 1));
+    return Math.max(doubled, problem.retryAfterMs ?? 0);
+  }
+}
+
+const refreshMsOf = ({ subscribers }: Entry): number => Math.min(...subscribers.values());

@@ -1,0 +1,143 @@
+/** The kind of source `vault`: data or metadata of a KV secrets engine, or the health of a server, read through a VaultConnection. */
+import type { SecretBinding, Source } from "../api/binding.ts";
+import { parseDuration } from "../apimachinery/duration.ts";
+import { describeObject, idOf, type ObjectRef } from "../apimachinery/objects.ts";
+import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import { assertAllowedPath } from "../vault/allowed-paths.ts";
+import type { ConnectionState, VaultAnswer, VaultContent, VaultReader } from "../vault/types.ts";
+import type { ProducedBy } from "./grant-rules.ts";
+import { polledSource } from "./polled-source.ts";
+import type { Poll } from "./poller.ts";
+import type { ResolveContext, SourceKind } from "./source.ts";
+
+type VaultSource = Extract<Source, { vault: object }>["vault"];
+type Ready = Extract<ConnectionState, { phase: "ready" }>;
+type Ask = (last: VaultAnswer | undefined) => Promise<VaultAnswer>;
+
+export const vault: SourceKind = {
+  parse({ name = "", vault: at }, { namespace: own, policy }) {
+    if (at === undefined) return undefined;
+    const { name: connectionName, namespace = own, granted = false } = at.connection;
+    const connection: ObjectRef = { resource: VAULT_CONNECTIONS, namespace, name: connectionName };
+    const needsGrant = granted || namespace !== own;
+    const reads = readsOf(at);
+    const described = describeObject("VaultConnection", namespace, connectionName);
+    const description = `${reads} through ${described}`;
+    const isSecret = at.data !== undefined;
+    return {
+      name,
+      policy,
+      addressedBy: "key",
+      vault: { connection, needsGrant, reads },
+      ...(needsGrant && { grantedAs: description }),
+      ...(isSecret && { secretIn: own }),
+      describe: () => ({ kind: "VaultConnection", name: connectionName }),
+      isObject: (other) => idOf(other) === idOf(connection),
+      resolve: async (context) => {
+        const closed = context.installation.closedNamespace(at.connection.namespace);
+        if (closed !== undefined) throw closed;
+        const state = context.vault.get(namespace, connectionName);
+        if (state === undefined) throw connectionNotFound(namespace, connectionName);
+        if (state.phase === "failed") throw state.problem;
+        const common = {
+          place: ["inlay.dev", "VaultConnection", namespace, JSON.stringify([connectionName, reads])] as const,
+          description,
+          policy,
+          ...(needsGrant && { grantedObject: connection }),
+        };
+        const group = `${namespace}/${connectionName}`;
+        const poll = state.phase === "ready" ? pollOf(at, state, group, own, context) : undefined;
+        const labels = state.phase === "ready" ? state.labels : {};
+        return polledSource(common, poll, context, ({ content, version }): LiveSource => {
+          if (content !== undefined)
+            return { kind: "data", description, version, policy, isSecret, ...live(content, labels) };
+          const message = `there is nothing at ${description}; the binding waits for it`;
+          return {
+            kind: "absent",
+            description,
+            version,
+            policy,
+            problem: new MissingValue("SourceNotFound", message, policy),
+          };
+        });
+      },
+    };
+  },
+};
+
+/** Whether a binding reads through the VaultConnection `namespace/name`. */
+export function usesConnection(
+  { metadata, spec }: Pick<SecretBinding, "metadata" | "spec">,
+  connection: string,
+): boolean {
+  return spec.sources.some(({ vault: at }) => {
+    const { name, namespace = metadata.namespace } = at?.connection ?? {};
+    return `${namespace}/${name}` === connection;
+  });
+}
+
+/** What a source reads, for messages: `data kv/registry/s3`. */
+function readsOf({ data, metadata, health }: VaultSource): string {
+  if (metadata !== undefined) return `metadata ${metadata.mount}/${metadata.path}`;
+  if (data === undefined) return health?.address === undefined ? "health" : `health ${health.address}`;
+  return `data ${data.mount}/${data.path}${data.version === undefined ? "" : ` version ${data.version}`}`;
+}
+
+const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, string>>) => ({
+  data,
+  annotations: custom,
+  labels: new SecretValue(labels),
+});
+
+/** Undefined while it is not known for which namespace the binding reads. Throws Problem. */
+function pollOf(
+  at: VaultSource,
+  { connected, revision, paths }: Ready,
+  group: string,
+  own: string,
+  { identity, compositionOf }: Pick<ResolveContext, "identity" | "compositionOf">,
+): Poll<VaultAnswer> | undefined {
+  const pollAs = (login: string, ask: Ask): Poll<VaultAnswer> => ({
+    id: JSON.stringify([group, revision, login, readsOf(at), at.data?.kv]),
+    group,
+    refreshMs: parseDuration(at.refresh, "refresh"),
+    ask: async (last) => {
+      const answer = await ask(last?.content);
+      if (answer === last?.content) return last;
+      return { version: answer.version, content: answer, size: sizeOf(answer) };
+    },
+  });
+  const { data, metadata, health } = at;
+  if (health !== undefined) return pollAs("", (last) => connected.health(health.address, last));
+  const place = data ?? metadata;
+  const namespace = claimNamespace(own, compositionOf());
+  if (namespace === undefined) return undefined;
+  assertAllowedPath(paths, place, namespace, group);
+  const reader: VaultReader = { identity, namespace };
+  const ask: Ask = (last) =>
+    data === undefined ? connected.metadata(reader, place) : connected.data(reader, data, last);
+  return pollAs(connected.loginOf(reader), ask);
+}
+
+/** The namespace of the claim that a binding is made for, its own for others. Undefined while that is being computed. */
+function claimNamespace(own: string, producedBy: ProducedBy): string | undefined {
+  if (producedBy === "pending") return undefined;
+  if (producedBy !== "unknown") return producedBy === "none" ? own : (producedBy.claimNamespace ?? own);
+  const message =
+    "Inlay can't tell at the moment for which claim a BindingComposition makes this binding, and so what {namespace} stands for; see the condition Accepted with: kubectl get bindingcompositions";
+  throw new Problem("Unavailable", message);
+}
+
+function connectionNotFound(namespace: string, name: string): Problem {
+  const message = `there is no VaultConnection ${namespace}/${name}; create it, or correct spec.sources[].vault.connection. What was written stays`;
+  return new Problem("ConnectionNotFound", message);
+}
+
+/** In bytes, about. */
+function sizeOf({ content }: VaultAnswer): number {
+  const sizes = [...(content?.data ?? [])].map(([key, bytes]) => key.length + bytes.reveal().length);
+  return sizes.reduce((sum, each) => sum + each, 0);
+}

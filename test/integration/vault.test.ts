@@ -1,0 +1,361 @@
+/** Values in a real Vault reach Secrets, fields and workloads, as far as the login of each binding allows it. */
+import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { createNamespace, harborTarget } from "../controller/test-namespace.ts";
+import { CONNECTION, MOUNT, VaultSetUp, type VaultTeam } from "../controller/vault-team.ts";
+
+const field = (path: string, from: object) => harborTarget({ [path]: { from: { source: "s3", ...from } } });
+const secretTarget = (fields: object[]) => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  name: "copy",
+  create: { manifest: {} },
+  fields,
+});
+
+describe("a source from Vault", function () {
+  this.timeout("2m");
+  let setUp: VaultSetUp;
+  let vault: VaultSetUp["vault"];
+
+  before(async function () {
+    this.timeout("20m");
+    setUp = await VaultSetUp.start();
+    vault = setUp.vault;
+    await vault.enableAudit();
+  });
+  after(() => setUp.stop());
+
+  /** What Vault was asked for as the accounts of a team, or at all below a path. */
+  const requestsOf = async (folder: string, from = 0) =>
+    (await vault.requests())
+      .slice(from)
+      .filter(({ path }) => path.startsWith(`${MOUNT}/`) && path.includes(`/${folder}`));
+  const copyOf = async (team: VaultTeam): Promise<Record<string, string>> => {
+    const { data } = await team.team.api.get(`${team.team.path("v1", "secrets")}/copy`);
+    return Object.fromEntries(
+      Object.entries<string>(data).map(([key, value]) => [key, Buffer.from(value, "base64").toString()]),
+    );
+  };
+
+  it("reaches a Secret, a field and the workloads that depend on it, and each change once", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    await team.workloads.deploy({ web: { env: { copy: ["key"] } }, other: {} });
+    await team.bind("harbor-s3", team.source(), {
+      targets: [
+        secretTarget([{ path: "data.key", from: { source: "s3", key: "accessKey" } }]),
+        field("accesskey", { key: "accessKey" }),
+      ],
+      rollout: { consumersOfTargets: true },
+    });
+    await team.holds(first);
+    await team.workloads.rolledOut("harbor-s3", 0);
+    for (let rotation = 1; rotation <= 2; rotation++) {
+      const { metadata: before } = await team.team.api.get(team.team.harborPath());
+      const next = await team.rotate();
+      await team.holds(next);
+      await team.workloads.rolledOut("harbor-s3", rotation);
+      assert.deepEqual(await copyOf(team), { key: next });
+      assert.deepEqual(await team.workloads.restarts(), { web: rotation, other: 0 });
+      const { metadata } = await team.team.api.get(team.team.harborPath());
+      assert.equal(metadata.generation, before.generation + 1);
+    }
+    await team.untilConnection("Ready");
+  });
+
+  it("is used like a Secret: keys, what is in a key, all of it, templates, JSON for what is no text", async () => {
+    const team = await setUp.createTeam();
+    const [user, password] = [secretText("user"), secretText("password")];
+    await team.put("s3", { user, nested: { password, big: 1 }, list: [true, null], empty: "" });
+    const from = (path: string, more: object) => ({ path: `data.${path}`, from: { source: "s3", ...more } });
+    await team.bind("copy", team.source(), {
+      targets: [
+        secretTarget([
+          from("user", { key: "user" }),
+          from("password", { key: "nested", pointer: "/password" }),
+          from("list", { key: "list" }),
+          { path: "data.url", template: "s3://{{s3.user}}@host" },
+        ]),
+        { ...secretTarget([{ path: "data", from: { source: "s3", exclude: ["nested"] } }]), name: "whole" },
+      ],
+    });
+    await team.team.until("copy", "Synced");
+    assert.deepEqual(await copyOf(team), { user, password, list: "[true,null]", url: `s3://${user}@host` });
+    const { data } = await team.team.api.get(`${team.team.path("v1", "secrets")}/whole`);
+    assert.deepEqual(Object.keys(data).sort(), ["empty", "list", "user"]);
+  });
+
+  it("is read again only where its version changed, and once for all bindings that need it", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    const from = (await vault.requests()).length;
+    await Promise.all([
+      team.bind("one"),
+      team.bind("two", team.source(), {
+        targets: [secretTarget([{ path: "data.key", from: { source: "s3", key: "accessKey" } }])],
+      }),
+    ]);
+    await team.holds(first);
+    const reads = async (part: string) =>
+      (await requestsOf(team.namespace, from)).filter(({ path }) => path.startsWith(`${MOUNT}/${part}/`)).length;
+    await eventually(async () => assert.ok((await reads("metadata")) >= 3));
+    assert.equal(await reads("data"), 1);
+    await team.holds(await team.rotate());
+    await eventually(async () => assert.ok((await reads("metadata")) >= 5));
+    assert.equal(await reads("data"), 2);
+  });
+
+  it("is read at once for a new text in the annotation, of the binding or of its connection", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    await team.bind("harbor-s3", team.source(team.data("s3"), {}), {
+      sources: [{ name: "s3", vault: { connection: { name: CONNECTION }, refresh: "24h", ...team.data("s3") } }],
+    });
+    await team.holds(first);
+    const annotate = (path: string, text: string) =>
+      team.team.api.merge(path, { metadata: { annotations: { "inlay.dev/refresh": text } } });
+    const second = await team.rotate();
+    await annotate(team.team.bindingPath("harbor-s3"), "1");
+    await team.holds(second);
+    const third = await team.rotate();
+    await annotate(team.connectionPath(), "1");
+    await team.holds(third);
+  });
+
+  it("is missing where it is deleted, destroyed or not there, and then onMissing decides", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    await team.bind("harbor-s3");
+    await team.holds(first);
+    await vault.deleteKv(MOUNT, team.in("s3"));
+    const { status } = await team.team.until("harbor-s3", "SourceNotFound");
+    assert.match(status.conditions[0].message, new RegExp(`there is nothing at data ${MOUNT}/${team.in("s3")}`));
+    assert.equal((await team.team.s3()).accesskey, first);
+    await team.team.rebind("harbor-s3", { sources: [team.source(team.data("s3"), { onMissing: "Remove" })] });
+    await team.holds(undefined);
+    await vault.api("POST", `${MOUNT}/undelete/${team.in("s3")}`, { versions: [1] });
+    await team.holds(first);
+    await vault.api("PUT", `${MOUNT}/destroy/${team.in("s3")}`, { versions: [1] });
+    await team.holds(undefined);
+    await vault.api("DELETE", `${MOUNT}/metadata/${team.in("s3")}`);
+    // Versions begin at 1 again.
+    await team.holds(await team.rotate());
+  });
+
+  it("stays at the version that it names", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    await team.rotate();
+    await team.bind("harbor-s3", team.source(team.data("s3", { version: 1 })));
+    await team.holds(first);
+    await team.team.rebind("harbor-s3", { sources: [team.source(team.data("s3", { version: 2 }))] });
+    await eventually(async () => assert.notEqual((await team.team.s3()).accesskey, first));
+  });
+
+  it("is read of KV version 1 too", async () => {
+    const team = await setUp.createTeam({ paths: ["v1-{namespace}/*"] });
+    const mount = `v1-${team.namespace}`;
+    await vault.enableKv(mount, 1);
+    await setUp.allow(team.namespace, `path "${mount}/*" { capabilities = ["read"] }`);
+    const rotate = async () => {
+      const accessKey = secretText("access");
+      await vault.putKv(mount, "s3", { accessKey });
+      return accessKey;
+    };
+    const first = await rotate();
+    await team.bind("harbor-s3", team.source({ data: { mount, path: "s3", kv: 1 } }));
+    await team.holds(first);
+    await team.holds(await rotate());
+    await vault.deleteKv(mount, "s3");
+    await team.team.until("harbor-s3", "SourceNotFound");
+  });
+
+  it("gives metadata to a login that may read no data, and restarts what is named", async () => {
+    const team = await setUp.createTeam();
+    await setUp.allow(team.namespace, `path "+/metadata/*" { capabilities = ["read"] }`);
+    await team.rotate();
+    await vault.api("POST", `${MOUNT}/metadata/${team.in("s3")}`, { custom_metadata: { owner: "storage" } });
+    await team.workloads.deploy({ web: {} });
+    const source = team.source({ metadata: { mount: MOUNT, path: team.in("s3") } });
+    const from = (await vault.requests()).length;
+    await team.bind("restarts", source, {
+      targets: [
+        field("accesskey", { key: "current_version" }),
+        field("bucket", { key: "custom_metadata", pointer: "/owner" }),
+      ].slice(0, 1),
+      rollout: { targets: [{ kind: "Deployment", name: "web" }] },
+    });
+    await team.holds("1");
+    await team.workloads.rolledOut("restarts", 0);
+    await team.rotate();
+    await team.holds("2");
+    await team.workloads.rolledOut("restarts", 1);
+    assert.deepEqual(await team.workloads.restarts(), { web: 1 });
+    const asked = await requestsOf(team.namespace, from);
+    assert.deepEqual(
+      asked.filter(({ path, who }) => path.startsWith(`${MOUNT}/data/`) && who !== "root"),
+      [],
+    );
+  });
+
+  it("is refused to a login that Vault refuses it, keeps what was written, and heals when Vault allows it", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    await team.bind("harbor-s3");
+    await team.holds(first);
+    await setUp.allow(team.namespace, `path "other/*" { capabilities = ["read"] }`);
+    const { status } = await team.team.until("harbor-s3", "VaultDenied");
+    assert.match(status.conditions[0].message, new RegExp(`${MOUNT}/${team.in("s3")}`));
+    assert.equal((await team.team.s3()).accesskey, first);
+    const next = await team.rotate();
+    await setUp.allow(team.namespace);
+    await team.holds(next);
+  });
+
+  it("is asked for nothing outside of the paths of its connection, nor for another namespace's", async () => {
+    const [team, other] = [await setUp.createTeam(), await setUp.createTeam()];
+    await other.rotate();
+    // Vault alone would allow it.
+    await setUp.allow(team.namespace, `path "${MOUNT}/*" { capabilities = ["read"] }`);
+    const from = (await vault.requests()).length;
+    await team.bind("stranger", team.source(other.data("s3")));
+    const { status } = await team.team.until("stranger", "ForbiddenPath");
+    assert.match(status.conditions[0].message, new RegExp(`${MOUNT}/${other.in("s3")}`));
+    const asked = await requestsOf(other.namespace, from);
+    assert.deepEqual(
+      asked.filter(({ who }) => who !== "root"),
+      [],
+    );
+  });
+
+  it("is read by AppRole and by a token, with the Secrets that the account of the connection may read", async () => {
+    await vault.enableAppRole();
+    const team = await setUp.createTeam({}, {});
+    const appRole = await vault.writeAppRole(`inlay-${team.namespace}`, { policies: [`inlay-${team.namespace}`] });
+    await team.team.secret("login", { secretID: await appRole.newSecretID() });
+    const secretID = { secret: { name: "login", key: "secretID" } };
+    await team.connect({ auth: { appRole: { roleID: appRole.roleID, secretID } } }, "approle");
+    await team.untilConnection("Ready", "approle");
+    const first = await team.rotate();
+    const through = (name: string) => team.source({ connection: { name }, ...team.data("s3") });
+    await team.bind("harbor-s3", through("approle"));
+    await team.holds(first);
+
+    const tokenOf = () => vault.createToken([`inlay-${team.namespace}`]);
+    await team.team.secret("login", { token: await tokenOf() });
+    await team.connect({ auth: { token: { secret: { name: "login", key: "token" } } } }, "token");
+    await team.team.rebind("harbor-s3", { sources: [through("token")] });
+    await team.holds(await team.rotate());
+    // Another token in the Secret is used from then on: the former one is of no use any more.
+    const { data } = await team.team.api.get(`${team.team.path("v1", "secrets")}/login`);
+    await vault.api("POST", "auth/token/revoke", { token: Buffer.from(data.token, "base64").toString() });
+    await team.team.until("harbor-s3", "VaultDenied");
+    await team.team.secret("login", { token: await tokenOf() });
+    await team.holds(await team.rotate());
+  });
+
+  it("warns of a token that is in a ConfigMap, and uses it", async () => {
+    const team = await setUp.createTeam();
+    const token = await vault.createToken([`inlay-${team.namespace}`]);
+    const configMap = { metadata: { name: "login" }, data: { token } };
+    await team.team.api.create(team.team.path("v1", "configmaps"), configMap);
+    await team.connect({ auth: { token: { configMap: { name: "login", key: "token" } } } }, "readable");
+    const { status } = await team.untilConnection("TokenReadable", "readable");
+    assert.equal(status.conditions[0].status, "True");
+    const first = await team.rotate();
+    await team.bind("harbor-s3", team.source({ connection: { name: "readable" }, ...team.data("s3") }));
+    await team.holds(first);
+    await eventually(async () => {
+      const { items } = await team.team.api.get(team.team.path("events.k8s.io/v1", "events"));
+      assert.ok(items.some(({ type, reason }: AnyObject) => type === "Warning" && reason === "TokenReadable"));
+    });
+    await team.team.api.delete(`${team.team.path("v1", "configmaps")}/login`);
+  });
+
+  it("is read through the connection of another namespace with a SecretGrant of it, and no longer without", async () => {
+    const owner = await setUp.createTeam({
+      auth: { kubernetes: { role: "inlay-shared", as: "Connection" } },
+      paths: [`${MOUNT}/shared/{namespace}/*`],
+    });
+    const team = await createNamespace({ controller: false });
+    await team.harbor();
+    const folder = `shared/${team.namespace}`;
+    await setUp.allow("shared", `path "${MOUNT}/+/shared/*" { capabilities = ["read"] }`, {
+      namespaces: [owner.namespace],
+    });
+    const accessKey = secretText("access");
+    await vault.putKv(MOUNT, `${folder}/s3`, { accessKey });
+    const connection = { name: CONNECTION, namespace: owner.namespace };
+    const vaultSource = { connection, refresh: "1s", data: { mount: MOUNT, path: `${folder}/s3` } };
+    await team.bind("harbor-s3", {
+      acknowledge: ["ReadableCopies"],
+      sources: [{ name: "s3", vault: vaultSource, onMissing: "Remove" }],
+      targets: [field("accesskey", { key: "accessKey" })],
+    });
+    await team.until("harbor-s3", "NotGranted");
+    const grants = owner.team.path("inlay.dev/v1alpha1", "secretgrants");
+    await team.api.create(grants, {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretGrant",
+      metadata: { name: "vault" },
+      spec: { from: [{ namespace: team.namespace }], to: [{ kind: "VaultConnection", name: CONNECTION }] },
+    });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
+    await team.api.delete(`${grants}/vault`);
+    await team.until("harbor-s3", "GrantWithdrawn");
+    await eventually(async () => assert.equal((await team.s3()).accesskey, undefined));
+  });
+
+  it("logs in once for all bindings of an account, and revokes its tokens when the controller stops", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    await team.put("other", { accessKey: first });
+    const from = (await vault.requests()).length;
+    await Promise.all([
+      team.bind("one"),
+      team.bind("two", team.source(team.data("other")), {
+        targets: [secretTarget([{ path: "data.key", from: { source: "s3", key: "accessKey" } }])],
+      }),
+    ]);
+    await team.team.until("one", "Synced");
+    await team.team.until("two", "Synced");
+    const since = async () => (await vault.requests()).slice(from);
+    const logins = (await since()).filter(({ path }) => path === "auth/kubernetes/login");
+    assert.equal(logins.length, 1);
+    await setUp.controller.stop();
+    const revoked = (await since()).filter(({ path }) => path === "auth/token/revoke-self");
+    assert.ok(
+      revoked.some(({ who }) => who?.includes(team.namespace)),
+      JSON.stringify(revoked),
+    );
+    await setUp.controller.start();
+  });
+
+  it("sends Vault a token that the API server does not take, and the role takes none of another audience", async () => {
+    const team = await setUp.createTeam();
+    const jwtFor = async (audience: string) => {
+      const { stdout } = await controlPlane().kubectl(
+        "create",
+        "token",
+        "inlay",
+        `--namespace=${team.namespace}`,
+        `--audience=${audience}`,
+        "--duration=10m",
+      );
+      return stdout.trim();
+    };
+    const forVault = await jwtFor("vault");
+    const answer = await team.team.api.create("/apis/authentication.k8s.io/v1/tokenreviews", {
+      spec: { token: forVault },
+    });
+    assert.notEqual(answer.status.authenticated, true);
+    const role = `inlay-${team.namespace}`;
+    const login = (jwt: string) => vault.ask("POST", "auth/kubernetes/login", { role, jwt }, "");
+    assert.equal((await login(forVault)).status, 200);
+    assert.equal((await login(await jwtFor("other"))).status, 403);
+  });
+});

@@ -1,0 +1,231 @@
+/** When servers are asked, who shares an answer, and who is called when it changes. */
+import assert from "node:assert/strict";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { type Poll, Poller } from "../../../src/sources/poller.ts";
+import { fakeClock, settled } from "../clock.ts";
+
+/** A server whose answers the test decides. */
+class Server {
+  version = 1;
+  size = 1;
+  problem: Problem | undefined;
+  /** By id, what each request was given as the former answer. */
+  readonly asked: { id: string; last: string | undefined }[] = [];
+  readonly held: (() => void)[] = [];
+  isHolding = false;
+
+  poll(id: string, refreshMs = 10_000): Poll<string> {
+    return {
+      id,
+      group: "registry/vault",
+      refreshMs,
+      ask: async (last) => {
+        this.asked.push({ id, last: last?.version });
+        if (this.isHolding) await new Promise<void>((resolve) => this.held.push(resolve));
+        if (this.problem) throw this.problem;
+        const version = `v${this.version}`;
+        return last?.version === version ? last : { version, content: `content ${version}`, size: this.size };
+      },
+    };
+  }
+}
+
+describe("a poller", () => {
+  const clock = fakeClock();
+  let server: Server;
+  let changed: string[];
+  let errors: unknown[];
+  let poller: Poller;
+
+  const newPoller = (options: { random?: () => number; maxBytes?: number } = {}) =>
+    new Poller(
+      { changed: (key) => changed.push(key), onError: (error) => errors.push(error) },
+      { now: () => Date.now(), random: () => 0.5, ...options },
+    );
+  beforeEach(() => {
+    server = new Server();
+    changed = [];
+    errors = [];
+    poller = newPoller();
+  });
+  afterEach(() => {
+    poller.stop();
+    assert.deepEqual(errors, []);
+  });
+  const stateOf = (poll: Poll<string>) => {
+    const state = poller.stateOf(poll);
+    if (state.phase === "synced") return state.answer.content;
+    return state.phase === "failed" ? state.problem.reason : state.phase;
+  };
+
+  it("asks once for all bindings that need an answer, and calls each when it is there and when it changes", async () => {
+    const poll = server.poll("a");
+    poller.subscribe("registry/one", [poll]);
+    poller.subscribe("shop/two", [poll]);
+    assert.equal(stateOf(poll), "pending");
+    await clock.pass(1);
+    assert.deepEqual([server.asked.length, changed, stateOf(poll)], [1, ["registry/one", "shop/two"], "content v1"]);
+    await clock.pass(10_000);
+    assert.deepEqual([server.asked.at(-1)?.last, changed.length], ["v1", 2]);
+    server.version = 2;
+    await clock.pass(10_000);
+    assert.deepEqual([changed.slice(2), stateOf(poll)], [["registry/one", "shop/two"], "content v2"]);
+  });
+
+  it("asks as often as the binding that wants it most often, and no more when that is gone", async () => {
+    poller.subscribe("registry/slow", [server.poll("a", 60_000)]);
+    await clock.pass(1);
+    poller.subscribe("registry/fast", [server.poll("a", 1_000)]);
+    for (let second = 0; second < 5; second++) await clock.pass(1_000);
+    assert.equal(server.asked.length, 6);
+    poller.subscribe("registry/fast", []);
+    await clock.pass(1_000);
+    const { length } = server.asked;
+    await clock.pass(50_000);
+    assert.equal(server.asked.length, length);
+    poller.subscribe("registry/slow", []);
+    await clock.pass(120_000);
+    assert.equal(server.asked.length, length);
+  });
+
+  it("spreads its requests by a tenth of the interval", async () => {
+    for (const [random, ms] of [
+      [0, 9_000],
+      [1, 11_000],
+    ] as const) {
+      poller.stop();
+      poller = newPoller({ random: () => random });
+      const { length } = server.asked;
+      poller.subscribe("registry/one", [server.poll("a")]);
+      await clock.pass(1);
+      await clock.pass(ms - 2);
+      assert.equal(server.asked.length, length + 1);
+      await clock.pass(2);
+      assert.equal(server.asked.length, length + 2);
+    }
+  });
+
+  it("reports a problem once, backs off up to half a minute, and calls when it has gone", async () => {
+    const poll = server.poll("a", 1_000);
+    poller.subscribe("registry/one", [poll]);
+    await clock.pass(1);
+    changed.length = 0;
+    server.problem = new Problem("VaultSealed", "the server is sealed");
+    await clock.pass(1_000);
+    assert.deepEqual([changed, stateOf(poll)], [["registry/one"], "VaultSealed"]);
+    const before = server.asked.length;
+    for (let second = 0; second < 62; second++) await clock.pass(1_000);
+    // After 1, 2, 4, 8, 16 and 30 s.
+    assert.deepEqual([server.asked.length - before, changed.length], [6, 1]);
+    server.problem = undefined;
+    await clock.pass(30_000);
+    assert.deepEqual([changed.length, stateOf(poll)], [2, "content v1"]);
+    assert.equal(server.asked.at(-1)?.last, "v1", "what is unchanged is not read again");
+  });
+
+  it("waits as long as a server says", async () => {
+    const poll = server.poll("a", 1_000);
+    server.problem = new Problem("VaultThrottled", "too many requests");
+    server.problem.retryAfterMs = 20_000;
+    poller.subscribe("registry/one", [poll]);
+    await clock.pass(1);
+    await clock.pass(19_000);
+    assert.equal(server.asked.length, 1);
+    await clock.pass(2_000);
+    assert.equal(server.asked.length, 2);
+  });
+
+  it("asks at once for another text of the annotation, and for all of a connection", async () => {
+    const polls = [server.poll("a"), server.poll("b")];
+    poller.subscribe("registry/one", polls, "first");
+    poller.subscribe("registry/two", [server.poll("c")]);
+    await clock.pass(1);
+    poller.subscribe("registry/one", polls, "first");
+    await settled();
+    assert.equal(server.asked.length, 3);
+    poller.subscribe("registry/one", polls, "second");
+    await settled();
+    assert.deepEqual(
+      server.asked.slice(3).map(({ id }) => id),
+      ["a", "b"],
+    );
+    poller.refresh("registry/vault");
+    await settled();
+    assert.deepEqual(
+      server.asked.slice(5).map(({ id }) => id),
+      ["a", "b", "c"],
+    );
+    poller.refresh("other/vault");
+    await settled();
+    assert.equal(server.asked.length, 8);
+  });
+
+  it("asks again after a request during which it was told to", async () => {
+    server.isHolding = true;
+    poller.subscribe("registry/one", [server.poll("a")]);
+    await clock.pass(1);
+    poller.refresh("registry/vault");
+    poller.refresh("registry/vault");
+    await settled();
+    assert.equal(server.asked.length, 1);
+    server.isHolding = false;
+    for (const release of server.held) release();
+    await settled();
+    assert.equal(server.asked.length, 2);
+  });
+
+  it("takes namespaces by turns where a server answers slowly", async () => {
+    server.isHolding = true;
+    const many = Array.from({ length: 20 }, (_, n) => server.poll(`many ${n}`));
+    poller.subscribe("loud/binding", many);
+    await clock.pass(1);
+    poller.subscribe("quiet/binding", [server.poll("few")]);
+    await clock.pass(1);
+    assert.equal(server.asked.length, 8);
+    server.held.shift()?.();
+    await settled();
+    server.held.shift()?.();
+    await settled();
+    assert.ok(server.asked.slice(0, 10).some(({ id }) => id === "few"));
+  });
+
+  it("ignores an answer that nobody needs any more, and keeps what it may keep of the others", async () => {
+    poller.stop();
+    poller = newPoller({ maxBytes: 15 });
+    server.size = 10;
+    const [a, b] = [server.poll("a"), server.poll("b")];
+    poller.subscribe("registry/a", [a]);
+    poller.subscribe("registry/b", [b]);
+    await clock.pass(1);
+    changed.length = 0;
+    // The content of a made room for that of b: it is asked for again, and its binding is called.
+    assert.deepEqual([stateOf(a), stateOf(b)], ["pending", "content v1"]);
+    await settled();
+    assert.deepEqual([changed, stateOf(a)], [["registry/a"], "content v1"]);
+    server.isHolding = true;
+    poller.refresh("registry/vault");
+    await settled();
+    poller.subscribe("registry/a", []);
+    changed.length = 0;
+    server.version = 2;
+    for (const release of server.held) release();
+    await settled();
+    assert.deepEqual([changed, stateOf(a)], [["registry/b"], "pending"]);
+  });
+
+  it("takes an error that is no Problem for a mistake, and goes on", async () => {
+    const poll = server.poll("a", 1_000);
+    const { ask } = poll;
+    let isBroken = true;
+    const broken: Poll<string> = {
+      ...poll,
+      ask: (last) => (isBroken ? Promise.reject(new TypeError("x")) : ask(last)),
+    };
+    poller.subscribe("registry/one", [broken]);
+    await clock.pass(1);
+    assert.deepEqual([stateOf(poll), errors.splice(0).length], ["VaultUnavailable", 1]);
+    isBroken = false;
+    await clock.pass(1_000);
+    assert.equal(stateOf(poll), "content v1");
+  });
+});
