@@ -20,5 +20,7 @@ export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: 
 }
 
 /** The namespace of a claim: its own, or for a Namespace that Namespace. Undefined for other objects of the cluster. */
-export const namespaceOfClaim = ({ name, namespace }: Claim, { group, kind }: ClaimKind): string | undefined =>
-  group === "" && kind === "Namespace" ? name : namespace;
+export const namespaceOfClaim = (
+  { name, namespace }: Pick<Claim, "name" | "namespace">,
+  { group, kind }: Pick<ClaimKind, "group" | "kind">,
+): string | undefined => (group === "" && kind === "Namespace" ? name : namespace);

@@ -3,7 +3,7 @@
  * server would add, or why there is none. Pure.
  */
 import { elementsOf, FieldPath, type Segment } from "../apimachinery/field-path.ts";
-import { fieldsAt, listAt } from "../apimachinery/fields.ts";
+import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
@@ -107,7 +107,7 @@ export function composeBinding(
 
 /**
  * A source whose name a claim gives is read with a SecretGrant only: the author of the claim may not be allowed to read it, and no
- * policy asks. The claim itself needs none.
+ * policy asks. The same goes for a VaultConnection, which that author may not be allowed to use. The claim itself needs none.
  */
 function grantNamedSources(
   made: JsonObject,
@@ -115,14 +115,19 @@ function grantNamedSources(
   claim: Claim,
   kind: CompiledComposition["kind"],
 ): void {
-  for (const [at, source] of listAt(made, "spec", "sources").entries()) {
+  for (const [index, source] of listAt(made, "spec", "sources").entries()) {
+    const isGivenAt = (...keys: readonly string[]): boolean => {
+      const place = new FieldPath([key("spec"), key("sources"), { kind: "index", index }, ...keys.map(key)]);
+      return written.some(({ paths }) => paths.some((path) => mayOverlap(path, place)));
+    };
     for (const type of ["secret", "configMap"] as const) {
-      const named = isObject(source as JsonValue) ? (source as JsonObject)[type] : undefined;
+      const named = at(source, type);
       if (!isObject(named)) continue;
-      const name = new FieldPath([key("spec"), key("sources"), { kind: "index", index: at }, key(type), key("name")]);
-      const isNamedByPatch = written.some(({ paths }) => paths.some((path) => mayOverlap(path, name)));
-      if (isNamedByPatch && !isClaimItself(type, named, claim, kind)) named["granted"] = true;
+      if (isGivenAt(type, "name") && !isClaimItself(type, named, claim, kind)) named["granted"] = true;
     }
+    const connection = at(source, "vault", "connection");
+    if (isObject(connection) && ["name", "namespace"].some((each) => isGivenAt("vault", "connection", each)))
+      connection["granted"] = true;
   }
 }
 

@@ -13,11 +13,9 @@ type Labels = Readonly<Record<string, string>>;
 
 /**
  * The composition that makes a binding at the moment, as it is computed from the claims. Nothing that a binding says of itself counts.
- * `pending`: unknown, and about to be computed, as after a start.
+ * `claimNamespace`: that of the claim, if it has one. `pending`: unknown, and about to be computed, as after a start.
  */
-export type ProducedBy =
-  /** `claimNamespace`: where its claim is; undefined for a claim of the cluster. */
-  { readonly by: string; readonly claimNamespace?: string } | "none" | "unknown" | "pending";
+export type ProducedBy = { readonly by: string; readonly claimNamespace?: string } | "none" | "unknown" | "pending";
 
 /** A binding, as a grant sees it. */
 export interface Asker {

@@ -40,8 +40,15 @@ export interface ParsedSource {
     /** It is of another namespace, or the binding says `granted`. */
     readonly needsGrant: boolean;
   };
-  /** What it reads from a Vault, for messages: `data kv/registry/s3`, `metadata kv/registry/s3`, `health`. */
-  readonly vault?: { readonly connection: ObjectRef; readonly needsGrant: boolean; readonly reads: string };
+  /** How it is read from Vault. */
+  readonly vault?: {
+    /** The VaultConnection. */
+    readonly connection: ObjectRef;
+    /** The connection is of another namespace, or the binding says `granted`. */
+    readonly needsGrant: boolean;
+    /** For people, such as `data kv/registry/s3`. */
+    readonly reads: string;
+  };
   /** What status calls it where it needs a SecretGrant. */
   readonly grantedAs?: string;
   /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */

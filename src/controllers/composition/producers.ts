@@ -4,6 +4,7 @@
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
+import { namespaceOfClaim } from "../../composition/claim.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { Claims } from "./claims.ts";
 import type { ComposedIndex } from "./composed-index.ts";
@@ -38,7 +39,7 @@ export class Producers {
     const { composition } = from;
     const key = bindingKey(binding);
     const answer = this.#makes(binding, key, from);
-    if (typeof answer === "boolean") return answer ? { by: composition } : "none";
+    if (typeof answer === "object" || answer === "none") return answer;
     this.#asked.set(composition, (this.#asked.get(composition) ?? new Set()).add(key));
     return answer;
   }
@@ -80,14 +81,17 @@ export class Producers {
     binding: SecretBinding,
     key: string,
     { composition, claim, template }: NonNullable<ReturnType<typeof composedFrom>>,
-  ): boolean | "unknown" | "pending" {
+  ): ProducedBy {
     const state = this.#services.stateOf(composition);
     const record = state?.records.get(claim);
     if (record === undefined && (state === undefined || state.isComing(claim))) return "pending";
-    if (record === undefined) return this.#services.claims.get(composition, claim) === "absent" ? false : "unknown";
+    if (record === undefined) return this.#services.claims.get(composition, claim) === "absent" ? "none" : "unknown";
     if (record.held.has(template)) return "unknown";
     const desired = record.desired.get(key);
-    if (desired === undefined) return false;
-    return state?.accepted?.generated.isAsGenerated(binding, desired) === true || "unknown";
+    if (desired === undefined) return "none";
+    const accepted = state?.accepted;
+    if (accepted?.generated.isAsGenerated(binding, desired) !== true) return "unknown";
+    const claimNamespace = namespaceOfClaim(desired.owner, accepted.compiled.kind);
+    return { by: composition, ...(claimNamespace !== undefined && { claimNamespace }) };
   }
 }

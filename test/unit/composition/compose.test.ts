@@ -1,5 +1,8 @@
 /** What bindings a claim gets, and what of a claim keeps it from getting one. */
 import assert from "node:assert/strict";
+import type { Patch } from "../../../src/api/composition.ts";
+import { at } from "../../../src/apimachinery/fields.ts";
+import type { JsonObject } from "../../../src/apimachinery/objects.ts";
 import { Problem, type Reason } from "../../../src/apimachinery/problem.ts";
 import { writeBack } from "../../../src/composition/write-back.ts";
 import { BASE, claimOf, compiled, composed, NAMESPACES, SECRETS, specOf } from "./compositions.ts";
@@ -99,6 +102,80 @@ describe("a source whose name a claim gives", () => {
     const labelled = specOf([from("metadata.labels[of]", "spec.sources[0].secret.name")]);
     const other = { ...secret, fields: { metadata: { labels: { of: "other" } } } };
     assert.deepEqual(sourceOf(composed(labelled, other, SECRETS).spec), { name: "other", granted: true });
+  });
+});
+
+describe("a source from Vault", () => {
+  const base = {
+    spec: {
+      ...BASE.spec,
+      sources: [
+        {
+          name: "bucket",
+          vault: { connection: { name: "main" }, refresh: "5m", data: { mount: "kv", path: "team/s3" } },
+        },
+      ],
+    },
+  };
+  const vault = "spec.sources[0].vault";
+  const made = (patches: object[], fields: JsonObject, more: object = {}) => {
+    const { spec } = composed(specOf(patches as Patch[], more, base), claimOf({ spec: fields }));
+    return (spec as { sources: { vault: JsonObject }[] }).sources[0]?.vault;
+  };
+
+  it("is as the base says, with defaults", () =>
+    assert.deepEqual(made([], {}), {
+      connection: { name: "main" },
+      refresh: "5m",
+      data: { mount: "kv", path: "team/s3", kv: 2 },
+    }));
+
+  it("uses a connection that a claim gives with a grant alone, by its name or its namespace, by whichever patch", () => {
+    const granted = (patches: object[], fields: JsonObject, more?: object) =>
+      at(made(patches, fields, more), "connection", "granted");
+    assert.equal(granted([from("spec.name", `${vault}.connection.name`)], { name: "other" }), true);
+    assert.equal(granted([from("spec.team", `${vault}.connection.namespace`)], { team: "team" }), true);
+    assert.equal(granted([from("spec.c", `${vault}.connection`)], { c: { name: "main", granted: false } }), true);
+    const whole = { connection: { name: "main" }, health: {} };
+    assert.equal(granted([from("spec.v", vault, { policy: { toFieldPath: "Replace" } })], { v: whole }), true);
+    for (const place of ["spec.sources[name=bucket]", "spec.sources[*]"])
+      assert.equal(granted([from("spec.name", `${place}.vault.connection.name`)], { name: "other" }), true);
+    assert.equal(granted([from("spec.unset", `${vault}.connection.name`)], {}), undefined);
+  });
+
+  it("takes mount and path from a claim, and the address of a server, without a grant for that", () => {
+    const patches = [from("spec.mount", `${vault}.data.mount`), from("spec.path", `${vault}.data.path`)];
+    const { connection, data } = made(patches, { mount: "secret", path: "team/tls" }) ?? {};
+    assert.deepEqual([connection, data], [{ name: "main" }, { mount: "secret", path: "team/tls", kv: 2 }]);
+    for (const path of ["team/*", "a//b", "/a", "a/", "{namespace}/a", ""])
+      refuses(() => made(patches, { mount: "kv", path }), "InvalidValue", "bindings[s3]", "/a/");
+    const server = [from("spec.ip", `${vault}.health.address`), from("spec.none", `${vault}.data`)];
+    const health = made(server, { ip: "https://10.0.0.7:8200", none: null });
+    assert.deepEqual(
+      [health?.["connection"], health?.["health"]],
+      [{ name: "main" }, { address: "https://10.0.0.7:8200" }],
+    );
+    refuses(() => made(server, { ip: "https://u:hush@10.0.0.7", none: null }), "InvalidValue", "bindings[s3]");
+  });
+
+  it("is of the claim's namespace within reach, and no name of a path is taken for a namespace", () => {
+    const elsewhere = [from("spec.team", `${vault}.connection.namespace`)];
+    refuses(() => made(elsewhere, { team: "hush" }), "OutOfReach", "bindings[s3].patches[0]");
+    assert.deepEqual(made(elsewhere, { team: "shared" }, { reach: "Cluster" })?.["connection"], {
+      name: "main",
+      namespace: "shared",
+      granted: true,
+    });
+    const connection = { name: "main", namespace: "hush" };
+    const whole = { connection, metadata: { mount: "kv", path: "a" } };
+    for (const [path, value] of [
+      [vault, whole],
+      [`${vault}.connection`, connection],
+    ] as const)
+      refuses(() => made([from("spec.v", path)], { v: value }), "OutOfReach", "bindings[s3].patches[0]");
+    const metadata = [from("spec.m", `${vault}.metadata`), from("spec.none", `${vault}.data`)];
+    const place = { mount: "namespace", path: "namespace/of/others" };
+    assert.deepEqual(made(metadata, { m: place, none: null })?.["metadata"], place);
   });
 });
 

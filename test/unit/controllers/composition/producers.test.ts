@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
+import type { ClaimKind } from "../../../../src/composition/allowed-paths.ts";
+import type { CompiledComposition } from "../../../../src/composition/compile.ts";
+import type { ClaimOwner, MadeBinding } from "../../../../src/composition/made-binding.ts";
 import { CompositionState } from "../../../../src/controllers/composition/composition-state.ts";
 import { Producers } from "../../../../src/controllers/composition/producers.ts";
 
@@ -66,6 +69,27 @@ describe("what makes a binding", () => {
     producers.known("harbors", CLAIM);
     assert.deepEqual(changed, ["shop/harbor-s3"]);
     assert.equal(producers.of(binding), "unknown");
+  });
+
+  it("is the composition that wants it as it is, with the namespace of the claim, which may be another one", () => {
+    const ofKind = (kind: ClaimKind, owner: ClaimOwner) => {
+      state = new CompositionState();
+      const compiled = { kind } as CompiledComposition;
+      const generated = { isAsGenerated: () => true };
+      state.accepted = { compiled, generated } as unknown as CompositionState["accepted"];
+      const desired = new Map([["shop/harbor-s3", { owner } as MadeBinding]]);
+      state.records.set(CLAIM, { uid: "1", desired, held: new Set(), problems: [] });
+      return producers.of(binding);
+    };
+    const owner = { apiVersion: "example.com/v1", kind: "Shop", name: "harbor", uid: "1" };
+    const shop = { group: "example.com", kind: "Shop", namespaced: true };
+    assert.deepEqual(ofKind(shop, { ...owner, namespace: "team" }), { by: "harbors", claimNamespace: "team" });
+    assert.deepEqual(ofKind({ ...shop, namespaced: false }, owner), { by: "harbors" });
+    const namespace = { group: "", kind: "Namespace", namespaced: false };
+    assert.deepEqual(ofKind(namespace, { ...owner, apiVersion: "v1", kind: "Namespace" }), {
+      by: "harbors",
+      claimNamespace: "harbor",
+    });
   });
 
   it("is asked for again when the composition is gone, whether it was known or not", () => {
