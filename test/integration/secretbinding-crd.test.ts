@@ -11,6 +11,12 @@ import { createNamespace, type TestNamespace } from "../controller/test-namespac
 const field = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
 const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields: [field] };
 const bucket = { secret: { name: "bucket" } };
+const place = { mount: "kv", path: "registry/s3" };
+/** A source from Vault that is right, but for the changes to what is read. */
+const fromVault = (changes: object = { data: place }) => ({
+  name: "s3",
+  vault: { connection: { name: "vault" }, ...changes },
+});
 const service = { object: { apiVersion: "v1", resource: "services", name: "minio" } };
 
 /** A binding that holds, but for the changes to its spec. */
@@ -91,7 +97,7 @@ describe("the schema of SecretBinding", () => {
     it("one that is two things", () =>
       refused(
         sources({ ...bucket, configMap: { name: "bucket" } }),
-        /a source has exactly one of secret, configMap and object/,
+        /a source has exactly one of secret, configMap, object and vault/,
       ));
 
     it("two of one name in two namespaces, unless one is called otherwise", async () => {
@@ -139,6 +145,105 @@ describe("the schema of SecretBinding", () => {
     for (const [name, changes] of Object.entries(spellings)) {
       it(`an object with ${name}`, () => refused(withObject(changes), /in body should match/));
     }
+  });
+
+  describe("of a source from Vault", () => {
+    const withVault = (changes?: object) => binding({ sources: [bucket, fromVault(changes)] });
+    const parts: Record<string, object> = {
+      data: { data: place },
+      metadata: { metadata: place },
+      "the health of the server": { health: {} },
+      "the health of one server": { health: { address: "https://10.0.0.1:8200" } },
+      "a version of data": { data: { ...place, version: 3 } },
+      "data of KV version 1": { data: { ...place, kv: 1 } },
+      "a mount and a path with more than one part, and unusual letters": {
+        data: { mount: "team-a/kv", path: "a b/c%2e/ü+/..x" },
+      },
+      "a connection of another namespace, read often": {
+        connection: { name: "vault", namespace: "vault", granted: true },
+        data: place,
+        refresh: "1s",
+      },
+    };
+    for (const [what, changes] of Object.entries(parts)) {
+      it(`takes ${what}`, () => accepted(withVault(changes)));
+    }
+
+    it("fills in how often it is read, and the version of the secrets engine", async () => {
+      const { spec } = await accepted(withVault());
+      assert.deepEqual(spec.sources[1].vault, {
+        connection: { name: "vault" },
+        refresh: "1m",
+        data: { ...place, kv: 2 },
+      });
+    });
+
+    it("lets fields use keys and pointers as of a Secret, or all of it", async () => {
+      const withFrom = (from: object) =>
+        binding({ sources: [fromVault()], targets: [{ ...target, fields: [{ ...field, from }] }] });
+      await accepted(withFrom({ source: "s3", key: "accessKeyID" }));
+      await accepted(withFrom({ source: "s3", key: "accessKeyID", pointer: "/a" }));
+      await accepted(withFrom({ source: "s3", include: ["^a"] }));
+      await refused(withFrom({ source: "s3", fieldPath: "a" }), /a field from an object says fieldPath/);
+    });
+
+    const once = /may not have \., \.\. or \+ between slashes/;
+    const wrong: Record<string, [changes: object, saying: RegExp]> = {
+      "nothing to read": [{}, /sources\[1\].vault" must validate one and only one/],
+      "two things to read": [{ data: place, metadata: place }, /exactly one of data, metadata and health/],
+      "no connection": [{ connection: undefined, data: place }, /connection: Required value/],
+      "a connection without a name": [{ connection: {}, data: place }, /connection.name: Required value/],
+      "a connection whose name climbs": [
+        { connection: { name: ".." }, data: place },
+        /connection.name in body should match/,
+      ],
+      "no mount": [{ data: { path: "s3" } }, /data.mount: Required value/],
+      "no path": [{ metadata: { mount: "kv" } }, /metadata.path: Required value/],
+      "an empty path": [{ data: { ...place, path: "" } }, /should be at least 1 chars long/],
+      "a version of KV version 1": [{ data: { ...place, kv: 1, version: 3 } }, /only KV version 2 keeps versions/],
+      "the version 0": [{ data: { ...place, version: 0 } }, /should be greater than or equal to 1/],
+      "KV version 3": [{ data: { ...place, kv: 3 } }, /supported values: "1", "2"/],
+      "a refresh of half a second": [{ data: place, refresh: "500ms" }, /refresh is a duration from 1s to 24h/],
+      "a refresh of two days": [{ data: place, refresh: "48h" }, /refresh is a duration from 1s to 24h/],
+      "a refresh that is no duration": [{ data: place, refresh: "often" }, /refresh is a duration from 1s to 24h/],
+      "a refresh below nothing": [{ data: place, refresh: "-1m" }, /refresh is a duration from 1s to 24h/],
+      "health at an address with a path": [
+        { health: { address: "https://vault:8200/v1" } },
+        /address in body should match/,
+      ],
+      "a version of metadata": [{ metadata: { ...place, version: 1 } }, /unknown field/],
+    };
+    const bad: Record<string, RegExp> = {
+      "team/../other": once,
+      "..": once,
+      "team/./s3": once,
+      "team/+/s3": once,
+      "team//s3": /should match/,
+      "/team/s3": /should match/,
+      "team/s3/": /should match/,
+      "team/*": /should match/,
+      "team/s?": /should match/,
+      "{namespace}/s3": /should match/,
+      "team/s3\n": /should match/,
+    };
+    for (const [text, saying] of Object.entries(bad)) {
+      wrong[`the path ${JSON.stringify(text)}`] = [{ data: { ...place, path: text } }, saying];
+      wrong[`the path ${JSON.stringify(text)} of metadata`] = [{ metadata: { ...place, path: text } }, saying];
+      wrong[`the mount ${JSON.stringify(text)}`] = [{ data: { ...place, mount: text } }, saying];
+    }
+    for (const [what, [changes, saying]] of Object.entries(wrong)) {
+      it(`refuses ${what}`, () => refused(withVault(changes), saying));
+    }
+
+    it("refuses one without a name, one with protect, and one that is a Secret too", async () => {
+      const { name: _, ...unnamed } = fromVault();
+      await refused(binding({ sources: [unnamed], targets: [target] }), /a source from Vault needs a name/);
+      await refused(binding({ sources: [bucket, { ...fromVault(), protect: {} }] }), /protect/);
+      await refused(
+        binding({ sources: [{ ...fromVault(), ...bucket }] }),
+        /exactly one of secret, configMap, object and vault/,
+      );
+    });
   });
 
   describe("refuses among targets", () => {
@@ -282,7 +387,7 @@ describe("the schema of SecretBinding", () => {
 
     it("a path into a Secret, and a key of an object", async () => {
       const said =
-        /a field from an object says fieldPath; one from a Secret or ConfigMap says key, or neither for all of its data/;
+        /a field from an object says fieldPath; one from a Secret, a ConfigMap or Vault says key, or neither for all of its data/;
       await refused(withField({ ...field, from: { source: "bucket", fieldPath: "data.a" } }), said);
       const fromService = (from: object) =>
         binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });
@@ -314,5 +419,11 @@ describe("the schema of SecretBinding", () => {
       fields,
     }));
     await accepted(binding({ sources, targets }));
+    const deep = `${"x/".repeat(127)}xy`;
+    const allOfVault = sources.map((_, i) => ({
+      name: i === 15 ? "bucket" : `s${i}`,
+      vault: { connection: { name: long(253), namespace: long(63) }, data: { mount: deep, path: `${deep}${deep}` } },
+    }));
+    await accepted(binding({ sources: allOfVault, targets: [target] }));
   });
 });
