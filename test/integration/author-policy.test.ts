@@ -11,11 +11,22 @@ const AUTHOR = "alice";
 const RBAC = "rbac.authorization.k8s.io";
 
 const secret = (name: string) => ({ secret: { name } });
+/** From the VaultConnection of that name. */
+const vault = (name: string, connection: object = {}) => ({
+  name,
+  vault: { connection: { name, ...connection }, data: { mount: "kv", path: "registry/s3" } },
+});
 const actAs = (name: string): Rule => ({
   apiGroups: [""],
   resources: ["serviceaccounts"],
   resourceNames: [name],
   verbs: ["impersonate"],
+});
+const useConnections = (...resourceNames: string[]): Rule => ({
+  apiGroups: ["inlay.dev"],
+  resources: ["vaultconnections"],
+  resourceNames,
+  verbs: ["use"],
 });
 const readSecrets = (...resourceNames: string[]): Rule => ({
   apiGroups: [""],
@@ -104,7 +115,7 @@ describe("the policy on a binding's author", () => {
   for (const role of ["edit", "admin"]) {
     it(`lets in whoever has the role ${role}, who may read and act as any account of the namespace anyway`, async () => {
       await roleRef("ClusterRole", role);
-      await allowed(binding([secret("bucket"), { configMap: { name: "ca" } }]));
+      await allowed(binding([secret("bucket"), { configMap: { name: "ca" } }, vault("vault")]));
       await allowed(binding([secret("bucket")], { serviceAccountName: "rotator" }));
     });
   }
@@ -116,6 +127,7 @@ describe("the policy on a binding's author", () => {
     await grant(actAs("inlay"));
     await refused(binding([secret("bucket")]), /alice may not get secrets "bucket" in namespace team-/);
     await allowed(binding([{ configMap: { name: "ca" } }]));
+    await refused(binding([vault("vault")]), /alice may not use vaultconnections.inlay.dev "vault" in namespace team-/);
   });
 
   it("refuses whoever may write bindings and nothing else", async () => {
@@ -143,12 +155,20 @@ describe("the policy on a binding's author", () => {
     "an object of the cluster and of a group": {
       object: { apiVersion: "storage.k8s.io/v1", resource: "storageclasses", name: "fast", scope: "Cluster" },
     },
+    "the data of a VaultConnection": vault("vault"),
+    "the metadata of a VaultConnection": {
+      name: "s3",
+      vault: { connection: { name: "vault" }, metadata: { mount: "kv", path: "registry/s3" } },
+    },
+    "the health of a VaultConnection": { name: "s3", vault: { connection: { name: "vault" }, health: {} } },
   };
   for (const [what, source] of Object.entries(unread)) {
     it(`refuses ${what} that the author may not get, and is content with the rule that it names`, async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
-      const refusal = await refused(binding([source]), /alice may not get .* with \{.*\} bound to the author/);
+      const said = /alice may not (get|use) .* with \{.*\} bound to the author/;
+      const refusal = await refused(binding([source]), said);
+      assert.match(refusal, "vault" in source ? / may not use / : / may not get /);
       const [, kind, rule] = refusal.match(/a (Role|ClusterRole) .*?with (\{.*\})/) ?? [];
       const named = parse(rule ?? "") as Rule;
       await (kind === "ClusterRole" ? grantInCluster(named) : grant(named));
@@ -186,6 +206,35 @@ describe("the policy on a binding's author", () => {
     await refused(binding([pod]), /alice may not get pods "a"/);
   });
 
+  it("does not take the right to get or write a VaultConnection, or another one, for the right to use it", async () => {
+    await roleRef("ClusterRole", "inlay-edit");
+    const resources = ["vaultconnections"];
+    await grant(
+      actAs("inlay"),
+      { apiGroups: ["inlay.dev"], resources, verbs: ["get", "list", "watch", "create", "update", "patch", "delete"] },
+      { apiGroups: [""], resources, verbs: ["use"] },
+      useConnections("other"),
+    );
+    await allowed(binding([vault("other")]));
+    const said = /alice may not use vaultconnections.inlay.dev "vault" in namespace team-\d+, which this binding reads/;
+    await refused(binding([vault("vault")]), said);
+    await refused(binding([vault("vault", { namespace: team.namespace })]), said);
+    await grant(useConnections("vault"));
+    await allowed(binding([vault("vault"), vault("other")]));
+  });
+
+  it("asks about each of sixteen VaultConnections", async () => {
+    await roleRef("ClusterRole", "inlay-edit");
+    const names = Array.from({ length: 16 }, (_, i) => `vault-${i}`);
+    await grant(actAs("inlay"), useConnections(...names));
+    const sources = names.map((name) => vault(name));
+    await allowed(binding(sources));
+    for (const index of names.keys()) {
+      const changed = sources.with(index, vault("foreign"));
+      await refused(binding(changed), /alice may not use vaultconnections.inlay.dev "foreign"/);
+    }
+  });
+
   it("asks about each of sixteen sources", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
@@ -207,6 +256,7 @@ describe("the policy on a binding's author", () => {
     it("asks nothing, since a SecretGrant there speaks for it", async () => {
       await allowed(binding([elsewhere("bucket"), { configMap: { name: "ca", namespace: far } }]));
       await allowed(binding(Array.from({ length: 16 }, (_, i) => elsewhere(`bucket-${i}`))));
+      await allowed(binding([vault("vault", { namespace: far })]));
     });
 
     it("is not taken in by the binding's own, spelled out", async () => {
@@ -235,6 +285,9 @@ describe("the policy on a binding's author", () => {
       const moved = { spec: { sources: [{ secret: { name: "bucket", namespace: team.namespace } }] } };
       const move = () => author().merge(team.bindingPath("harbor-s3"), moved);
       await eventually(() => assert.rejects(move, /alice may not get secrets "bucket"/));
+      const sources = [vault("bucket", { namespace: team.namespace })];
+      const toConnection = author().merge(team.bindingPath("harbor-s3"), { spec: { sources } });
+      await assert.rejects(toConnection, /alice may not use vaultconnections.inlay.dev "bucket"/);
     });
   });
 
@@ -251,6 +304,11 @@ describe("the policy on a binding's author", () => {
       await allowed(binding([{ secret: { name: "bucket", namespace: team.namespace, granted: true } }]));
       await refused(binding([granted("bucket", false)]), /alice may not get secrets "bucket"/);
       await refused(binding([{ configMap: { name: "ca", granted: false } }]), /alice may not get configmaps "ca"/);
+      await allowed(binding([vault("vault", { granted: true })]));
+      await refused(
+        binding([vault("vault", { granted: false })]),
+        /alice may not use vaultconnections.inlay.dev "vault"/,
+      );
     });
 
     it("asks about each of the others among sixteen", async () => {

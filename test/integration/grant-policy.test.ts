@@ -12,11 +12,19 @@ const RBAC = "rbac.authorization.k8s.io";
 
 const registry = { namespace: "registry" };
 const bucket = { kind: "Secret", name: "bucket" };
+const vault = { kind: "VaultConnection", name: "vault" };
+const allConnections = { kind: "VaultConnection", selector: { names: ["*"] } };
 const grant = (to: object[] = [bucket], from: object[] = [registry]) => ({
   apiVersion: "inlay.dev/v1alpha1",
   kind: "SecretGrant",
   metadata: { name: "bucket" },
   spec: { from, to },
+});
+const use = (...resourceNames: string[]): Rule => ({
+  apiGroups: ["inlay.dev"],
+  resources: ["vaultconnections"],
+  ...(resourceNames.length > 0 && { resourceNames }),
+  verbs: ["use"],
 });
 const get = (resource: string, ...resourceNames: string[]): Rule => ({
   apiGroups: [""],
@@ -77,6 +85,7 @@ describe("the policy on a grant's author", () => {
   it("lets in whoever has the role admin, who may read all of the namespace anyway", async () => {
     await bindRole("ClusterRole", "admin");
     await lets(grant([bucket, { kind: "ConfigMap", name: "ca" }, { kind: "Secret", selector: { names: ["*"] } }]));
+    await lets(grant([vault, allConnections]));
   });
 
   for (const role of ["edit", "view", undefined]) {
@@ -125,9 +134,28 @@ describe("the policy on a grant's author", () => {
     });
   }
 
+  it("asks for the right to use a VaultConnection, and not to get it", async () => {
+    await bindRole("ClusterRole", "inlay-grant");
+    await bindRole("ClusterRole", "view");
+    await give({ ...use(), apiGroups: [""] }, { ...use(), verbs: ["get", "update"] }, get("secrets"), use("other"));
+    await lets(grant([{ ...vault, name: "other" }]));
+    await refuses(grant([vault]), /carol may not use vaultconnections.inlay.dev "vault" in namespace team-\d+/);
+    await refuses(grant([vault], [{ composition: "harbors" }]), /carol may not use vaultconnections.inlay.dev "vault"/);
+    await give(use("vault"));
+    await lets(grant([vault, bucket]));
+    for (const selector of [{ names: ["vault"] }, { matchLabels: { shared: "yes" } }]) {
+      const said = /carol may not use all vaultconnections.inlay.dev in namespace/;
+      await refuses(grant([{ kind: "VaultConnection", selector }]), said);
+    }
+    await give(use());
+    await lets(grant([allConnections]));
+  });
+
   for (const [what, entry] of Object.entries({
     "one object": bucket,
     all: { kind: "ConfigMap", selector: { names: ["*"] } },
+    "one VaultConnection": vault,
+    "all VaultConnections": allConnections,
   })) {
     it(`is content with the rule that it names for ${what}`, async () => {
       await bindRole("ClusterRole", "inlay-grant");
@@ -212,7 +240,10 @@ describe("the schema of SecretGrant", () => {
       grant([{ ...bucket, selector: { names: ["a"] } }]),
       /exactly one of name and selector/,
     ],
-    "another kind": [grant([{ kind: "Service", name: "a" }]), /supported values: "Secret", "ConfigMap"/],
+    "another kind": [
+      grant([{ kind: "Service", name: "a" }]),
+      /supported values: "Secret", "ConfigMap", "VaultConnection"/,
+    ],
     "an empty selector": [grant([{ kind: "Secret", selector: {} }]), /should have at least 1 properties/],
     "empty labels, which would be all": [
       grant([bucket], [{ namespaceSelector: { matchLabels: {} } }]),
