@@ -36,6 +36,7 @@ async function accountWith(clusterRole: string, team: TestNamespace, name: strin
 describe("deploy/manifests", () => {
   const bindings = { group: "inlay.dev", resource: "secretbindings" };
   const grants = { group: "inlay.dev", resource: "secretgrants" };
+  const connections = { group: "inlay.dev", resource: "vaultconnections" };
   const accounts = { resource: "serviceaccounts" };
   const leases = { group: "coordination.k8s.io", resource: "leases" };
   const ownLease = { ...leases, namespace: "inlay-system", name: "inlay-controller" };
@@ -114,6 +115,8 @@ describe("deploy/manifests", () => {
       { verb: "list", ...accounts, name: "inlay", ...named("inlay") },
       { verb: "watch", ...accounts, name: "inlay", ...named("inlay") },
       ...["get", "list", "watch"].map((verb) => ({ verb, ...grants })),
+      ...["list", "watch"].map((verb) => ({ verb, ...connections })),
+      { verb: "update", ...connections, subresource: "status" },
       { verb: "get", resource: "namespaces", name: "registry" },
       ...["list", "watch"].map((verb) => ({ verb, resource: "namespaces" })),
       { verb: "create", group: "events.k8s.io", resource: "events", namespace: "registry" },
@@ -150,6 +153,7 @@ describe("deploy/manifests", () => {
       { verb: "create", ...accounts, subresource: "token", namespace: "registry", name: "inlay" },
       { verb: "list", ...accounts },
       ...["create", "update", "patch", "delete"].map((verb) => ({ verb, ...grants })),
+      ...["get", "create", "update", "patch", "delete", "use"].map((verb) => ({ verb, ...connections })),
       ...["create", "update", "patch", "delete"].map((verb) => ({ verb, resource: "namespaces" })),
       { verb: "patch", group: "goharbor.io", resource: "harborclusters", namespace: "registry" },
       ...["patch", "delete", "list", "watch"].map((verb) => ({ verb, ...ownLease })),
@@ -226,8 +230,26 @@ describe("deploy/manifests", () => {
     assert.equal(await may(account, { verb: "patch", ...deployments, namespace: "default" }), false);
   });
 
+  it("lets the admin of a namespace have its account log in to Vault, by the command that its README shows", async () => {
+    const team = await newNamespace();
+    const { namespace } = team;
+    const account = `system:serviceaccount:${namespace}:inlay`;
+    const token = { verb: "create", ...accounts, subresource: "token", namespace, name: "inlay" };
+    const admin = await accountWith("admin", team, "admin");
+    await untilMay(admin, { verb: "create", group: "rbac.authorization.k8s.io", resource: "rolebindings", namespace });
+    assert.equal(await may(account, token), false);
+    const readme = await readFile(join(manifests, "README.md"), "utf8");
+    const command = /^kubectl create rolebinding inlay-vault-login .*$/m.exec(readme)?.[0] ?? assert.fail();
+    const words = command.replaceAll("registry", namespace).split(" ").slice(1);
+    await controlPlane().kubectl(`--as=${admin}`, ...words);
+    await untilMay(account, token);
+    assert.equal(await may(account, { ...token, name: "default" }), false);
+    assert.equal(await may(account, { ...token, namespace: "default" }), false);
+    assert.equal(await may(account, { ...token, verb: "get" }), false);
+  });
+
   it("gives users their rights by view, edit and admin, and nobody the status", async () => {
-    for (const [role, writesBindings, writesGrants] of [
+    for (const [role, writesBindings, isAdmin] of [
       ["view", false, false],
       ["edit", true, false],
       ["admin", true, true],
@@ -237,10 +259,15 @@ describe("deploy/manifests", () => {
       const user = await accountWith(role, team, "user");
       await untilMay(user, { verb: "get", ...bindings, namespace });
       assert.equal(await may(user, { verb: "get", ...grants, namespace }), true, `${role} may get grants`);
+      assert.equal(await may(user, { verb: "get", ...connections, namespace }), true, `${role} may get connections`);
+      const uses = await may(user, { verb: "use", ...connections, namespace });
+      assert.equal(uses, writesBindings, `${role} may use connections`);
       for (const verb of ["create", "patch", "delete"]) {
         assert.equal(await may(user, { verb, ...bindings, namespace }), writesBindings, `${role} may ${verb} bindings`);
-        assert.equal(await may(user, { verb, ...grants, namespace }), writesGrants, `${role} may ${verb} grants`);
-        assert.equal(await may(user, { verb, ...bindings, subresource: "status", namespace }), false);
+        for (const kind of [grants, connections])
+          assert.equal(await may(user, { verb, ...kind, namespace }), isAdmin, `${role} may ${verb} ${kind.resource}`);
+        for (const kind of [bindings, connections])
+          assert.equal(await may(user, { verb, ...kind, subresource: "status", namespace }), false);
       }
     }
   });

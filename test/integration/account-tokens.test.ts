@@ -1,0 +1,205 @@
+/**
+ * That an account as which the controller may act gets tokens for Vault alone, for 10 minutes, and that the tokens of all others are as
+ * they were.
+ */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import { untilMay } from "../controller/access.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
+import { eventually } from "../controller/eventually.ts";
+import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+/** The only audience of the API server, which is its issuer. */
+const API_SERVER = "https://kubernetes.default.svc";
+const RBAC = "rbac.authorization.k8s.io/v1";
+
+const tokensOf = (...resourceNames: string[]): Rule => ({
+  apiGroups: [""],
+  resources: ["serviceaccounts/token"],
+  resourceNames,
+  verbs: ["create"],
+});
+const FOR_VAULT = { audiences: ["vault"], expirationSeconds: 600 };
+const OTHER_AUDIENCE = /may request tokens only for the audiences vault, openbao/;
+const TOO_LONG = /may request tokens for at most 600 seconds/;
+
+let team: TestNamespace;
+const user = (account: string) => `system:serviceaccount:${team.namespace}:${account}`;
+const tokenPath = (account: string) => `${team.path("v1", "serviceaccounts")}/${account}/token`;
+/** Requests a token of `of` as an account, or as another user. */
+const request = (as: string, spec: object, of = as): Promise<AnyObject> =>
+  team.api.as(as.includes(":") ? as : user(as)).create(tokenPath(of), { spec });
+const claimsOf = ({ status }: AnyObject) =>
+  JSON.parse(Buffer.from(status.token.split(".")[1], "base64url").toString()) as {
+    aud: string[];
+    exp: number;
+    iat: number;
+  };
+
+/** By the command of the role's own manifest. */
+async function bindLogin(account = "inlay"): Promise<void> {
+  const manifest = await readFile(join(root, "deploy", "manifests", "31-account-role.yaml"), "utf8");
+  const command = /kubectl (create rolebinding inlay-vault-login .*)$/m.exec(manifest)?.[1] ?? assert.fail();
+  await controlPlane().kubectl(...command.replaceAll("registry", team.namespace).split(" "));
+  await untilMayGetToken(account, account);
+}
+
+const untilMayGetToken = (as: string, of: string) =>
+  untilMay(user(as), {
+    verb: "create",
+    resource: "serviceaccounts",
+    subresource: "token",
+    namespace: team.namespace,
+    name: of,
+  });
+
+async function newAccount(account: string, ...rules: Rule[]): Promise<void> {
+  await team.createAccount(account);
+  await team.grant(rules, { account, role: `${account}-tokens` });
+}
+
+/** Lets the controller of an installation act as an account. */
+async function opens(account: string, controllerNamespace = "inlay-system"): Promise<void> {
+  const name = `inlay-may-act-as-${account}`;
+  const rule = { apiGroups: [""], resources: ["serviceaccounts"], resourceNames: [account], verbs: ["impersonate"] };
+  await team.api.create(team.path(RBAC, "roles"), { metadata: { name }, rules: [rule] });
+  await team.api.create(team.path(RBAC, "rolebindings"), {
+    metadata: { name },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
+    subjects: [{ kind: "ServiceAccount", name: "inlay-controller", namespace: controllerNamespace }],
+  });
+  const controller = `system:serviceaccount:${controllerNamespace}:inlay-controller`;
+  await untilMay(controller, {
+    verb: "impersonate",
+    resource: "serviceaccounts",
+    namespace: team.namespace,
+    name: account,
+  });
+}
+
+beforeEach(async () => {
+  team = await createNamespace({ rules: [], controller: false });
+});
+
+describe("the policy on tokens of accounts", () => {
+  it("lets an account have a token of its own for Vault or OpenBao, for 10 minutes, with the role for that", async () => {
+    await assert.rejects(request("inlay", FOR_VAULT), /cannot create resource "serviceaccounts\/token"/);
+    await bindLogin();
+    for (const audience of ["vault", "openbao"]) {
+      const { aud, exp, iat } = claimsOf(await request("inlay", { ...FOR_VAULT, audiences: [audience] }));
+      assert.deepEqual(aud, [audience]);
+      assert.equal(exp - iat, 600);
+    }
+    await request("inlay", { ...FOR_VAULT, audiences: ["vault", "openbao"] });
+  });
+
+  for (const [what, spec] of Object.entries({
+    "the audience of the API server": { audiences: [API_SERVER] },
+    "no audience, which stands for that of the API server": {},
+    "empty audiences": { audiences: [] },
+    "an audience that is not listed": { audiences: ["https://vault.example.com"] },
+    "one audience that is listed and one that is not": { audiences: ["vault", API_SERVER] },
+    "a listed audience in capital letters": { audiences: ["Vault"] },
+  })) {
+    it(`refuses ${what}`, async () => {
+      await bindLogin();
+      const refusal = await request("inlay", { expirationSeconds: 600, ...spec }).then(
+        () => assert.fail("it was accepted"),
+        ({ message }: Error) => message,
+      );
+      assert.match(refusal, OTHER_AUDIENCE);
+      assert.match(refusal, /add it to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens/);
+    });
+  }
+
+  it("refuses a longer life, also by default, and the API server a shorter one", async () => {
+    await bindLogin();
+    await assert.rejects(request("inlay", { audiences: ["vault"] }), TOO_LONG);
+    for (const expirationSeconds of [601, 3607, 31_536_000])
+      await assert.rejects(request("inlay", { ...FOR_VAULT, expirationSeconds }), TOO_LONG);
+    await assert.rejects(
+      request("inlay", { ...FOR_VAULT, expirationSeconds: 599 }),
+      /may not specify a duration less than/,
+    );
+  });
+
+  it("holds what the controller requests as an account, by its own token and the name of the account alone", async () => {
+    await bindLogin();
+    // Its login as Connection: what an account requests is also checked against the connections that there are.
+    const auth = { kubernetes: { role: "inlay", as: "Connection" } };
+    const spec = { address: "https://vault.vault.svc:8200", auth, paths: ["kv/*"] };
+    const vault = { apiVersion: "inlay.dev/v1alpha1", kind: "VaultConnection", metadata: { name: "vault" }, spec };
+    await team.api.create(team.path("inlay.dev/v1alpha1", "vaultconnections"), vault);
+    const ownToken = await controlPlane().kubectl("create", "token", "inlay-controller", "--namespace=inlay-system");
+    const asController = [
+      `--token=${ownToken.stdout.trim()}`,
+      `--as=${user("inlay")}`,
+      `--namespace=${team.namespace}`,
+    ];
+    const create = (...more: string[]) => controlPlane().kubectl("create", "token", "inlay", ...asController, ...more);
+    const { stdout } = await create("--audience=vault", "--duration=10m");
+    assert.deepEqual(claimsOf({ status: { token: stdout.trim() } }).aud, ["vault"]);
+    await assert.rejects(create("--duration=10m"), OTHER_AUDIENCE);
+    await assert.rejects(create(`--audience=${API_SERVER}`, "--duration=10m"), OTHER_AUDIENCE);
+    await assert.rejects(create("--audience=vault", "--duration=24h"), TOO_LONG);
+  });
+
+  it("gives tokens that are no good at the API server", async () => {
+    await bindLogin();
+    const { status } = await request("inlay", FOR_VAULT);
+    const reviewed = await team.api.create("/apis/authentication.k8s.io/v1/tokenreviews", {
+      spec: { token: status.token, audiences: [API_SERVER] },
+    });
+    assert.notEqual(reviewed.status.authenticated, true);
+    await assert.rejects(controlPlane().kubectl(`--token=${status.token}`, "get", "pods"), /Unauthorized|logged in/);
+  });
+
+  it("holds an account of another name from the moment when it is opened to the controller", async () => {
+    await newAccount("rotator", tokensOf("rotator"));
+    await request("rotator", { expirationSeconds: 3600 });
+    await opens("rotator");
+    await eventually(() => assert.rejects(request("rotator", { expirationSeconds: 3600 }), OTHER_AUDIENCE));
+    await request("rotator", FOR_VAULT);
+  });
+
+  it("holds an account that is opened to the controller of an installation for its namespace", async () => {
+    await newAccount("rotator", tokensOf("rotator"));
+    await opens("rotator", team.namespace);
+    await eventually(() => assert.rejects(request("rotator", { expirationSeconds: 3600 }), OTHER_AUDIENCE));
+    await request("rotator", FOR_VAULT);
+  });
+
+  it("holds what such an account requests for another account, which a binding of the role beyond a namespace would allow", async () => {
+    await newAccount("builder");
+    await team.grant([tokensOf("builder")], { role: "tokens-of-builder" });
+    await assert.rejects(request("inlay", { expirationSeconds: 600 }, "builder"), OTHER_AUDIENCE);
+    await assert.rejects(request("inlay", { ...FOR_VAULT, expirationSeconds: 3600 }, "builder"), TOO_LONG);
+  });
+
+  it("leaves tokens alone that users, other accounts and nodes request, for these accounts too", async () => {
+    const { stdout } = await controlPlane().kubectl(
+      ...["create", "token", "inlay", `--namespace=${team.namespace}`, "--duration=24h"],
+    );
+    assert.deepEqual(claimsOf({ status: { token: stdout.trim() } }).aud, [API_SERVER]);
+    await newAccount("builder", tokensOf("builder", "inlay"));
+    for (const account of ["builder", "inlay"]) {
+      const { aud } = claimsOf(await request("builder", { expirationSeconds: 86_400 }, account));
+      assert.deepEqual(aud, [API_SERVER]);
+    }
+    await team.api.create(team.path(RBAC, "rolebindings"), {
+      metadata: { name: "others" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "builder-tokens" },
+      subjects: ["alice", "system:node:n1"].map((name) => ({
+        kind: "User",
+        name,
+        apiGroup: "rbac.authorization.k8s.io",
+      })),
+    });
+    const alice = new Api(controlPlane(), "alice");
+    await eventually(() => alice.create(tokenPath("inlay"), { spec: { expirationSeconds: 3600 } }));
+    await eventually(() => request("system:node:n1", { expirationSeconds: 3600 }, "inlay"));
+  });
+});
