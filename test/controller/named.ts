@@ -1,6 +1,6 @@
 /**
- * What bindings ever named, and since when: every SecretBinding that was stored comes in, and whether a request that was
- * made as an account is for something that a binding of that account names goes out.
+ * What bindings and VaultConnections ever named, and since when: every one that was stored comes in, and whether a request that
+ * was made as an account is for something that a binding or connection of that account names goes out.
  */
 import { nameMatcher } from "../../src/apimachinery/glob.ts";
 import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
@@ -20,6 +20,7 @@ const VERBS = {
   watched: ["list", "watch"],
   evicted: ["create"],
   job: ["get", "create", "delete"],
+  login: ["create"],
 };
 
 export interface ServedKind {
@@ -42,16 +43,20 @@ const NEVER = "~";
 
 interface Name extends Place {
   since: string;
-  /** The binding's. */
+  /** The binding's or connection's. */
   key: string;
   use: keyof typeof VERBS;
+  /** Of a login: the VaultConnection, through which the account of a binding has to log in by then. */
+  through?: string;
 }
 
 export class Named {
-  /** By the namespace of the bindings, and what they name there: group and plural. */
+  /** By the namespace of the bindings and connections, and what they name there: group and plural. */
   readonly #names = new Map<string, Name[]>();
-  /** By account: the bindings for which it acts, and since when. */
+  /** By account: the bindings and connections for which it acts, and since when. */
   readonly #accounts = new Map<string, Map<string, string>>();
+  /** The VaultConnections through which the accounts of bindings log in, and since when. */
+  readonly #loginsOfBindings = new Map<string, string>();
   readonly #kinds: ReadonlyMap<string, readonly ServedKind[]>;
 
   /** `kinds` are by group and kind, such as `apps/Deployment`: as they were ever served. More may be added to them. */
@@ -65,13 +70,18 @@ export class Named {
     for (const { at, object } of bindings) this.#take(at, object);
   }
 
-  /** Whether the account is that of a binding by then. */
+  /** Takes note of more VaultConnections. */
+  takeConnections(connections: readonly Written[]): void {
+    for (const { at, object } of connections) this.#takeConnection(at, object);
+  }
+
+  /** Whether the account is that of a binding or connection by then. */
   isAccount({ as = "", at }: AuditedRequest): boolean {
     for (const since of this.#accounts.get(as)?.values() ?? []) if (since <= at) return true;
     return false;
   }
 
-  /** Whether a binding of the account names by then what the request is for, and for a use that needs that verb. */
+  /** Whether a binding or connection of the account names by then what the request is for, and for a use that needs that verb. */
   isFor(request: AuditedRequest): boolean {
     const { as = "", at, verb, resource } = request;
     // To the API server, a Namespace is in itself.
@@ -81,6 +91,7 @@ export class Named {
       (name) =>
         name.since <= at &&
         (acts?.get(name.key) ?? NEVER) <= at &&
+        (name.through === undefined || (this.#loginsOfBindings.get(name.through) ?? NEVER) <= at) &&
         VERBS[name.use].includes(verb) &&
         isAt(name, { ...request, namespace: where }),
     );
@@ -89,16 +100,14 @@ export class Named {
   #take(since: string, { metadata, spec }: AnyObject): void {
     const { namespace } = metadata;
     const key = `${namespace}/${metadata.name}`;
-    const account = `system:serviceaccount:${namespace}:${spec.serviceAccountName}`;
-    const acts = this.#accounts.get(account) ?? new Map<string, string>();
-    // The log is in the order in which requests ended.
-    this.#accounts.set(account, acts.set(key, [acts.get(key) ?? NEVER, since].sort()[0] ?? since));
-    const note = (use: Name["use"], place: Place) => {
-      const at = `${namespace} ${place.resource}`;
-      const names = this.#names.get(at);
-      if (names === undefined) this.#names.set(at, [{ since, key, use, ...place }]);
-      else names.push({ since, key, use, ...place });
-    };
+    this.#actsFor(key, since, namespace, spec);
+    const note = (use: Name["use"], place: Place) => this.#note(namespace, { since, key, use, ...place });
+    for (const { vault } of spec.sources) {
+      if (vault === undefined) continue;
+      const { name, namespace: where = namespace } = vault.connection;
+      const login = { since, key, use: "login" as const, through: `${where}/${name}` };
+      this.#note(namespace, { ...login, ...tokenOf(spec.serviceAccountName, namespace) });
+    }
     // What a test's own kind of source reads is no object.
     const objects = spec.sources.filter(({ secret, configMap, object }: AnyObject) => secret ?? configMap ?? object);
     for (const source of objects) note("source", sourceAt(source, namespace));
@@ -120,6 +129,33 @@ export class Named {
         note("evicted", { ...place, resource: "pods/eviction", isCalled: () => true });
       }
     }
+  }
+
+  #takeConnection(since: string, { metadata, spec }: AnyObject): void {
+    const { namespace, name } = metadata;
+    const key = `VaultConnection ${namespace}/${name}`;
+    this.#actsFor(key, since, namespace, spec);
+    const { kubernetes, appRole, token } = spec.auth ?? {};
+    for (const place of [spec.tls?.ca, appRole?.secretID, token]) {
+      if (place !== undefined) this.#note(namespace, { since, key, use: "source", ...sourceAt(place, namespace) });
+    }
+    if (kubernetes?.as === "Connection")
+      this.#note(namespace, { since, key, use: "login", ...tokenOf(spec.serviceAccountName, namespace) });
+    if (kubernetes?.as === "Binding") keepEarliest(this.#loginsOfBindings, `${namespace}/${name}`, since);
+  }
+
+  #actsFor(key: string, since: string, namespace: string, { serviceAccountName }: AnyObject): void {
+    const account = `system:serviceaccount:${namespace}:${serviceAccountName}`;
+    const acts = this.#accounts.get(account) ?? new Map<string, string>();
+    this.#accounts.set(account, acts);
+    keepEarliest(acts, key, since);
+  }
+
+  #note(namespace: string, name: Name): void {
+    const at = `${namespace} ${name.resource}`;
+    const names = this.#names.get(at);
+    if (names === undefined) this.#names.set(at, [name]);
+    else names.push(name);
   }
 
   /** Where a rollout, or a step of one, looks for what it restarts. */
@@ -144,6 +180,20 @@ export class Named {
     });
   }
 }
+
+/** The log is in the order in which requests ended. */
+function keepEarliest(times: Map<string, string>, key: string, since: string): void {
+  const known = times.get(key);
+  if (known === undefined || since < known) times.set(key, since);
+}
+
+/** An account asks for a token of its own and of no other. */
+const tokenOf = (account: string, own: string): Place => ({
+  resource: "serviceaccounts/token",
+  isIn: (namespace) => namespace === own,
+  isAnywhere: false,
+  isCalled: (name) => name === account,
+});
 
 /** Which namespaces there are is asked to find those that a target chooses. */
 const NAMESPACES: Place = {

@@ -36,6 +36,7 @@ const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 const ACTIVE = [
   ["inlay.dev/v1alpha1", "secretbindings"],
   ["inlay.dev/v1alpha1", "secretgrants"],
+  ["inlay.dev/v1alpha1", "vaultconnections"],
   ["apps/v1", "deployments"],
   ["apps/v1", "statefulsets"],
   ["apps/v1", "daemonsets"],

@@ -162,11 +162,11 @@ export class RightsCheck {
       composing.filter((each) => !this.isForComposing(each) || !hasGroupsOfAccount(each)),
     );
     assertNone(
-      "acted as an account that no binding has",
+      "acted as an account that no binding and no connection has",
       impersonated.filter((each) => !this.#named.isAccount(each) || !hasGroupsOfAccount(each)),
     );
     assertNone(
-      "did as an account what no binding of that account names",
+      "did as an account what no binding and no connection of that account names",
       impersonated.filter((each) => !this.isNamed(each)),
     );
 
@@ -191,7 +191,7 @@ export class RightsCheck {
     return this.#composing.isFor(request);
   }
 
-  /** Whether a binding of the account names by then what a request as that account is for. */
+  /** Whether a binding or VaultConnection of the account names by then what a request as that account is for. */
   isNamed(request: AuditedRequest): boolean {
     return REVIEWS.includes(request.resource) ? this.#named.isAccount(request) : this.#named.isFor(request);
   }
@@ -234,10 +234,11 @@ export class RightsCheck {
     return resource === "serviceaccounts" && ["get", "list", "watch"].includes(verb) && this.#named.isAccount(account);
   }
 
-  /** Takes note of kinds, bindings and roles since a mark. */
+  /** Takes note of kinds, bindings, connections and roles since a mark. */
   async #learn(mark: number, all: readonly AuditedRequest[]): Promise<void> {
     await this.#learnKinds(mark);
     this.#named.take(await this.#log.written("SecretBinding", mark));
+    this.#named.takeConnections(await this.#log.written("VaultConnection", mark));
     this.#roles.push(...(await this.#log.written("ClusterRole", mark)));
     this.#terms.push(
       ...all.filter(
