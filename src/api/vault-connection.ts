@@ -123,11 +123,17 @@ export interface VaultConnection {
   status?: {
     /** Ready is true when the server answers, is unsealed, and the last login that this connection makes by itself succeeded. */
     conditions?: {
+      /** Ready. */
       type: "Ready";
+      /** Whether it holds. */
       status: "True" | "False" | "Unknown";
+      /** One word that programs can compare. */
       reason: string;
+      /** What is wrong, and what to do. Never a value. */
       message: string;
+      /** The generation of the spec that this condition is about. */
       observedGeneration?: number;
+      /** Since when the status is what it is. */
       lastTransitionTime: string;
     }[];
     /** The version that the server reports. */
