@@ -67,7 +67,7 @@ function withCounter(spec: AnyObject): AnyObject {
   items.properties.counter = { type: "object", required: ["name"], properties };
   items.oneOf.push({ required: ["counter"] });
   const [exactlyOne] = items["x-kubernetes-validations"];
-  exactlyOne.rule = exactlyOne.rule.replace("has(self.object)]", "has(self.object), has(self.counter)]");
+  exactlyOne.rule = exactlyOne.rule.replace("].exists_one", ", has(self.counter)].exists_one");
   return extended;
 }
 
