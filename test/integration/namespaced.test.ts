@@ -248,6 +248,22 @@ describe("an Inlay of one namespace", function () {
     assert.notEqual(made[0], made[1]);
   });
 
+  it("reports the state of a VaultConnection of its namespace", async () => {
+    for (const { team } of [one, two]) {
+      const path = team.path("inlay.dev/v1alpha1", "vaultconnections");
+      await team.api.create(path, {
+        apiVersion: "inlay.dev/v1alpha1",
+        kind: "VaultConnection",
+        metadata: { name: "vault" },
+        spec: { address: "https://vault.not-listed.example.com:8200" },
+      });
+      await eventually(async () => {
+        const [ready] = (await team.api.get(`${path}/vault`)).status?.conditions ?? [];
+        assert.equal(ready?.reason, "ForbiddenAddress");
+      });
+    }
+  });
+
   it("may check who scrapes its metrics once an admin of the cluster has run the command of its README", async () => {
     const { namespace, api } = one.team;
     const reviews: Access = { verb: "create", group: "authentication.k8s.io", resource: "tokenreviews" };
