@@ -7,7 +7,8 @@ import { Problem } from "../apimachinery/problem.ts";
 
 const ENTRY = /^(?:(https?):\/\/)?(\[[0-9A-Fa-f:./]+\]|[^[\]:]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[^[\]]*)(?::(\d+))?$/;
 const NAME = /^(?:\*\.)?[a-z0-9](?:[-a-z0-9_]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9_]*[a-z0-9])?)*$/;
-const EXAMPLES = "write one like vault.vault.svc:8200, *.vault.svc, 10.0.0.0/8:8200, [fd00::/8]:8200 or http://127.0.0.1:8200";
+const EXAMPLES =
+  "write one like vault.vault.svc:8200, *.vault.svc, 10.0.0.0/8:8200, [fd00::/8]:8200 or http://127.0.0.1:8200";
 const MAX_PORT = 65_535;
 const DEFAULT_PORTS: Record<string, string> = { "https:": "443", "http:": "80" };
 const BITS = { ipv4: 32, ipv6: 128 } as const;
@@ -74,7 +75,10 @@ export class VaultAddresses {
 
 /** The host of a URL as it is compared: without the brackets of IPv6, in lower case, and without a final dot. */
 export function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "").toLowerCase();
+  return url.hostname
+    .replace(/^\[(.*)\]$/, "$1")
+    .replace(/\.$/, "")
+    .toLowerCase();
 }
 
 /** `vault.vault.svc:8200`, with http:// where that is not https. What an entry has to say to list the URL. */
@@ -89,7 +93,10 @@ const portOf = (url: URL): string => url.port || (DEFAULT_PORTS[url.protocol] ??
 function notListed(url: URL): Problem {
   const entry = entryOf(url);
   const what = `Inlay may not connect to ${entry}: vault.addresses does not list it`;
-  return new Problem("ForbiddenAddress", `${what}; add it to vault.addresses in the configuration of Inlay: - ${entry}`);
+  return new Problem(
+    "ForbiddenAddress",
+    `${what}; add it to vault.addresses in the configuration of Inlay: - ${entry}`,
+  );
 }
 
 function parseEntry(entry: string, field: string): Listed {
@@ -107,7 +114,8 @@ function parseEntry(entry: string, field: string): Listed {
   }
   const name = host.replace(/\.$/, "").toLowerCase();
   // What looks like an address and is none, such as 10.0.0.256, would never match a name.
-  if (given !== host || !NAME.test(name) || /^[\d.]+$/.test(name)) throw new Error(`${what} is no address; ${EXAMPLES}`);
+  if (given !== host || !NAME.test(name) || /^[\d.]+$/.test(name))
+    throw new Error(`${what} is no address; ${EXAMPLES}`);
   const suffix = name.slice(1);
   const hasName = name.startsWith("*.") ? (other: string) => other.endsWith(suffix) : (other: string) => other === name;
   return { ...common, hasName, addresses: undefined };

@@ -1,0 +1,205 @@
+/** Asks Vault for tokens: logs in by the method of the connection, renews, looks up and revokes. Keeps nothing. */
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { describeIdentity, type Identity } from "../kube/identity.ts";
+import { failed, refused, VaultProblem } from "./failures.ts";
+import type { VaultReply, VaultRequest, VaultSender } from "./http.ts";
+import { encodePath } from "./path.ts";
+import type { Auth, ConnectionServices, ConnectionSettings } from "./settings.ts";
+import type { VaultReader } from "./types.ts";
+
+/** What goes into a header. */
+const TOKEN = /^[\x21-\x7e]+$/;
+const NAMESPACE = "{namespace}";
+
+export interface Lease {
+  /** 0 for a token that does not expire. */
+  readonly ttlMs: number;
+  readonly renewable: boolean;
+}
+
+export interface Token extends Lease {
+  readonly token: SecretValue<string>;
+  /** Whether Inlay obtained it by a login, and so revokes it. */
+  readonly isRevocable: boolean;
+}
+
+/** Who logs in and as what. Two of the same key share a login. */
+export interface Principal {
+  readonly key: string;
+  readonly role?: string;
+  readonly identity?: Identity;
+}
+
+type Settings = Pick<ConnectionSettings, "address" | "timeoutMs"> & { readonly auth: Auth };
+
+export class Authenticator {
+  readonly #settings: Settings;
+  readonly #http: VaultSender;
+  readonly #services: Pick<ConnectionServices, "requestToken" | "metrics">;
+
+  constructor(settings: Settings, http: VaultSender, services: Pick<ConnectionServices, "requestToken" | "metrics">) {
+    this.#settings = settings;
+    this.#http = http;
+    this.#services = services;
+  }
+
+  principalOf(reader: VaultReader): Principal {
+    const { auth } = this.#settings;
+    if (auth.kind !== "kubernetes") return { key: auth.kind };
+    const role = auth.role.replaceAll(NAMESPACE, reader.namespace);
+    const identity = auth.as ?? reader.identity;
+    return { key: ["kubernetes", role, identity].join("|"), role, identity };
+  }
+
+  /** What messages call the login. */
+  describe({ role }: Principal): string {
+    const { auth } = this.#settings;
+    if (auth.kind === "token") return "the token of the connection";
+    return auth.kind === "kubernetes" ? `auth/${auth.mount} as role ${role}` : `auth/${auth.mount}`;
+  }
+
+  /** Throws Problem. */
+  async login(principal: Principal): Promise<Token> {
+    try {
+      const token = await this.#token(principal);
+      this.#services.metrics.loggedIn("success");
+      return token;
+    } catch (error) {
+      this.#services.metrics.loggedIn("failure");
+      throw error;
+    }
+  }
+
+  /** Undefined if Vault does not renew it, so that a new login is due. Throws Problem where Vault can't be asked. */
+  async renew(principal: Principal, token: SecretValue<string>): Promise<Lease | undefined> {
+    const request = { operation: "renew", method: "POST", path: "auth/token/renew-self", token } as const;
+    const reply = await this.#send(principal, { ...request, body: new SecretValue({}) });
+    if (reply.status >= 400 && reply.status < 500 && reply.status !== 429) return undefined;
+    if (reply.status !== 200) throw this.#refused(principal, reply);
+    const auth = this.#within(principal, () => reply.json()["auth"]);
+    return isObject(auth) ? leaseOf(auth, "lease_duration") : undefined;
+  }
+
+  /**
+   * Whether Vault knows a token. `unsure`: it does not say, as for a token that may not look itself up. Throws Problem where
+   * Vault can't be asked.
+   */
+  async lookUp(principal: Principal, token: SecretValue<string>): Promise<Lease | "unknown" | "unsure"> {
+    const request = { operation: "lookup", method: "GET", path: "auth/token/lookup-self", token } as const;
+    const reply = await this.#send(principal, request);
+    if (reply.status === 403) return saysUnknown(reply) ? "unknown" : "unsure";
+    if (reply.status !== 200) throw this.#refused(principal, reply);
+    const data = this.#within(principal, () => reply.json()["data"]);
+    return isObject(data) ? leaseOf(data, "ttl") : "unsure";
+  }
+
+  /** A token that can't be revoked expires. */
+  async revoke(principal: Principal, token: SecretValue<string>): Promise<void> {
+    const request = { operation: "revoke", method: "POST", path: "auth/token/revoke-self", token } as const;
+    await this.#send(principal, { ...request, body: new SecretValue({}) }).catch((error) => {
+      if (!(error instanceof Problem)) throw error;
+    });
+  }
+
+  async #token(principal: Principal): Promise<Token> {
+    const { auth } = this.#settings;
+    if (auth.kind === "token") return this.#given(principal, auth.token);
+    const body = await this.#credentials(auth, principal);
+    const path = `${encodePath("auth", auth.mount)}/login`;
+    const reply = await this.#send(principal, { operation: "login", method: "POST", path, body });
+    if (reply.status !== 200) throw this.#refused(principal, reply);
+    const made = this.#within(principal, () => reply.json()["auth"]);
+    const token = isObject(made) ? made["client_token"] : undefined;
+    if (!isObject(made) || typeof token !== "string" || !TOKEN.test(token)) {
+      const why = "the answer has no token; Inlay can't use response wrapping, nor a login that wants MFA";
+      throw new VaultProblem("VaultUnavailable", `${this.#place(principal)}: ${why}`);
+    }
+    // A batch token can't be revoked.
+    const isRevocable = made["token_type"] !== "batch";
+    return { token: new SecretValue(token), isRevocable, ...leaseOf(made, "lease_duration") };
+  }
+
+  /** Vault may keep a token from being looked up. Such a token is used as long as it works. */
+  async #given(principal: Principal, given: SecretValue<string>): Promise<Token> {
+    const token = given.map((text) => text.trim());
+    if (!TOKEN.test(token.reveal())) {
+      const why = "is empty, or has characters that no token has; correct the key that the connection names";
+      throw new VaultProblem("VaultDenied", `${this.describe(principal)} ${why}`);
+    }
+    const lease = await this.lookUp(principal, token);
+    if (lease === "unknown") {
+      const why = "has expired or was revoked; write a new one into the key that the connection names";
+      throw new VaultProblem("VaultDenied", `${this.describe(principal)} ${why}`);
+    }
+    return { token, isRevocable: false, ...(lease === "unsure" ? { ttlMs: 0, renewable: false } : lease) };
+  }
+
+  async #credentials(auth: Exclude<Auth, { kind: "token" }>, principal: Principal): Promise<SecretValue<JsonObject>> {
+    if (auth.kind === "appRole") {
+      return auth.secretID.map((secretID) => ({ role_id: auth.roleID, secret_id: secretID.trim() }));
+    }
+    const { role = "", identity = "" } = principal;
+    const jwt = await this.#services.requestToken(identity, auth.audiences);
+    return jwt.map((text) => ({ role, jwt: text }));
+  }
+
+  async #send(principal: Principal, request: VaultRequest): Promise<VaultReply> {
+    try {
+      return await this.#http.send(request);
+    } catch (error) {
+      throw failed(error, this.#asked(principal));
+    }
+  }
+
+  #within<T>(principal: Principal, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      throw failed(error, this.#asked(principal));
+    }
+  }
+
+  #refused(principal: Principal, reply: VaultReply): Problem {
+    const { auth } = this.#settings;
+    const { status } = reply;
+    const place = this.#place(principal);
+    if (status === 404 && auth.kind !== "token") {
+      return new VaultProblem(
+        "VaultDenied",
+        `${place}: nothing is mounted there; enable the auth method, or correct mount`,
+      );
+    }
+    if (status !== 400 && status !== 403) return refused(reply, this.#asked(principal));
+    if (auth.kind === "kubernetes") {
+      const account = describeIdentity(principal.identity ?? "");
+      const bound = `bound service accounts, namespaces and audience (${auth.audiences.join(", ")})`;
+      const why = `was refused for ${account}; check that the role exists, and its ${bound}`;
+      return new VaultProblem("VaultDenied", `${place} ${why}`);
+    }
+    const why = "was refused; check the RoleID, and that the SecretID has not expired";
+    return new VaultProblem("VaultDenied", `${place} ${why}`);
+  }
+
+  #place(principal: Principal): string {
+    const { auth } = this.#settings;
+    const what = this.describe(principal);
+    return auth.kind === "token" ? what : `login at ${what}`;
+  }
+
+  #asked(principal: Principal) {
+    const { address, timeoutMs } = this.#settings;
+    return { place: this.#place(principal), server: address, timeoutMs };
+  }
+}
+
+/** Whether Vault denies a request because it does not know the token. Servers before Vault 1.13 do not tell. */
+export const saysUnknown = (reply: VaultReply): boolean => reply.says(/invalid token|bad token/i);
+
+/** `field` has the seconds. */
+function leaseOf(answer: JsonObject, field: string): Lease {
+  const seconds = Number(answer[field]);
+  return { ttlMs: seconds > 0 ? seconds * 1_000 : 0, renewable: answer["renewable"] === true };
+}

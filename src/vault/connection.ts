@@ -1,0 +1,136 @@
+/** A Vault server as one VaultConnection reaches it: reads for sources, checks for its status, and the end of all of that. */
+import { Problem } from "../apimachinery/problem.ts";
+import { serviceAccountIdentity } from "../kube/identity.ts";
+import { ServerHealth, type ServerState } from "./health.ts";
+import { VaultHttp } from "./http.ts";
+import { KvReader } from "./kv.ts";
+import { Logins } from "./logins.ts";
+import type { ConnectionServices, ConnectionSettings, VaultCounts } from "./settings.ts";
+import type { KvDataPlace, KvPlace, VaultAnswer, VaultConnected, VaultReader } from "./types.ts";
+
+export type { Auth, ConnectionServices, ConnectionSettings, VaultCounts } from "./settings.ts";
+
+/** How long the revocation of tokens may hold up the end. */
+const END_WITHIN_MS = 2_000;
+
+/** What a check found out. */
+export interface ConnectionCheck {
+  /** That the server reports. */
+  readonly version?: string;
+  readonly problem?: Problem;
+}
+
+interface Reading {
+  readonly logins: Logins;
+  readonly kv: KvReader;
+}
+
+export class Connection implements VaultConnected {
+  readonly #settings: ConnectionSettings;
+  readonly #metrics: VaultCounts;
+  readonly #now: () => number;
+  readonly #http: VaultHttp;
+  readonly #health: ServerHealth;
+  /** Undefined without a login. */
+  readonly #reading: Reading | undefined;
+  /** Whether a login that a check made has succeeded. Later ones are made by reads. */
+  #hasLoggedIn = false;
+
+  /** Throws Problem for a CA that is none. */
+  constructor(settings: ConnectionSettings, services: ConnectionServices) {
+    this.#settings = settings;
+    this.#metrics = services.metrics;
+    this.#now = services.now ?? (() => performance.now());
+    this.#http = new VaultHttp(settings, services);
+    this.#health = new ServerHealth(settings, this.#http, services.addresses, this.#now);
+    const { auth } = settings;
+    if (auth !== undefined) {
+      const logins = new Logins({ ...settings, auth }, this.#http, services);
+      this.#reading = { logins, kv: new KvReader(settings, logins, this.#now) };
+    }
+  }
+
+  /** How each server is that was asked for, by its origin. */
+  get serverStates(): ReadonlyMap<string, ServerState> {
+    return this.#health.states;
+  }
+
+  loginOf(reader: VaultReader): string {
+    return this.#reading?.logins.keyOf(reader) ?? "";
+  }
+
+  data(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer> {
+    return this.#timed(place, ({ kv }) => kv.data(reader, place, last));
+  }
+
+  metadata(reader: VaultReader, place: KvPlace): Promise<VaultAnswer> {
+    return this.#timed(place, ({ kv }) => kv.metadata(reader, place));
+  }
+
+  health(address: string | undefined, last: VaultAnswer | undefined): Promise<VaultAnswer> {
+    return this.#health.read(address, last);
+  }
+
+  /**
+   * Asks the server how it is. Where the login is not that of each reader, also logs in, until that has worked, and after a login
+   * failed: a login that no reader uses is not kept.
+   */
+  async check(): Promise<ConnectionCheck> {
+    let version: string | undefined;
+    try {
+      const health = await this.#health.own();
+      version = health.version;
+      const { host } = this.#settings.address;
+      if (!health.initialized) {
+        throw new Problem("VaultUnavailable", `${host} is not initialized; initialize it (vault operator init)`);
+      }
+      if (health.sealed) throw new Problem("VaultSealed", `${host} is sealed; unseal it`);
+      if (health.disasterRecovery) {
+        const why = "is a disaster recovery secondary, which serves no reads; set address to the primary";
+        throw new Problem("VaultUnavailable", `${host} ${why}`);
+      }
+      await this.#checkLogin();
+      return version === undefined ? {} : { version };
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return version === undefined ? { problem: error } : { version, problem: error };
+    }
+  }
+
+  /** Revokes the tokens that logins obtained, within two seconds, and ends the connections. */
+  async close(): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, END_WITHIN_MS);
+    try {
+      await Promise.race([this.#reading?.logins.end(), late]);
+    } finally {
+      clearTimeout(timer);
+      await this.#http.close();
+    }
+  }
+
+  async #checkLogin(): Promise<void> {
+    const { auth, key } = this.#settings;
+    const isOfReaders = auth?.kind === "kubernetes" && auth.as === undefined;
+    if (this.#reading === undefined || isOfReaders) return;
+    const { logins } = this.#reading;
+    const [namespace = "", name = ""] = key.split("/");
+    const reader = { identity: serviceAccountIdentity(namespace, name), namespace };
+    if (this.#hasLoggedIn && !logins.isFailing(reader)) return;
+    await logins.logIn(reader);
+    this.#hasLoggedIn = true;
+  }
+
+  async #timed<T>(place: KvPlace, read: (reading: Reading) => Promise<T>): Promise<T> {
+    if (this.#reading === undefined) {
+      const why = `the VaultConnection ${this.#settings.key} has no login, so only the health of servers can be read; set auth`;
+      throw new Problem("ConnectionNotReady", `${place.mount}/${place.path}: ${why}`);
+    }
+    const startedAt = this.#now();
+    try {
+      return await read(this.#reading);
+    } finally {
+      this.#metrics.readSeconds((this.#now() - startedAt) / 1_000);
+    }
+  }
+}

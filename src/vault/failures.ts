@@ -1,0 +1,90 @@
+/**
+ * Turns answers and failures of Vault into Problems. Their messages have the place, what is wrong and what to do. They never
+ * have the text of Vault or of OpenSSL, which may quote values.
+ */
+import { hostOf } from "../api/vault-addresses.ts";
+import { Problem, type Reason } from "../apimachinery/problem.ts";
+import type { VaultReply } from "./http.ts";
+import { type Distrust, HttpFailure } from "./http-failure.ts";
+
+/** How long a server that limits requests may have Inlay wait. */
+const MAX_RETRY_AFTER_MS = 10 * 60_000;
+
+/** What a message says of a request, besides what failed. */
+export interface Asked {
+  /** Such as kv/registry/s3. */
+  readonly place: string;
+  readonly server: URL;
+  readonly timeoutMs: number;
+}
+
+/** A Problem of a server that says when it wants to be asked next. */
+export class VaultProblem extends Problem {
+  readonly retryAfterMs: number | undefined;
+  constructor(reason: Reason, message: string, retryAfterMs?: number) {
+    super(reason, message);
+    this.retryAfterMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+  }
+}
+
+const DISTRUST: Record<Distrust, string> = {
+  authority: "no authority that Inlay trusts signed its certificate; set tls.ca to the certificate of the server's CA",
+  expired: "its certificate has expired; renew the certificate of the server",
+  early: "its certificate is not valid yet; check the clocks of the server and of the node",
+  name: "its certificate is for another name; set tls.serverName to a name in the certificate, or correct the address",
+  handshake: "it completes no TLS handshake; check that the address is that of a port with TLS 1.2 or later",
+  other: "its certificate can't be used; check the certificates of the server, and tls.ca",
+};
+
+/** Of what a request threw. Throws on what is neither an HttpFailure nor a Problem: it is a bug. */
+export function failed(error: unknown, { place, server, timeoutMs }: Asked): Problem {
+  if (error instanceof Problem) return new Problem(error.reason, `${place}: ${error.message}`);
+  if (!(error instanceof HttpFailure)) throw error;
+  const host = server.host;
+  const unavailable = (what: string) => new VaultProblem("VaultUnavailable", `${place}: ${what}`);
+  switch (error.kind) {
+    case "tls":
+      return new Problem("VaultUntrusted", `${place}: ${host} is not trusted: ${DISTRUST[error.distrust ?? "other"]}`);
+    case "timeout":
+      return unavailable(
+        `${host} did not answer within ${timeoutMs / 1_000}s; check that it runs and that Inlay reaches it, or raise timeout`,
+      );
+    case "refused":
+      return unavailable(`${host} refuses connections; check that the server runs, and its port`);
+    case "unreachable":
+      return unavailable(`there is no route to ${host}; check the address and the network policies`);
+    case "name":
+      return unavailable(`the name ${hostOf(server)} has no address; correct it, or check the DNS of the cluster`);
+    case "broken":
+      return unavailable(`${host} ended the connection without an answer; check that it is Vault, and its log`);
+    case "redirects":
+      return unavailable(`${host} redirects in a way that Inlay does not follow; set address to the server itself`);
+    case "tooLarge":
+      return unavailable(`the answer of ${host} is larger than 1 MiB; store less at one path`);
+    case "notJson":
+      return unavailable(`the answer of ${host} is not one of Vault; check that the address is that of a Vault server`);
+    case "closed":
+      return new Problem("ConnectionNotReady", `${place}: the connection was replaced; Inlay asks over the new one`);
+  }
+}
+
+/** Of a status that is neither a success nor one that the caller knows better. */
+export function refused(reply: VaultReply, { place, server }: Asked): Problem {
+  const { status, retryAfterMs } = reply;
+  const of = (reason: Reason, what: string) => new VaultProblem(reason, `${place}: ${what}`, retryAfterMs);
+  const unavailable = (what: string) => of("VaultUnavailable", `${server.host} ${what}`);
+  if (status === 403) return of("VaultDenied", "Vault denies access; check the policies of the login");
+  if (status === 429) return of("VaultThrottled", `${server.host} limits requests; raise its quota, or raise refresh`);
+  if (status === 503 && reply.says(/\bsealed\b/i)) {
+    return of("VaultSealed", `${server.host} is sealed; unseal it`);
+  }
+  if (status === 472) return unavailable("is a disaster recovery secondary; set address to the primary");
+  if (status === 473 || reply.says(/active cluster node not found|standby/i)) {
+    return unavailable("is a standby that reaches no active server; check that the cluster has an active server");
+  }
+  if (status === 404 || status === 405) {
+    return unavailable(`has no such operation (status ${status}); check the mount, and that the server is Vault`);
+  }
+  if (status >= 500) return unavailable(`answered with status ${status}; check the log of the server`);
+  return unavailable(`did not accept the request (status ${status}); check the mount, the path and the namespace`);
+}

@@ -1,0 +1,205 @@
+/**
+ * Requests to Vault come in, answers go out. A request has one deadline, for its time in the queue, the connection and the whole
+ * answer, and an answer has a largest size. A token goes to no server that the configuration does not list, whatever redirects say.
+ */
+import { Agent, type Dispatcher } from "undici";
+import { isObject, parseJson } from "../apimachinery/json.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { dialer } from "./dial.ts";
+import { HttpFailure, isBroken } from "./http-failure.ts";
+import type { ConnectionServices, ConnectionSettings, Operation } from "./settings.ts";
+
+/** Vault stores at most 1 MiB in an entry by default. */
+const MAX_ANSWER = 1024 ** 2;
+const MAX_REDIRECTS = 2;
+const MAX_SOCKETS = 8;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** Only these keep the method and the body. */
+const KEEPING_REDIRECTS = new Set([307, 308]);
+
+export interface VaultRequest {
+  readonly operation: Operation;
+  readonly method: "GET" | "POST";
+  /** Below /v1/, encoded. */
+  readonly path: string;
+  readonly token?: SecretValue<string>;
+  readonly body?: SecretValue<JsonObject>;
+  /** Another server than that of the connection. */
+  readonly server?: URL;
+}
+
+export class VaultReply {
+  readonly status: number;
+  /** After which time the server wants to be asked next. */
+  readonly retryAfterMs: number | undefined;
+  readonly text: SecretValue<string>;
+  constructor(status: number, text: string, retryAfterMs?: number) {
+    this.status = status;
+    this.text = new SecretValue(text);
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** Throws HttpFailure. */
+  json(): JsonObject {
+    const value = this.#parsed();
+    if (!isObject(value)) throw new HttpFailure("notJson");
+    return value;
+  }
+
+  /** Whether `errors` or `warnings` say something. They quote values, so they are classified and nothing else. */
+  says(pattern: RegExp): boolean {
+    const value = this.#parsed();
+    if (!isObject(value)) return false;
+    const texts = [value["errors"], value["warnings"]].flatMap((each) => (Array.isArray(each) ? each : []));
+    return texts.some((each) => typeof each === "string" && pattern.test(each));
+  }
+
+  #parsed(): unknown {
+    try {
+      return parseJson(this.text.reveal());
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** What sends requests. */
+export interface VaultSender {
+  /** Throws HttpFailure, or Problem where the configuration does not list the server. */
+  send(request: VaultRequest): Promise<VaultReply>;
+}
+
+type Settings = Pick<ConnectionSettings, "address" | "namespace" | "ca" | "serverName" | "timeoutMs">;
+
+export class VaultHttp implements VaultSender {
+  readonly #settings: Settings;
+  readonly #services: Pick<ConnectionServices, "addresses" | "metrics">;
+  readonly #agent: Agent;
+
+  /** Throws Problem for a CA that is none. */
+  constructor(settings: Settings, services: Pick<ConnectionServices, "addresses" | "metrics" | "resolve">) {
+    this.#settings = settings;
+    this.#services = services;
+    this.#agent = new Agent({
+      connections: MAX_SOCKETS,
+      // Our own deadline holds instead, also while a request is queued.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: dialer(settings, services.addresses, services.resolve),
+    });
+  }
+
+  async send(request: VaultRequest): Promise<VaultReply> {
+    const abort = new AbortController();
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      reject(new HttpFailure("timeout"));
+      abort.abort();
+    }, this.#settings.timeoutMs);
+    let code = "error";
+    try {
+      const reply = await Promise.race([this.#follow(request, abort.signal), late]);
+      code = String(reply.status);
+      return reply;
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      const failure = HttpFailure.of(error);
+      code = failure.code;
+      throw failure;
+    } finally {
+      clearTimeout(timer);
+      this.#services.metrics.requested(request.operation, code);
+    }
+  }
+
+  /** Ends every connection. What is under way fails. */
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  async #follow(request: VaultRequest, signal: AbortSignal): Promise<VaultReply> {
+    let server = request.server ?? this.#settings.address;
+    for (let redirects = 0; ; redirects++) {
+      const refusal = this.#services.addresses.refusal(server);
+      if (refusal !== undefined) throw redirects === 0 ? refusal : redirected(refusal);
+      const answer = await this.#answerOf(server, request, signal).catch((error) => {
+        throw redirects > 0 && error instanceof Problem ? redirected(error) : error;
+      });
+      // A server that was asked how it is answers for itself.
+      if (!REDIRECTS.has(answer.statusCode) || request.operation === "health") return replyOf(answer);
+      answer.body.on("error", () => {}).destroy();
+      if (redirects === MAX_REDIRECTS) throw new HttpFailure("redirects");
+      server = redirectOf(server, request, answer);
+    }
+  }
+
+  /** A connection that was kept alive may have been closed by the server just then. */
+  async #answerOf(server: URL, request: VaultRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    try {
+      return await this.#once(server, request, signal);
+    } catch (error) {
+      if (request.method !== "GET" || !isBroken(error) || signal.aborted) throw error;
+      return this.#once(server, request, signal);
+    }
+  }
+
+  #once(server: URL, request: VaultRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const { namespace } = this.#settings;
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      "user-agent": "inlay",
+      "x-vault-request": "true",
+    };
+    // The health of a server belongs to no namespace.
+    if (namespace !== undefined && request.operation !== "health") headers["x-vault-namespace"] = namespace;
+    if (request.token !== undefined) headers["x-vault-token"] = request.token.reveal();
+    if (request.body !== undefined) headers["content-type"] = "application/json";
+    return this.#agent.request({
+      origin: server.origin,
+      path: `/v1/${request.path}`,
+      method: request.method,
+      headers,
+      signal,
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body.reveal()) }),
+    });
+  }
+}
+
+/** Of a redirect, only the server counts: it gets the same request, so a redirect can't choose what is read. */
+function redirectOf(from: URL, request: VaultRequest, answer: Dispatcher.ResponseData): URL {
+  const { location } = answer.headers;
+  const to = typeof location === "string" && URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+  const isKept = request.method === "GET" || KEEPING_REDIRECTS.has(answer.statusCode);
+  const isSafe = to?.protocol === "https:" || (to?.protocol === "http:" && from.protocol === "http:");
+  if (to === undefined || !isKept || !isSafe) throw new HttpFailure("redirects");
+  return new URL(to.origin);
+}
+
+const redirected = (refusal: Problem) => new Problem(refusal.reason, `the server redirects, but ${refusal.message}`);
+
+async function replyOf({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<VaultReply> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength;
+    // Leaving the loop ends the connection.
+    if (size > MAX_ANSWER) throw new HttpFailure("tooLarge");
+    chunks.push(chunk);
+  }
+  let text = "";
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    // What is no text is no JSON either.
+  }
+  return new VaultReply(statusCode, text, retryAfterOf(headers["retry-after"]));
+}
+
+/** In seconds, or as a date. */
+function retryAfterOf(header: string | string[] | undefined): number | undefined {
+  if (typeof header !== "string") return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  return ms > 0 ? ms : undefined;
+}

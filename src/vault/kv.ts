@@ -1,0 +1,224 @@
+/**
+ * Reads paths of KV secrets engines, of version 1 and 2, with the login of the reader. Where the policies allow it, the metadata of
+ * a path decides whether its data is read.
+ */
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { ABSENT, answerOf, customOf, fieldsOf, objectAt, textOf, textsOf, versionText } from "./content.ts";
+import { failed, refused, VaultProblem } from "./failures.ts";
+import type { VaultReply } from "./http.ts";
+import { HttpFailure } from "./http-failure.ts";
+import type { Logins } from "./logins.ts";
+import { encodePath } from "./path.ts";
+import type { ConnectionSettings, Operation } from "./settings.ts";
+import type { KvDataPlace, KvPlace, VaultAnswer, VaultReader } from "./types.ts";
+
+/** The keys of a metadata source, besides custom_metadata. */
+const METADATA = ["updated_time", "created_time", "current_version"];
+/** For how long denied metadata is not asked for, and for how long it is believed which version a secrets engine has. */
+const REMEMBERED_MS = 10 * 60_000;
+
+type Settings = Pick<ConnectionSettings, "address" | "timeoutMs">;
+type Version = KvDataPlace["kv"];
+
+export class KvReader {
+  readonly #settings: Settings;
+  readonly #logins: Pick<Logins, "send" | "keyOf" | "describe">;
+  readonly #now: () => number;
+  /** Until when the metadata of a secrets engine is taken to be denied, by login and mount. */
+  readonly #denied = new Map<string, number>();
+  readonly #engines = new Map<string, { version: Version | undefined; until: number }>();
+
+  constructor(settings: Settings, logins: Pick<Logins, "send" | "keyOf" | "describe">, now: () => number) {
+    this.#settings = settings;
+    this.#logins = logins;
+    this.#now = now;
+  }
+
+  /** Throws Problem. */
+  async data(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer> {
+    const answer = place.kv === 1 ? await this.#first(reader, place) : await this.#second(reader, place, last);
+    return answer.version === last?.version ? last : answer;
+  }
+
+  /** Throws Problem. */
+  async metadata(reader: VaultReader, place: KvPlace): Promise<VaultAnswer> {
+    const reply = await this.#get(reader, place, "metadata", ["metadata"]);
+    if (reply.status === 404) return this.#absent(reader, place, 2, "it has no metadata: read data with kv: 1");
+    if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
+    const metadata = objectAt(this.#json(place, reply), "data");
+    const fields = fieldsOf(metadata, METADATA);
+    if (!fields.has("current_version")) throw this.#notVault(place);
+    const custom = customOf(metadata["custom_metadata"]);
+    return answerOf(fields.set("custom_metadata", JSON.stringify(custom)), custom);
+  }
+
+  async #first(reader: VaultReader, place: KvDataPlace): Promise<VaultAnswer> {
+    const reply = await this.#get(reader, place, "data", []);
+    if (reply.status === 404) {
+      if (reply.says(/versioned K\/V/)) throw wrongEngine(place, 2, "set kv: 2");
+      return this.#absent(reader, place, 1, "set kv: 2");
+    }
+    if (reply.status !== 200) throw await this.#refused(reader, place, reply);
+    if (!isObject(this.#json(place, reply)["data"])) throw this.#notVault(place);
+    return answerOf(
+      textsOf(reply.text, (answer) => answer["data"], describe(place)),
+      {},
+    );
+  }
+
+  async #second(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer> {
+    if (last !== undefined) {
+      const version = await this.#versionOf(reader, place);
+      if (version === last.version) return last;
+      if (version === ABSENT.version) return ABSENT;
+    }
+    const query = place.version === undefined ? "" : `?version=${place.version}`;
+    const reply = await this.#get(reader, place, "data", ["data"], query);
+    if (reply.status !== 200 && reply.status !== 404) throw await this.#refused(reader, place, reply, "data");
+    const metadata = objectAt(this.#json(place, reply), "data", "metadata");
+    const version = Number(metadata["version"]);
+    if (!(version > 0)) {
+      // An answer without a version is not of version 2.
+      if (reply.status === 200) throw wrongEngine(place, 1, "set kv: 1");
+      return this.#absent(reader, place, 2, "set kv: 1");
+    }
+    const custom = customOf(metadata["custom_metadata"]);
+    const isGone = reply.status === 404;
+    const text = versionText({ version, createdTime: textOf(metadata["created_time"]), custom, isGone });
+    if (isGone) return { version: text, content: undefined };
+    const data = textsOf(reply.text, (whole) => objectAt(whole, "data")["data"], describe(place));
+    return answerOf(data, custom, text);
+  }
+
+  /** The version that the metadata tells, as the data would tell it. Undefined where the policies deny the metadata. */
+  async #versionOf(reader: VaultReader, place: KvDataPlace): Promise<string | undefined> {
+    const key = this.#keyOf(reader, place);
+    if (this.#now() < (this.#denied.get(key) ?? 0)) return undefined;
+    const reply = await this.#get(reader, place, "metadata", ["metadata"]);
+    if (reply.status === 403) {
+      remember(this.#denied, key, this.#now() + REMEMBERED_MS);
+      return undefined;
+    }
+    if (reply.status === 404) return (await this.#absent(reader, place, 2, "set kv: 1")).version;
+    if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
+    const metadata = objectAt(this.#json(place, reply), "data");
+    const version = place.version ?? Number(metadata["current_version"]);
+    const versions = objectAt(metadata, "versions");
+    // A path may have metadata before it has data, and no old versions any more.
+    if (!Object.hasOwn(versions, String(version))) return ABSENT.version;
+    const facts = objectAt(versions, String(version));
+    const custom = customOf(metadata["custom_metadata"]);
+    return versionText({ version, createdTime: textOf(facts["created_time"]), custom, isGone: isGone(facts) });
+  }
+
+  /** Nothing is there, unless the secrets engine is of the other version: Vault answers the same then. */
+  async #absent(reader: VaultReader, place: KvPlace, expected: Version, advice: string): Promise<VaultAnswer> {
+    const version = await this.#engineOf(reader, place);
+    if (version !== undefined && version !== expected) throw wrongEngine(place, version, advice);
+    return ABSENT;
+  }
+
+  /** The version of the secrets engine; undefined where Vault does not say. */
+  async #engineOf(reader: VaultReader, place: KvPlace): Promise<Version | undefined> {
+    const key = this.#keyOf(reader, place);
+    const known = this.#engines.get(key);
+    if (known !== undefined && this.#now() < known.until) return known.version;
+    const path = `sys/internal/ui/mounts/${encodePath(place.mount)}`;
+    const reply = await this.#send(reader, place, "lookup", path);
+    const data = reply.status === 200 ? objectAt(this.#json(place, reply), "data") : {};
+    const isKv = data["type"] === "kv" || data["type"] === "generic";
+    const version = !isKv ? undefined : objectAt(data, "options")["version"] === "2" ? 2 : 1;
+    remember(this.#engines, key, { version, until: this.#now() + REMEMBERED_MS });
+    return version;
+  }
+
+  /** `below` is where the secrets engine has it, which is what policies name. */
+  async #refused(
+    reader: VaultReader,
+    place: KvPlace,
+    reply: VaultReply,
+    below?: "data" | "metadata",
+  ): Promise<Problem> {
+    const asked = this.#asked(place);
+    if (reply.status !== 403) return refused(reply, asked);
+    const expected: Version = below === undefined ? 1 : 2;
+    const version = await this.#engineOf(reader, place);
+    if (version !== undefined && version !== expected) {
+      return wrongEngine(place, version, below === "metadata" ? "it has no metadata: read data" : `set kv: ${version}`);
+    }
+    const path = [place.mount, ...(below === undefined ? [] : [below]), place.path].join("/");
+    const what = `Vault denies ${this.#logins.describe(reader)} this path`;
+    return new VaultProblem(
+      "VaultDenied",
+      `${asked.place}: ${what}; allow it read on ${JSON.stringify(path)} in a policy`,
+    );
+  }
+
+  #get(reader: VaultReader, place: KvPlace, operation: Operation, below: string[], query = ""): Promise<VaultReply> {
+    return this.#send(reader, place, operation, encodePath(place.mount, ...below, place.path) + query);
+  }
+
+  async #send(reader: VaultReader, place: KvPlace, operation: Operation, path: string): Promise<VaultReply> {
+    let reply: VaultReply;
+    try {
+      reply = await this.#logins.send(reader, { operation, method: "GET", path });
+    } catch (error) {
+      // A login says by itself what it is about.
+      if (error instanceof Problem && error.reason !== "ForbiddenAddress") throw error;
+      throw failed(error, this.#asked(place));
+    }
+    // What is between may answer so while Vault is away, and bindings may remove what is missing.
+    if (reply.status === 404) {
+      const answer = this.#json(place, reply);
+      if (!Array.isArray(answer["errors"]) && !isObject(answer["data"])) throw this.#notVault(place);
+    }
+    return reply;
+  }
+
+  #notVault(place: KvPlace): Problem {
+    return failed(new HttpFailure("notJson"), this.#asked(place));
+  }
+
+  #json(place: KvPlace, reply: VaultReply): JsonObject {
+    try {
+      return reply.json();
+    } catch (error) {
+      throw failed(error, this.#asked(place));
+    }
+  }
+
+  #asked(place: KvPlace) {
+    const { address, timeoutMs } = this.#settings;
+    return { place: describe(place), server: address, timeoutMs };
+  }
+
+  #keyOf(reader: VaultReader, { mount }: KvPlace): string {
+    return `${mount}|${this.#logins.keyOf(reader)}`;
+  }
+}
+
+/** How many logins and mounts are remembered. */
+const MAX_REMEMBERED = 10_000;
+
+function remember<V>(memory: Map<string, V>, key: string, value: V): void {
+  memory.delete(key);
+  memory.set(key, value);
+  const [oldest] = memory.keys();
+  if (memory.size > MAX_REMEMBERED && oldest !== undefined) memory.delete(oldest);
+}
+
+const describe = ({ mount, path }: KvPlace): string => `${mount}/${path}`;
+
+/** A version with a time of deletion that has not come yet is there. */
+function isGone(facts: JsonObject): boolean {
+  const deletion = Date.parse(textOf(facts["deletion_time"]));
+  return facts["destroyed"] === true || deletion <= Date.now();
+}
+
+function wrongEngine(place: KvPlace, version: Version, advice: string): Problem {
+  const what = `the secrets engine ${place.mount} is of KV version ${version}`;
+  // It may be upgraded, and the next read shows that.
+  return new Problem("InvalidBinding", `${describe(place)}: ${what}; ${advice}`, "OnChange");
+}

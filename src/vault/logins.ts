@@ -1,0 +1,72 @@
+/** The logins of a connection: one for all readers that log in as the same. Sends their requests, with its token. */
+import type { SecretValue } from "../apimachinery/secret-value.ts";
+import { Authenticator, saysUnknown } from "./auth.ts";
+import type { VaultReply, VaultRequest, VaultSender } from "./http.ts";
+import { Login } from "./login.ts";
+import type { Auth, ConnectionServices, ConnectionSettings } from "./settings.ts";
+import type { VaultReader } from "./types.ts";
+
+type Settings = Pick<ConnectionSettings, "address" | "timeoutMs"> & { readonly auth: Auth };
+
+export class Logins {
+  readonly #authenticator: Authenticator;
+  readonly #http: VaultSender;
+  readonly #services: { now: () => number; random: () => number };
+  readonly #logins = new Map<string, Login>();
+
+  constructor(settings: Settings, http: VaultSender, services: Omit<ConnectionServices, "addresses">) {
+    this.#authenticator = new Authenticator(settings, http, services);
+    this.#http = http;
+    this.#services = { now: services.now ?? (() => performance.now()), random: services.random ?? Math.random };
+  }
+
+  /** Readers of the same key share a login. */
+  keyOf(reader: VaultReader): string {
+    return this.#authenticator.principalOf(reader).key;
+  }
+
+  /** What messages call the login of a reader. */
+  describe(reader: VaultReader): string {
+    return this.#authenticator.describe(this.#authenticator.principalOf(reader));
+  }
+
+  /** Logs in, unless that was done. Throws Problem. */
+  async logIn(reader: VaultReader): Promise<void> {
+    await this.#loginOf(reader).use();
+  }
+
+  /** Whether the last login that was tried for a reader failed. */
+  isFailing(reader: VaultReader): boolean {
+    return this.#logins.get(this.keyOf(reader))?.isFailing ?? false;
+  }
+
+  /** Status 403 means that the policies deny it. Throws Problem where the login fails, and HttpFailure where the request does. */
+  async send(reader: VaultReader, request: Omit<VaultRequest, "token">): Promise<VaultReply> {
+    const login = this.#loginOf(reader);
+    const send = (token: SecretValue<string>) => this.#http.send({ ...request, token });
+    const token = await login.use();
+    const reply = await send(token);
+    if (reply.status !== 403) return reply;
+    const other = await login.afterDenial(token, saysUnknown(reply));
+    return other === undefined ? reply : send(other);
+  }
+
+  /** Revokes all tokens that were obtained by logins. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#logins.values()].map((login) => login.end()));
+    this.#logins.clear();
+  }
+
+  #loginOf(reader: VaultReader): Login {
+    const principal = this.#authenticator.principalOf(reader);
+    const known = this.#logins.get(principal.key);
+    if (known !== undefined) return known;
+    // A login that never succeeded has no timer that ends it.
+    for (const [key, login] of this.#logins) if (login.isIdle) this.#logins.delete(key);
+    const login = new Login(principal, this.#authenticator, this.#services, () => {
+      this.#logins.delete(principal.key);
+    });
+    this.#logins.set(principal.key, login);
+    return login;
+  }
+}

@@ -1,0 +1,13 @@
+/** Places in Vault as paths of requests: nothing in a place leads out of its mount. */
+import { Problem } from "../apimachinery/problem.ts";
+
+/** Encodes each segment of the parts, and joins them. Throws Problem for a segment that is empty, . or .. */
+export function encodePath(...parts: readonly string[]): string {
+  const segments = parts.flatMap((part) => part.split("/"));
+  const isUsable = (segment: string) => segment !== "" && segment !== "." && segment !== ".." && segment.isWellFormed();
+  if (!segments.every(isUsable)) {
+    const where = JSON.stringify(parts.join("/"));
+    throw new Problem("ForbiddenPath", `${where} is no path in Vault: no part of it may be empty, . or ..; correct it`);
+  }
+  return segments.map(encodeURIComponent).join("/");
+}

@@ -1,0 +1,65 @@
+/** What a connection to a Vault server is made of. Types only. */
+import type { LookupAddress } from "node:dns";
+import type { VaultAddresses } from "../api/vault-addresses.ts";
+import type { SecretValue } from "../apimachinery/secret-value.ts";
+import type { Identity } from "../kube/identity.ts";
+
+export interface ConnectionSettings {
+  /** The namespace and the name of the VaultConnection, such as registry/vault. */
+  readonly key: string;
+  readonly address: URL;
+  /** The namespace in Vault. */
+  readonly namespace?: string | undefined;
+  /** PEM. Without it, the authorities that Node trusts. */
+  readonly ca?: string | undefined;
+  /** The name in the server's certificate, if it is another than that of the address. */
+  readonly serverName?: string | undefined;
+  /** For one request: the time in the queue, the connection and the whole answer. */
+  readonly timeoutMs: number;
+  /** Without it, only the health of servers can be read. */
+  readonly auth?: Auth | undefined;
+}
+
+export type Auth =
+  | {
+      readonly kind: "kubernetes";
+      /** Below auth/. */
+      readonly mount: string;
+      /** With {namespace} for the namespace of the reader. */
+      readonly role: string;
+      readonly audiences: readonly string[];
+      /** The account that logs in for all readers. Without it, each reader logs in as its own account. */
+      readonly as?: Identity | undefined;
+    }
+  | {
+      readonly kind: "appRole";
+      readonly mount: string;
+      readonly roleID: string;
+      readonly secretID: SecretValue<string>;
+    }
+  | { readonly kind: "token"; readonly token: SecretValue<string> };
+
+/** What a request is for, as the metrics have it. */
+export type Operation = "login" | "renew" | "revoke" | "lookup" | "data" | "metadata" | "health";
+
+export interface VaultCounts {
+  /** `code` is the status of the answer, or timeout, refused, tls or error. */
+  requested(operation: Operation, code: string): void;
+  loggedIn(outcome: "success" | "failure"): void;
+  readSeconds(seconds: number): void;
+}
+
+export interface ConnectionServices {
+  readonly addresses: Pick<VaultAddresses, "refusal" | "refusalOf">;
+  /** A token of the account for these audiences. Throws Problem. */
+  requestToken(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>>;
+  readonly metrics: VaultCounts;
+  /** A clock in ms that never goes back. */
+  readonly now?: () => number;
+  /** From 0 to 1. */
+  readonly random?: () => number;
+  /** Finds the addresses of a host name. */
+  readonly resolve?: Resolve;
+}
+
+export type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
