@@ -75,7 +75,7 @@ export class Problem extends Error {
   readonly reason: Reason;
   readonly retryPolicy: RetryPolicy;
   /** Set where a server says how long to wait before the next request, in ms. */
-  retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   constructor(reason: Reason, message: string, retryPolicy: RetryPolicy = retryPolicies[reason]) {
     super(message);
     this.reason = reason;

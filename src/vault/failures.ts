@@ -20,7 +20,7 @@ export interface Asked {
 
 /** A Problem of a server that says when it wants to be asked next. */
 export class VaultProblem extends Problem {
-  readonly retryAfterMs: number | undefined;
+  override readonly retryAfterMs: number | undefined;
   constructor(reason: Reason, message: string, retryAfterMs?: number) {
     super(reason, message);
     this.retryAfterMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { type Poll, Poller } from "../../../src/sources/poller.ts";
+import { VaultProblem } from "../../../src/vault/failures.ts";
 import { fakeClock, settled } from "../clock.ts";
 
 /** A server whose answers the test decides. */
@@ -125,8 +126,7 @@ describe("a poller", () => {
 
   it("waits as long as a server says", async () => {
     const poll = server.poll("a", 1_000);
-    server.problem = new Problem("VaultThrottled", "too many requests");
-    server.problem.retryAfterMs = 20_000;
+    server.problem = new VaultProblem("VaultThrottled", "too many requests", 20_000);
     poller.subscribe("registry/one", [poll]);
     await clock.pass(1);
     await clock.pass(19_000);
