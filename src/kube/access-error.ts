@@ -14,7 +14,7 @@ export interface RequiredAccess {
 }
 
 /** The one name whose accounts the manifests open to the controller, in every namespace. */
-const OPEN_ACCOUNT = "inlay";
+export const OPEN_ACCOUNT = "inlay";
 
 export const READ_VERBS = ["get", "list", "watch"];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
@@ -78,10 +78,10 @@ export async function attempt<T>(work: Promise<T>): Promise<T | Problem> {
   }
 }
 
-/** What to say when a binding's account does not exist. */
-export function accountNotFound(identity: Identity): Problem {
+/** What to say when the account of a binding, or of something else, does not exist. `use` is what the account is for. */
+export function accountNotFound(identity: Identity, use = "as which this binding reads and writes"): Problem {
   const [, , namespace, name] = identity.split(":");
-  const message = `there is no ${describeIdentity(identity)}, as which this binding reads and writes; make it with: kubectl create serviceaccount ${name} -n ${namespace}`;
+  const message = `there is no ${describeIdentity(identity)}, ${use}; make it with: kubectl create serviceaccount ${name} -n ${namespace}`;
   return new Problem("ServiceAccountNotFound", message);
 }
 
@@ -116,7 +116,7 @@ export function isImpersonation(
   return identity !== CONTROLLER && isAnAccount && identity.endsWith(`:${name}`);
 }
 
-function mayNotImpersonate(identity: Identity): Problem {
+export function mayNotImpersonate(identity: Identity): Problem {
   const [, , namespace, name] = identity.split(":");
   const role = `a Role in namespace ${namespace} with the verbs impersonate, get, list, watch on serviceaccounts/${name}`;
   const message = `Inlay may not act as ${describeIdentity(identity)}: only accounts named inlay are open to it. Use that name, or bind ${role} to Inlay's own account`;

@@ -17,6 +17,9 @@ const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 /** How a right that is missing is told; what else is answered with 403 comes from admission: a webhook, a policy, a quota. */
 const NO_RIGHT = / is forbidden: User "/;
 
+/** How it is told that the right to act as the account is missing, and not a right of the account. */
+const NO_IMPERSONATION = / cannot impersonate resource "serviceaccounts" /;
+
 /** What Node calls a certificate that it does not take, and what to do about it. */
 const UNTRUSTED: Record<string, string> = {
   CERT_HAS_EXPIRED: "the server's certificate has expired",
@@ -59,6 +62,8 @@ export class ApiError extends Error {
   readonly isMisread: boolean;
   /** The account may do what was asked, and admission does not let it in. */
   readonly isDenied: boolean;
+  /** Inlay may not act as the ServiceAccount as which it asked. */
+  readonly refusesImpersonation: boolean;
   /** Nothing is made in a namespace that is being deleted. */
   readonly namespaceEnds: boolean;
   /** The resource and name that the server's refusal speaks of: not the requested ones when impersonation is refused. */
@@ -76,6 +81,7 @@ export class ApiError extends Error {
     const says = (pattern: RegExp) => typeof message === "string" && pattern.test(message);
     this.isMisread = status === 500 && says(MISREAD);
     this.isDenied = status === 403 && says(/./) && !says(NO_RIGHT);
+    this.refusesImpersonation = status === 403 && says(NO_IMPERSONATION);
     const { kind = "", name = "", causes = [] } = (body as { details?: Details } | undefined)?.details ?? {};
     this.subject = { resource: kind, name };
     this.immutable = new SecretValue(

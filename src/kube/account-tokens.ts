@@ -1,0 +1,77 @@
+/**
+ * Requests tokens of ServiceAccounts (TokenRequest), each as the account itself: an account has a token only where RBAC lets it
+ * create one of its own. A token is short-lived, bound to no object, and kept by its caller alone.
+ */
+import { stringifyJson } from "../apimachinery/json.ts";
+import type { ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { accountNotFound, mayNotImpersonate, OPEN_ACCOUNT, refusal } from "./access-error.ts";
+import { ApiError, isNotFound } from "./api-error.ts";
+import { pathOf } from "./client.ts";
+import { describeIdentity, type Identity } from "./identity.ts";
+import type { Transport } from "./transport.ts";
+
+/** The shortest that the API server grants. */
+const LIFETIME_SECONDS = 600;
+/** The manifests have this role for accounts of the open name. */
+const LOGIN_ROLE = "inlay-vault-login";
+
+interface Sender {
+  transport: Pick<Transport, "request">;
+  /** Whether this replica may act at this moment. */
+  mayBeSent(): boolean;
+  /** What the role inlay-vault-login is in this installation: for one namespace, it is a Role. */
+  loginRole: "clusterrole" | "role";
+}
+
+export class AccountTokens {
+  readonly #sender: Sender;
+
+  constructor(sender: Sender) {
+    this.#sender = sender;
+  }
+
+  /** A token of the account for these audiences, for ten minutes. Throws Problem. */
+  async request(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>> {
+    const { transport, mayBeSent } = this.#sender;
+    const [, , namespace = "", name = ""] = identity.split(":");
+    const ref: ObjectRef = { resource: SERVICE_ACCOUNTS, namespace, name };
+    const spec = { audiences, expirationSeconds: LIFETIME_SECONDS };
+    try {
+      const { status } = await transport.request<{ status: { token: string } }>({
+        method: "POST",
+        path: pathOf(SERVICE_ACCOUNTS, namespace, name, "token"),
+        identity,
+        body: stringifyJson({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec }),
+        mayBeSent,
+      });
+      return new SecretValue(status.token);
+    } catch (error) {
+      throw this.#problemOf(error, identity, ref, audiences);
+    }
+  }
+
+  #problemOf(error: unknown, identity: Identity, ref: ObjectRef, audiences: readonly string[]): Problem {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.refusesImpersonation) return mayNotImpersonate(identity);
+    if (error.status === 422 || error.isDenied) {
+      const what = `admission refuses a token of ${describeIdentity(identity)} for the audiences ${audiences.join(", ")}`;
+      const message = `${what}; add the missing ones to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens, or correct spec.auth.kubernetes.audiences of the VaultConnection`;
+      return new Problem("Rejected", message);
+    }
+    if (error.status === 403) return this.#forbidden(identity, ref);
+    if (isNotFound(error)) return accountNotFound(identity, "which logs in to Vault");
+    return refusal(error, { identity, ref, verbs: ["create"] }, "create");
+  }
+
+  #forbidden(identity: Identity, { namespace, name }: ObjectRef): Problem {
+    const isOpen = name === OPEN_ACCOUNT;
+    const [kind, role] = isOpen ? [this.#sender.loginRole, LOGIN_ROLE] : (["role", `${name}-vault-login`] as const);
+    const bind = `kubectl create rolebinding ${role} -n ${namespace} --${kind}=${role} --serviceaccount=${namespace}:${name}`;
+    const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
+    const what = `${describeIdentity(identity)} may not create a token for itself, with which it logs in to Vault`;
+    return new Problem("Forbidden", `${what}; allow it with: ${isOpen ? bind : `${make} && ${bind}`}`);
+  }
+}
