@@ -4,6 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
+import { VaultMetrics } from "./vault-metrics.ts";
 
 /** As controller-runtime and client-go count work: from a millisecond to a minute and more. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
@@ -79,6 +80,8 @@ export class Metrics {
     "inlay_rollout_seconds",
     "From the change that was noticed to the last workload that has rolled out.",
   );
+
+  readonly vault = new VaultMetrics(this.#registry, SECONDS);
 
   /** Adds what Node and the process tell of themselves. */
   collectProcess(): void {

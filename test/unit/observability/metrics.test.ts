@@ -26,6 +26,7 @@ describe("the metrics", () => {
   it("have the names that controllers in Go use, and a few of their own", async () => {
     const { metrics } = started();
     metrics.observeRollouts(() => new Map());
+    metrics.vault.observeConnections(() => []);
     assert.deepEqual((await namesIn(metrics)).sort(), [
       "controller_runtime_active_workers gauge",
       "controller_runtime_max_concurrent_reconciles gauge",
@@ -37,6 +38,10 @@ describe("the metrics", () => {
       "inlay_rollout_restarts_total counter",
       "inlay_rollout_seconds histogram",
       "inlay_rollouts_pending gauge",
+      "inlay_vault_connections gauge",
+      "inlay_vault_logins_total counter",
+      "inlay_vault_read_seconds histogram",
+      "inlay_vault_requests_total counter",
       "inlay_watch_last_event_age_seconds gauge",
       "inlay_watch_restarts_total counter",
       "inlay_watch_streams gauge",
@@ -127,5 +132,29 @@ describe("the metrics", () => {
     assert.equal(samples.get('inlay_writes_total{verb="apply",outcome="conflict"}'), 1);
     assert.equal(samples.get('inlay_propagation_seconds_bucket{le="0.025"}'), 0);
     assert.equal(samples.get('inlay_propagation_seconds_bucket{le="0.05"}'), 1);
+  });
+
+  it("count what is asked of Vault, and show how many VaultConnections are ready", async () => {
+    const { metrics } = started();
+    const { vault } = metrics;
+    vault.requested("data", "200");
+    vault.requested("data", "timeout");
+    vault.loggedIn("success");
+    vault.readSeconds(0.03);
+    const connections = ["ready", "not_ready", "ready"] as const;
+    vault.observeConnections(() => connections);
+    const expected = {
+      'inlay_vault_requests_total{operation="data",code="200"}': 1,
+      'inlay_vault_requests_total{operation="data",code="timeout"}': 1,
+      'inlay_vault_logins_total{outcome="success"}': 1,
+      inlay_vault_read_seconds_count: 1,
+      'inlay_vault_connections{state="ready"}': 2,
+      'inlay_vault_connections{state="not_ready"}': 1,
+      'inlay_vault_connections{state="pending"}': 0,
+    };
+    // Scraped twice: a gauge shows how things are, and adds nothing up.
+    await scrape(metrics);
+    const samples = await scrape(metrics);
+    for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name);
   });
 });
