@@ -11,6 +11,7 @@ import {
   type RolloutRules,
   type WriteRule,
 } from "../api/installation.ts";
+import { VaultAddresses } from "../api/vault-addresses.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -39,7 +40,7 @@ export function loadInstallation(file: string | undefined, ownNamespace: string,
 
 /** The same, of the file's text. */
 export function installationOf(text: string, ownNamespace: string, scope?: string): Installation {
-  const sections = ["allowSystemNamespaces", "targets", "requireAcknowledgement", "rollouts", "reloader"];
+  const sections = ["allowSystemNamespaces", "targets", "requireAcknowledgement", "rollouts", "reloader", "vault"];
   const config = fieldsOf(read(text), "", [...Object.keys(TYPE), ...sections]);
   for (const [field, expected] of Object.entries(TYPE)) {
     if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
@@ -64,7 +65,13 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     }),
     rollouts: rolloutsOf(rollouts),
     reloader: reloader === undefined ? undefined : reloaderOf(reloader),
+    vaultAddresses: vaultAddressesOf(config["vault"] ?? {}),
   });
+}
+
+function vaultAddressesOf(value: unknown): VaultAddresses {
+  const { addresses = [] } = fieldsOf(value, "vault", ["addresses"]);
+  return new VaultAddresses(textsOf(addresses, "vault.addresses"));
 }
 
 function rolloutsOf(value: unknown): RolloutRules {

@@ -9,6 +9,7 @@ const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfigurati
 const of = (text: string) => installationOf(HEAD + text, "inlay-system");
 const harbor = { group: "goharbor.io", kind: "HarborCluster" };
 const none = { paths: [] };
+const VAULT = new URL("https://vault.vault.svc:8200");
 const root = join(import.meta.dirname, "..", "..", "..");
 
 describe("the configuration of an installation", () => {
@@ -19,6 +20,7 @@ describe("the configuration of an installation", () => {
       assert.equal(installation.requires("ReadableCopies"), false);
       assert.deepEqual(installation.rollouts, { suspend: false });
       assert.equal(installation.reloader, undefined);
+      assert.equal(installation.vaultAddresses.refusal(VAULT)?.reason, "ForbiddenAddress");
     }
   });
 
@@ -33,6 +35,7 @@ targets:
 requireAcknowledgement: [ReadableCopies]
 rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
 reloader: { namespaces: ["team-*", shop] }
+vault: { addresses: ["vault.vault.svc:8200"] }
 `);
     assert.equal(installation.closedNamespace("kube-system"), undefined);
     const deployment = { group: "apps", kind: "Deployment" };
@@ -42,6 +45,7 @@ reloader: { namespaces: ["team-*", shop] }
     assert.ok(installation.requires("ReadableCopies"));
     assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
     assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false, jobs: false });
+    assert.equal(installation.vaultAddresses.refusal(VAULT), undefined);
     assert.ok(of('reloader: { namespaces: ["*"], autoReloadAll: true }').reloader?.autoReloadAll);
     assert.ok(of('reloader: { namespaces: ["*"], jobs: true }').reloader?.jobs);
   });
@@ -67,6 +71,10 @@ reloader: { namespaces: ["team-*", shop] }
     ["allowSystemNamespaces: [default]", /^allowSystemNamespaces: default is not closed/],
     ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
     ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
+    ["vault: { address: x }", /^vault\.address: there is no such field; did you mean addresses\?/],
+    ["vault: { addresses: x }", /^vault\.addresses: must be a list$/],
+    ["vault: { addresses: [vault, 7] }", /^vault\.addresses\[1\]: must be a text$/],
+    ["vault: { addresses: [vault, 'https://vault/v1'] }", /^vault\.addresses\[1\]: /],
     ["rollouts:", /^rollouts: must be an object$/],
     ["rollouts: { suspended: true }", /^rollouts\.suspended: there is no such field; did you mean suspend\?/],
     ["rollouts: { suspend: yes please }", /^rollouts\.suspend: must be true or false$/],
@@ -118,6 +126,7 @@ reloader: { namespaces: ["team-*", shop] }
     assert.deepEqual(Object.keys(installation.rollouts), rollouts);
     assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false, jobs: false });
     for (const field of [
+      "addresses",
       "autoReloadAll",
       "allowSystemNamespaces",
       "deny",
