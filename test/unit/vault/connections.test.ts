@@ -1,0 +1,72 @@
+/** What sources see of VaultConnections, and of which changes they hear. */
+import assert from "node:assert/strict";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { VaultConnections } from "../../../src/vault/connections.ts";
+import type { ConnectionState, VaultConnected } from "../../../src/vault/types.ts";
+
+const connected = {} as VaultConnected;
+const ready = (revision: string, labels: Record<string, string> = {}): ConnectionState => ({
+  phase: "ready",
+  revision,
+  connected,
+  paths: ["kv/*"],
+  labels,
+});
+const failed = (message: string): ConnectionState => ({
+  phase: "failed",
+  problem: new Problem("ConnectionNotReady", message),
+});
+
+describe("the registry of VaultConnections", () => {
+  let heard: string[];
+  let connections: VaultConnections;
+  beforeEach(() => {
+    heard = [];
+    connections = new VaultConnections();
+    connections.listen({
+      changed: (key) => heard.push(`changed ${key}`),
+      refresh: (key) => heard.push(`refresh ${key}`),
+    });
+  });
+  const phase = (name = "vault") => connections.get("registry", name)?.phase;
+
+  it("says that a connection is pending until all are listed, and then that there is none", () => {
+    assert.equal(phase("none"), "pending");
+    connections.appeared("registry/vault");
+    connections.listed();
+    assert.equal(phase("none"), undefined);
+    assert.equal(phase(), "pending");
+    assert.deepEqual(heard, ["changed registry/vault", "changed registry/none"]);
+  });
+
+  it("tells of a connection that comes, is another, and goes", () => {
+    connections.listed();
+    connections.appeared("registry/vault");
+    connections.set("registry/vault", ready("1"));
+    connections.set("registry/vault", ready("2"));
+    connections.set("registry/vault", ready("2", { team: "a" }));
+    connections.set("registry/vault", failed("a"));
+    connections.set("registry/vault", failed("b"));
+    connections.delete("registry/vault");
+    assert.equal(phase(), undefined);
+    assert.deepEqual(heard, Array(7).fill("changed registry/vault"));
+  });
+
+  it("tells of nothing where nothing changed", () => {
+    connections.set("registry/vault", ready("1", { team: "a" }));
+    connections.set("registry/other", failed("a"));
+    heard = [];
+    connections.appeared("registry/vault");
+    connections.set("registry/vault", ready("1", { team: "a" }));
+    connections.set("registry/other", failed("a"));
+    connections.delete("registry/none");
+    connections.listed();
+    assert.equal(phase(), "ready");
+    assert.deepEqual(heard, []);
+  });
+
+  it("passes a refresh on", () => {
+    connections.refresh("registry/vault");
+    assert.deepEqual(heard, ["refresh registry/vault"]);
+  });
+});
