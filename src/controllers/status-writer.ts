@@ -20,7 +20,8 @@ type StatusOf<T extends StatusObject> = NonNullable<T["status"]>;
 /** What is particular to a kind. `S` is an object as the API server stores it, `T` as the controller works with it. */
 interface StatusKind<T extends StatusObject, S extends object> {
   resource: Resource;
-  finalizer: string;
+  /** Undefined for a kind of which nothing has to be undone. */
+  finalizer?: string;
   /** What an object is called in log lines, such as `binding`. */
   logKey: string;
   isSame(before: StatusOf<T> | undefined, status: StatusOf<T>): boolean;
@@ -69,6 +70,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
   async setFinalizer(object: T, isWanted: boolean): Promise<T> {
     const { finalizer, wrote } = this.#kind;
     const finalizers = object.metadata.finalizers ?? [];
+    if (finalizer === undefined) throw new Error(`${this.#kind.resource.kind} has no finalizer`);
     if (isWanted === finalizers.includes(finalizer)) return object;
     const others = finalizers.filter((each) => each !== finalizer);
     const { resourceVersion } = object.metadata;

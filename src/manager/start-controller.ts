@@ -12,7 +12,9 @@ import { BindingController } from "../controllers/binding/controller.ts";
 import { CompositionController } from "../controllers/composition/controller.ts";
 import { ReloaderController } from "../controllers/reloader/controller.ts";
 import { SchemaController } from "../controllers/schemas/controller.ts";
+import { VaultController } from "../controllers/vault/controller.ts";
 import { AccessReviews } from "../kube/access-reviews.ts";
+import { AccountTokens } from "../kube/account-tokens.ts";
 import type { ApiError } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { loadCredentials } from "../kube/credentials.ts";
@@ -27,6 +29,7 @@ import { Metrics } from "../observability/metrics.ts";
 import { MetricsAccess } from "../observability/metrics-access.ts";
 import { serveMetrics } from "../observability/metrics-server.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
+import { VaultConnections } from "../vault/connections.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
 
@@ -74,6 +77,7 @@ export function controllersOf(services: Services, concurrency: number): Controll
     new BindingController({ ...services, actors: reloader, compositions }, concurrency),
     reloader,
     compositions,
+    new VaultController(services),
     new SchemaController(services),
   ];
 }
@@ -139,6 +143,8 @@ function servicesOf(installation: Installation, transport: Transport, mayWrite: 
   return {
     installation,
     client,
+    accountTokens: new AccountTokens({ transport, mayBeSent: mayWrite, loginRole: scope ? "role" : "clusterrole" }),
+    vault: new VaultConnections(),
     serverTime: () => transport.serverTime(),
     discovery: new Discovery(transport, (resource) => versions.wholeOf(resource)),
     schemas,

@@ -1,0 +1,53 @@
+/** What is known of a VaultConnection comes in; its status goes out. Pure. */
+import { isDeepStrictEqual } from "node:util";
+import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
+import { conditionOf, type Verdict } from "../../api/verdict.ts";
+import type { ConnectionCheck } from "../../vault/connection.ts";
+import { isTokenReadable } from "./settings.ts";
+
+/** The token of a connection is in a ConfigMap. */
+export const TOKEN_READABLE = {
+  reason: "TokenReadable",
+  message:
+    "the token is in a ConfigMap, so everyone who may read ConfigMaps in this namespace can read it; move it to a Secret",
+};
+
+export function statusOf(
+  connection: VaultConnection,
+  { version, problem }: ConnectionCheck,
+  now: Date,
+): ConnectionStatus {
+  const { metadata, spec, status } = connection;
+  const verdict: Verdict =
+    problem === undefined
+      ? { ready: "True", reason: "Ready", message: whatWorks(spec.auth) }
+      : { ready: "False", reason: problem.reason, message: problem.message };
+  const condition = conditionOf("Ready", connection, withWarning(connection, verdict), now);
+  // A server that does not answer has the version that it had.
+  const before = status?.conditions?.[0]?.observedGeneration === metadata.generation ? status?.version : undefined;
+  const known = version ?? (problem && before);
+  return { conditions: [condition], ...(known !== undefined && { version: known }) };
+}
+
+export const isSameStatus = (a: ConnectionStatus | undefined, b: ConnectionStatus): boolean =>
+  a !== undefined && isDeepStrictEqual(a, b);
+
+/** Whether the status says for the first time that the token is readable. */
+export const isNewlyReadable = (before: ConnectionStatus | undefined, after: ConnectionStatus): boolean =>
+  says(after) && !(before !== undefined && says(before));
+
+const says = ({ conditions }: ConnectionStatus) => conditions?.[0]?.message.includes(TOKEN_READABLE.message) === true;
+
+function withWarning(connection: VaultConnection, verdict: Verdict): Verdict {
+  if (!isTokenReadable(connection)) return verdict;
+  const message = `${verdict.message}; ${TOKEN_READABLE.message}`;
+  return { ...verdict, message, ...(verdict.ready === "True" && { reason: TOKEN_READABLE.reason }) };
+}
+
+function whatWorks(auth: VaultConnection["spec"]["auth"]): string {
+  const answers = "the server answers and is unsealed";
+  if (auth === undefined) return answers;
+  return auth.kubernetes?.as === "Binding"
+    ? `${answers}; each binding logs in as its own account`
+    : `${answers}, and the login succeeds`;
+}

@@ -1,0 +1,144 @@
+/**
+ * The controller of VaultConnections: it keeps a connection to the server of each, for the sources that read through it, and reports
+ * in the status whether the server is ready.
+ */
+import { namespaceIn } from "../../api/binding.ts";
+import type { VaultConnection } from "../../api/connection.ts";
+import type { Installation } from "../../api/installation.ts";
+import { apiVersionOf } from "../../apimachinery/objects.ts";
+import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
+import type { Informers } from "../../cache/informers.ts";
+import { objectKey } from "../../cache/reflector.ts";
+import type { ResourceStore } from "../../cache/resource-store.ts";
+import type { AccountTokens } from "../../kube/account-tokens.ts";
+import type { Client } from "../../kube/client.ts";
+import { describeError } from "../../observability/log.ts";
+import type { Metrics } from "../../observability/metrics.ts";
+import { Connection, type ConnectionCheck } from "../../vault/connection.ts";
+import type { VaultConnections } from "../../vault/connections.ts";
+import type { ConnectionSettings } from "../../vault/settings.ts";
+import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { BACKOFF_MS } from "../binding/requeue.ts";
+import { StatusWriter } from "../status-writer.ts";
+import { Checks } from "./checks.ts";
+import { isNewlyReadable, isSameStatus, statusOf, TOKEN_READABLE } from "./connection-status.ts";
+import { ConnectionReconciler, type OpenConnection } from "./reconciler.ts";
+
+type StatusServices = ConstructorParameters<typeof StatusWriter>[0];
+
+interface Services extends StatusServices {
+  installation: Installation;
+  client: StatusServices["client"] & Pick<Client, "get">;
+  informers: Pick<Informers, "watcher">;
+  accountTokens: Pick<AccountTokens, "request">;
+  /** What the sources see of the connections. */
+  vault: VaultConnections;
+  metrics: Pick<Metrics, "vault">;
+  storeOf<T extends VaultConnection>(resource: typeof VAULT_CONNECTIONS): ResourceStore<T>;
+}
+
+/** A reconcile waits for the API server alone. */
+const CONCURRENCY = 4;
+/** How long the end waits for tokens to be revoked. */
+const STOP_WITHIN_MS = 2_000;
+
+export class VaultController {
+  readonly name = "vaultconnection";
+  readonly store: ResourceStore<VaultConnection>;
+  readonly queue = new WorkQueue({
+    concurrency: CONCURRENCY,
+    backoffMs: BACKOFF_MS,
+    groupOf: namespaceIn,
+  });
+  readonly #services: Services;
+  readonly #status: StatusWriter<VaultConnection, VaultConnection>;
+  readonly #checks: Checks;
+  readonly #reconciler: ConnectionReconciler;
+  /** Connections that are being ended. */
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(services: Services) {
+    const { client, informers, installation, log, metrics, vault } = services;
+    this.#services = services;
+    const store = services.storeOf<VaultConnection>(VAULT_CONNECTIONS);
+    this.store = store;
+    this.#status = new StatusWriter<VaultConnection, VaultConnection>(services, {
+      resource: VAULT_CONNECTIONS,
+      logKey: "connection",
+      isSame: isSameStatus,
+      encode: (connection, status) => ({ ...connection, status }),
+      wrote: (answer) => {
+        store.wrote(answer);
+        return answer;
+      },
+    });
+    const failed = (key: string, error: unknown) =>
+      log.warn({ connection: key, error: describeError(error) }, "unexpected error in a VaultConnection");
+    this.#checks = new Checks((key) => this.queue.add(key), failed);
+    this.#reconciler = new ConnectionReconciler({
+      installation,
+      client,
+      store,
+      watcher: informers.watcher((key, cause) => this.queue.add(key, cause)),
+      registry: vault,
+      checks: this.#checks,
+      connect: (settings) => this.#connect(settings),
+      close: (connection) => this.#close(connection, failed),
+      report: (connection, result) => this.#report(connection, result),
+    });
+    metrics.vault.observeConnections(() => this.#reconciler.health);
+    store.listen({
+      changed: (key) => {
+        vault.appeared(key);
+        this.queue.add(key);
+      },
+      gone: (key) => this.queue.add(key),
+      synced: () => {
+        for (const { metadata } of store.all) this.queue.add(objectKey(metadata.namespace, metadata.name), "resync");
+        vault.listed();
+      },
+    });
+  }
+
+  reconcile(key: string): Promise<WorkResult> {
+    return this.#reconciler.reconcile(key);
+  }
+
+  /** Revokes the tokens that Inlay obtained from Vault, as far as the servers answer in time. */
+  async stop(): Promise<void> {
+    this.#checks.stopAll();
+    this.#reconciler.closeAll();
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, STOP_WITHIN_MS);
+    await Promise.race([Promise.all(this.#closing), late]);
+    clearTimeout(timer);
+  }
+
+  #connect(settings: ConnectionSettings): Connection {
+    const { accountTokens, installation, metrics } = this.#services;
+    return new Connection(settings, {
+      addresses: installation.vaultAddresses,
+      requestToken: (identity, audiences) => accountTokens.request(identity, audiences),
+      metrics: metrics.vault,
+    });
+  }
+
+  #close(connection: OpenConnection, failed: (key: string, error: unknown) => void): void {
+    const closing = connection
+      .close()
+      .catch((error: unknown) => failed("", error))
+      .finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+
+  async #report(connection: VaultConnection, result: ConnectionCheck): Promise<void> {
+    const status = statusOf(connection, result, new Date());
+    await this.#status.writeStatus(connection, status);
+    this.#status.recordEvent(connection, status);
+    if (!isNewlyReadable(connection.status, status)) return;
+    const { reason, message: note } = TOKEN_READABLE;
+    const regarding = { apiVersion: apiVersionOf(VAULT_CONNECTIONS), kind: VAULT_CONNECTIONS.kind };
+    const { metadata } = connection;
+    this.#services.events.recordOn({ ...regarding, metadata }, { type: "Warning", reason, action: "Sync", note });
+  }
+}

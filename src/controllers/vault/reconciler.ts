@@ -1,0 +1,243 @@
+/**
+ * Reconciles one VaultConnection: reads as its account what it names, makes the connection to the server, puts that into the
+ * registry for the sources, and writes the status.
+ */
+import { REFRESH_ANNOTATION } from "../../api/binding.ts";
+import type { VaultConnection } from "../../api/connection.ts";
+import type { Installation } from "../../api/installation.ts";
+import { idOf, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
+import type { ResourceStore } from "../../cache/resource-store.ts";
+import type { ObjectSubscription } from "../../cache/subscription.ts";
+import type { Watcher } from "../../cache/watcher.ts";
+import { accountNotFound, accountRefusal, attempt, READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
+import type { Client } from "../../kube/client.ts";
+import { getIfExists } from "../../kube/get.ts";
+import { CONTROLLER } from "../../kube/identity.ts";
+import type { ConnectionHealth } from "../../observability/vault-metrics.ts";
+import { type Actor, actorOf } from "../../targets/actor.ts";
+import type { Connection } from "../../vault/connection.ts";
+import type { VaultConnections } from "../../vault/connections.ts";
+import type { ConnectionSettings } from "../../vault/settings.ts";
+import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { requeueResult } from "../binding/requeue.ts";
+import type { Checks } from "./checks.ts";
+import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settings.ts";
+
+/** What is made of the settings of a VaultConnection. */
+export type OpenConnection = Pick<Connection, "loginOf" | "data" | "metadata" | "health" | "check" | "close">;
+
+interface Services {
+  installation: Pick<Installation, "closedNamespace" | "ownNamespace" | "vaultAddresses">;
+  client: Pick<Client, "get">;
+  store: Pick<ResourceStore<VaultConnection>, "get">;
+  watcher: Watcher;
+  registry: Pick<VaultConnections, "set" | "delete" | "refresh">;
+  checks: Pick<Checks, "start" | "stop" | "now" | "resultOf">;
+  connect(settings: ConnectionSettings): OpenConnection;
+  /** Ends a connection in the background. */
+  close(connection: OpenConnection): void;
+  report(connection: VaultConnection, result: { version?: string; problem?: Problem }): Promise<void>;
+}
+
+/** A connection that is in use. */
+interface Opened {
+  readonly settings: ConnectionSettings;
+  readonly connected: OpenConnection;
+}
+
+/** What is known of a VaultConnection. */
+interface Entry {
+  readonly uid: string;
+  /** The text of the annotation inlay.dev/refresh as it was last seen. */
+  refresh: string | undefined;
+  opened: Opened | undefined;
+  /** The versions of all that `opened` was last compared with. */
+  inputs: string | undefined;
+  /** Something keeps it from being used. */
+  hasFailed: boolean;
+  /** The paths that the revision is for. */
+  paths: string | undefined;
+  revision: string;
+}
+
+/** What a VaultConnection names, as the watches show it. */
+interface Observed {
+  readonly actor: Actor;
+  readonly objects: readonly { ref: ObjectRef; seen: string | undefined }[];
+  /** Changes with the VaultConnection's spec and with all that it names. */
+  readonly inputs: string;
+}
+
+const DONE: WorkResult = { retry: "never" };
+
+export class ConnectionReconciler {
+  readonly #services: Services;
+  readonly #entries = new Map<string, Entry>();
+  #revisions = 0;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** How each connection is. */
+  get health(): ConnectionHealth[] {
+    return [...this.#entries].map(([key, { opened, hasFailed }]) => {
+      const result = this.#services.checks.resultOf(key);
+      if (hasFailed || result?.problem !== undefined) return "not_ready";
+      return opened === undefined || result === undefined ? "pending" : "ready";
+    });
+  }
+
+  async reconcile(key: string): Promise<WorkResult> {
+    const { checks, store } = this.#services;
+    const connection = store.get(key);
+    if (connection === undefined) return this.#forget(key);
+    const entry = this.#entryOf(key, connection);
+    this.#noticeRefresh(key, entry, connection);
+    const observed = attemptSync(() => this.#observe(key, connection));
+    // The watch calls when it is in sync.
+    if (observed === "pending") return DONE;
+    const problem = observed instanceof Problem ? observed : await this.#open(key, entry, connection, observed);
+    // The API server does not answer: what was read from it holds on.
+    const isKept = problem?.reason === "Unavailable" && entry.opened !== undefined;
+    if (problem !== undefined && !isKept) this.#fail(key, entry, problem);
+    const result = problem !== undefined && !isKept ? { problem } : checks.resultOf(key);
+    // The check calls when it is done. Until then the status says what it said.
+    if (result !== undefined) await this.#services.report(connection, result);
+    return requeueResult(connection, problem === undefined ? [] : [{ problem }]);
+  }
+
+  /** Ends all connections. Their names stay known. */
+  closeAll(): void {
+    for (const [key, entry] of this.#entries) this.#close(key, entry);
+  }
+
+  #entryOf(key: string, { metadata: { uid, annotations } }: VaultConnection): Entry {
+    const known = this.#entries.get(key);
+    if (known?.uid === uid) return known;
+    if (known !== undefined) {
+      this.#close(key, known);
+      this.#services.registry.set(key, { phase: "pending" });
+    }
+    // At first sight, the text may be as old as the object.
+    const refresh = annotations?.[REFRESH_ANNOTATION];
+    const none = { opened: undefined, inputs: undefined, hasFailed: false, paths: undefined, revision: "" };
+    const entry: Entry = { uid, refresh, ...none };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #noticeRefresh(key: string, entry: Entry, { metadata: { annotations } }: VaultConnection): void {
+    const text = annotations?.[REFRESH_ANNOTATION];
+    if (text === entry.refresh) return;
+    entry.refresh = text;
+    if (text === undefined) return;
+    this.#services.checks.now(key);
+    this.#services.registry.refresh(key);
+  }
+
+  /** Throws Problem where the connection may not be used, or can't be as its account. */
+  #observe(key: string, connection: VaultConnection): Observed | "pending" {
+    const { installation, watcher } = this.#services;
+    const { namespace, generation } = connection.metadata;
+    const actor = installation.closedNamespace(namespace) ?? actorOf(connection, installation);
+    if (actor instanceof Problem) {
+      watcher.subscribe(key, []);
+      throw actor;
+    }
+    const { identity } = actor.as;
+    const account: ObjectSubscription = { identity: CONTROLLER, ref: actor.account };
+    const named = namedObjects(connection).map((ref): ObjectSubscription => ({ identity, ref }));
+    const all = needsAccount(connection) ? [account, ...named] : [];
+    watcher.subscribe(key, all);
+    const looks = all.map(({ ref }, at) => ({ ref, ...watcher.get(key, all[at] as ObjectSubscription) }));
+    for (const { ref, ...look } of looks) {
+      if (look.phase === "pending") return "pending";
+      if (look.phase === "synced") continue;
+      if (ref === actor.account) throw accountRefusal(look.error, identity, ref);
+      throw streamRefusal(look.error, { identity, ref, verbs: READ_VERBS }, "watch");
+    }
+    if (looks[0] !== undefined && looks[0].version === undefined)
+      throw accountNotFound(identity, "as which this VaultConnection reads and logs in");
+    const versions = looks.map(({ version }) => `${version?.uid}/${version?.resourceVersion}`);
+    const objects = looks.slice(1).map(({ ref, version }) => ({ ref, seen: version?.resourceVersion }));
+    return { actor, objects, inputs: [generation, ...versions].join() };
+  }
+
+  /** Makes the connection what the spec and the named objects say. Returns what keeps it from being used. */
+  async #open(
+    key: string,
+    entry: Entry,
+    connection: VaultConnection,
+    observed: Observed,
+  ): Promise<Problem | undefined> {
+    const { checks, close } = this.#services;
+    const before = entry.opened;
+    const isSame = before !== undefined && entry.inputs === observed.inputs;
+    const opened = isSame ? before : await attempt(this.#opened(connection, observed, before));
+    if (opened instanceof Problem) return opened;
+    entry.opened = opened;
+    entry.inputs = observed.inputs;
+    entry.hasFailed = false;
+    if (opened !== before) entry.paths = undefined;
+    this.#publish(key, entry, connection, opened);
+    if (opened === before) return undefined;
+    checks.start(key, opened.connected);
+    if (before !== undefined) close(before.connected);
+    return undefined;
+  }
+
+  /** The connection as it has to be: `before` itself where nothing changed that decides about it, such as another key of a Secret. */
+  async #opened(connection: VaultConnection, observed: Observed, before: Opened | undefined): Promise<Opened> {
+    const settings = await this.#settings(connection, observed);
+    const refused = this.#services.installation.vaultAddresses.refusal(settings.address);
+    if (refused !== undefined) throw refused;
+    if (before !== undefined && isSameSettings(before.settings, settings)) return before;
+    return { settings, connected: this.#services.connect(settings) };
+  }
+
+  /** Throws Problem. */
+  async #settings(connection: VaultConnection, { actor, objects }: Observed): Promise<ConnectionSettings> {
+    const { client } = this.#services;
+    const { identity } = actor.as;
+    const found = new Map<string, KubeObject | undefined>();
+    for (const { ref, seen } of objects) {
+      const access = { client, identity, ref, verbs: READ_VERBS };
+      found.set(idOf(ref), seen === undefined ? undefined : await getIfExists(access, seen));
+    }
+    return settingsOf(connection, identity, found);
+  }
+
+  #publish(key: string, entry: Entry, { metadata, spec }: VaultConnection, { connected }: Opened): void {
+    const paths = spec.paths ?? [];
+    const text = paths.join("\n");
+    if (entry.paths !== text) entry.revision = `${++this.#revisions}`;
+    entry.paths = text;
+    const { labels = {} } = metadata;
+    this.#services.registry.set(key, { phase: "ready", revision: entry.revision, connected, paths, labels });
+  }
+
+  #fail(key: string, entry: Entry, problem: Problem): void {
+    this.#close(key, entry);
+    entry.hasFailed = true;
+    this.#services.registry.set(key, { phase: "failed", problem });
+  }
+
+  #close(key: string, entry: Entry): void {
+    const { checks, close } = this.#services;
+    checks.stop(key);
+    if (entry.opened !== undefined) close(entry.opened.connected);
+    entry.opened = undefined;
+  }
+
+  #forget(key: string): WorkResult {
+    const { registry, watcher } = this.#services;
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) this.#close(key, entry);
+    this.#entries.delete(key);
+    watcher.subscribe(key, []);
+    registry.delete(key);
+    return DONE;
+  }
+}

@@ -1,0 +1,144 @@
+/** A VaultConnection and the Secrets and ConfigMaps that it names come in; how to reach the server and log in goes out. */
+import { isDeepStrictEqual } from "node:util";
+import type { ConnectionSpec, KeyReference, VaultConnection } from "../../api/connection.ts";
+import { parseDuration } from "../../apimachinery/duration.ts";
+import { describeObject, idOf, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
+import { CONFIG_MAPS, SECRETS } from "../../apimachinery/resources.ts";
+import { SecretValue } from "../../apimachinery/secret-value.ts";
+import { objectKey } from "../../cache/reflector.ts";
+import type { Identity } from "../../kube/identity.ts";
+import { pemBundle } from "../../transform/pem.ts";
+import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
+
+/** What can be a header of a request. */
+const TOKEN = /^[!-~]+$/;
+
+/** A key that a connection names. */
+interface NamedKey {
+  /** Where the connection names it. */
+  readonly field: string;
+  readonly ref: ObjectRef;
+  readonly key: string;
+}
+
+/** Objects by what identifies them; undefined for one that does not exist. */
+export type FoundObjects = ReadonlyMap<string, KubeObject | undefined>;
+
+/** The objects that a connection names, each once. */
+export function namedObjects(connection: VaultConnection): ObjectRef[] {
+  const { ca, secretID, token } = namedKeys(connection);
+  const refs = [ca, secretID, token].flatMap((each) => each?.ref ?? []);
+  return [...new Map(refs.map((ref) => [idOf(ref), ref])).values()];
+}
+
+/** Whether Inlay acts as the account of a connection: it names an object, or logs in as the account. */
+export const needsAccount = (connection: VaultConnection): boolean =>
+  connection.spec.auth?.kubernetes?.as === "Connection" || namedObjects(connection).length > 0;
+
+/** Whether people who may read ConfigMaps can read the token of a connection. */
+export const isTokenReadable = ({ spec: { auth } }: VaultConnection): boolean => auth?.token?.configMap !== undefined;
+
+/** Throws Problem("ConnectionNotReady") with what is missing or wrong, and where. */
+export function settingsOf(connection: VaultConnection, identity: Identity, found: FoundObjects): ConnectionSettings {
+  const { metadata, spec } = connection;
+  const { ca, ...login } = namedKeys(connection);
+  const auth = authOf(spec, identity, login, found);
+  return {
+    key: objectKey(metadata.namespace, metadata.name),
+    address: urlOf(spec.address),
+    timeoutMs: parseDuration(spec.timeout, "spec.timeout"),
+    ...(spec.namespace !== undefined && { namespace: spec.namespace }),
+    ...(ca !== undefined && { ca: certificatesOf(ca, found) }),
+    ...(spec.tls?.serverName !== undefined && { serverName: spec.tls.serverName }),
+    ...(auth !== undefined && { auth }),
+  };
+}
+
+/** Whether two lead to the same server by the same login, with the same values. */
+export const isSameSettings = (a: ConnectionSettings, b: ConnectionSettings): boolean =>
+  isDeepStrictEqual(revealed(a), revealed(b));
+
+function revealed({ address, auth, ...settings }: ConnectionSettings): object {
+  const values = Object.entries(auth ?? {}).map(([field, value]) => [
+    field,
+    value instanceof SecretValue ? value.reveal() : value,
+  ]);
+  return { ...settings, address: address.href, auth: Object.fromEntries(values) };
+}
+
+function namedKeys({ metadata: { namespace = "" }, spec: { tls, auth } }: VaultConnection) {
+  const named = (field: string, reference: KeyReference | undefined): NamedKey | undefined => {
+    if (reference === undefined) return undefined;
+    const { secret, configMap } = reference;
+    const { name, key } = secret ?? configMap;
+    return { field, key, ref: { resource: secret === undefined ? CONFIG_MAPS : SECRETS, namespace, name } };
+  };
+  return {
+    ca: named("spec.tls.ca", tls?.ca),
+    secretID: named("spec.auth.appRole.secretID", auth?.appRole && { secret: auth.appRole.secretID.secret }),
+    token: named("spec.auth.token", auth?.token),
+  };
+}
+
+function authOf(
+  { auth }: ConnectionSpec,
+  identity: Identity,
+  { secretID, token }: Omit<ReturnType<typeof namedKeys>, "ca">,
+  found: FoundObjects,
+): Auth | undefined {
+  if (auth?.kubernetes !== undefined) {
+    const { as, ...login } = auth.kubernetes;
+    return { kind: "kubernetes", ...login, ...(as === "Connection" && { as: identity }) };
+  }
+  if (auth?.appRole !== undefined && secretID !== undefined) {
+    const { mount, roleID } = auth.appRole;
+    return { kind: "appRole", mount, roleID, secretID: wordOf(secretID, found) };
+  }
+  return token && { kind: "token", token: wordOf(token, found) };
+}
+
+/** The schema of the CRD takes any number for a port. */
+function urlOf(address: string): URL {
+  if (URL.canParse(address)) return new URL(address);
+  throw notReady(`spec.address: ${address} is no URL; correct it, such as its port`);
+}
+
+function certificatesOf(named: NamedKey, found: FoundObjects): string {
+  try {
+    return pemBundle([textOf(named, found).reveal()], describe(named));
+  } catch (error) {
+    if (error instanceof Problem && error.reason === "InvalidValue") throw notReady(error.message);
+    throw error;
+  }
+}
+
+/** Editors and `echo` end a file with a line break, which is no part of a token. */
+function wordOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
+  const word = textOf(named, found).map((text) => text.trim());
+  if (TOKEN.test(word.reveal())) return word;
+  const what = word.reveal() === "" ? "is empty" : "has spaces, line breaks or letters beyond ASCII in it";
+  throw notReady(`${describe(named)}: the value ${what}; write the value as Vault gave it, and nothing else`);
+}
+
+function textOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
+  const { field, key, ref } = named;
+  const { resource, namespace, name } = ref;
+  const what = describeObject(resource.kind, namespace, name);
+  const object = found.get(idOf(ref));
+  if (object === undefined) throw notReady(`${field}: there is no ${what}; create it, or correct the name`);
+  const data = (object["data"] ?? {}) as Record<string, string>;
+  const value = Object.hasOwn(data, key) ? data[key] : undefined;
+  if (value === undefined) throw notReady(`${field}: ${what} has no key ${key}; add it, or correct the key`);
+  if (resource === CONFIG_MAPS) return new SecretValue(value);
+  try {
+    return new SecretValue(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "base64")));
+  } catch {
+    throw notReady(`${describe(named)}: the value is no text in UTF-8; correct it`);
+  }
+}
+
+const describe = ({ field, key, ref: { resource, namespace, name } }: NamedKey) =>
+  `${field}, key ${key} of ${describeObject(resource.kind, namespace, name)}`;
+
+const notReady = (message: string) => new Problem("ConnectionNotReady", message);
