@@ -23,10 +23,8 @@ export class VaultConnections {
   /** Undefined where there is no such VaultConnection. Pending until the watch has brought all connections. */
   get(namespace: string, name: string): ConnectionState | undefined {
     const key = objectKey(namespace, name);
-    const state = this.#states.get(key);
-    if (state !== undefined || this.#isListed) return state;
-    this.#asked.add(key);
-    return PENDING;
+    if (!this.#isListed) this.#asked.add(key);
+    return this.#stateOf(key);
   }
 
   /** Listeners are called in the order in which they were added. */
@@ -40,7 +38,7 @@ export class VaultConnections {
   }
 
   set(key: string, state: ConnectionState): void {
-    const before = this.#states.get(key);
+    const before = this.#stateOf(key);
     this.#states.set(key, state);
     if (before === undefined || !isSame(before, state)) this.#tell(key);
   }
@@ -59,6 +57,10 @@ export class VaultConnections {
 
   refresh(key: string): void {
     for (const listener of this.#listeners) listener.refresh(key);
+  }
+
+  #stateOf(key: string): ConnectionState | undefined {
+    return this.#states.get(key) ?? (this.#isListed ? undefined : PENDING);
   }
 
   #tell(key: string): void {

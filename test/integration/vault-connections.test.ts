@@ -215,4 +215,17 @@ describe("a VaultConnection", function () {
     await controller.idle();
     assert.equal((await team.api.get(path())).metadata.resourceVersion, metadata.resourceVersion);
   });
+
+  it("holds up the end of the controller for no more than seconds when its server is silent", async () => {
+    await team.secret("login", { secretID: secretText("secret-id") });
+    await connect({ auth: { appRole }, paths: ["kv/*"] });
+    await until("Ready");
+    const before = received(REVOKE).length;
+    server.answer = () => {};
+    const began = performance.now();
+    assert.equal(await controller.stop(), 0);
+    assert.ok(received(REVOKE).length > before);
+    const took = performance.now() - began;
+    assert.ok(took < 10_000, `${took} ms`);
+  });
 });

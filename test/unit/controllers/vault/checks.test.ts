@@ -67,6 +67,16 @@ describe("checks of VaultConnections", () => {
     assert.equal(changes, 2);
   });
 
+  it("come no sooner than a server that limits requests says", async () => {
+    const throttled = Object.assign(new Problem("VaultThrottled", "too many requests"), { retryAfterMs: 120_000 });
+    server.answer = async () => ({ problem: throttled });
+    checks.start(KEY, server);
+    await clock.pass(119_000);
+    assert.equal(server.checks, 1);
+    await clock.pass(1_000);
+    assert.equal(server.checks, 2);
+  });
+
   it("that throw are results too, and an unexpected error is handed on", async () => {
     server.answer = () => Promise.reject(sealed.problem);
     checks.start(KEY, server);
