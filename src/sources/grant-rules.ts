@@ -4,7 +4,7 @@ import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
-import { SECRET_GRANTS } from "../apimachinery/resources.ts";
+import { SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 
 type Spec = SecretGrant["spec"];
@@ -130,17 +130,22 @@ const selects = (selector: Selector, name: string, holds: (selector: LabelSelect
 export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {
   const { resource, namespace = "", name } = asked;
   const { reader, called, from } = readerOf(asker);
+  const verb = verbFor(resource);
   const grant = {
     apiVersion: apiVersionOf(SECRET_GRANTS),
     kind: SECRET_GRANTS.kind,
-    metadata: { name: `${called}-reads-${resource.plural}-${name}`, namespace },
+    metadata: { name: `${called}-${verb}s-${resource.plural}-${name}`, namespace },
     spec: { from: [from], to: [{ kind: resource.kind, name }] },
   };
   const what = describeObject(resource.kind, namespace, name);
   const how = `who may make grants there allows it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`;
-  const message = `no SecretGrant in namespace ${namespace} lets ${reader} read ${what}; ${how}`;
+  const message = `no SecretGrant in namespace ${namespace} lets ${reader} ${verb} ${what}; ${how}`;
   return new MissingValue("NotGranted", message, policy);
 }
+
+/** What a SecretGrant lets a binding do with an object. */
+export const verbFor = ({ kind }: Pick<ObjectRef["resource"], "kind">): "read" | "use" =>
+  kind === VAULT_CONNECTIONS.kind ? "use" : "read";
 
 /** Whom a grant has to name for a binding. */
 function readerOf({ namespace, account, composition }: Asker) {
@@ -155,7 +160,7 @@ function readerOf({ namespace, account, composition }: Asker) {
 /** Nothing is read and nothing is removed until it is known: only then does it show whether a grant allows it. */
 export function compositionUnknown({ resource, namespace = "", name }: ObjectRef): Problem {
   const what = describeObject(resource.kind, namespace, name);
-  const message = `a SecretGrant in namespace ${namespace} lets a BindingComposition read ${what}, and Inlay can't tell at the moment whether it makes this binding; see its condition Accepted with: kubectl get bindingcompositions`;
+  const message = `a SecretGrant in namespace ${namespace} lets a BindingComposition ${verbFor(resource)} ${what}, and Inlay can't tell at the moment whether it makes this binding; see its condition Accepted with: kubectl get bindingcompositions`;
   return new Problem("Unavailable", message);
 }
 
