@@ -6,8 +6,9 @@ import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
+import { verbFor } from "../sources/grant-rules.ts";
 import { ALL_KEYS, useInWords } from "../sources/uses.ts";
-import type { Advice, Explanation } from "./explanation.ts";
+import type { Advice, Explanation, SourceExplanation } from "./explanation.ts";
 
 type Facts = Omit<Explanation, "advice">;
 
@@ -46,6 +47,18 @@ export function withCommand(reason: string, message: string): Advice {
   return { reason, message: `${says}${others === undefined ? "" : ` (${others})`} with:`, command };
 }
 
+/** A source that may be missing needs its VaultConnection all the same: only Vault knows what is there. */
+function connectionFindings(
+  state: SourceExplanation["state"],
+  { ready }: NonNullable<SourceExplanation["vault"]>,
+  what: string,
+): Advice[] {
+  if (state === "NotFound") return [{ reason: "ConnectionNotFound", message: `there is no ${what}` }];
+  if (ready === undefined || ready.status === "True") return [];
+  const advice = withCommand(ready.reason, ready.message);
+  return [{ ...advice, message: `${what} is not ready: ${advice.message}` }];
+}
+
 /** In the order in which the controller comes to them. */
 function findings({ binding, account, sources, targets }: Facts): Advice[] {
   const missing = account.state === "NotFound" ? [account.name.split("/").at(-1) ?? ""] : [];
@@ -57,9 +70,10 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
     ...sources.flatMap((source): Advice[] => {
       const what = describeObject(source.kind, source.namespace, source.name);
       if (source.grants?.state === "NotFound") {
-        const message = `no SecretGrant in namespace ${source.namespace} lets this binding read ${what}`;
+        const message = `no SecretGrant in namespace ${source.namespace} lets this binding ${verbFor(source)} ${what}`;
         return [{ reason: "NotGranted", message }];
       }
+      if (source.vault !== undefined) return connectionFindings(source.state, source.vault, what);
       if (source.optional) return [];
       if (source.state === "NotFound") return [{ reason: "SourceNotFound", message: `there is no ${what}` }];
       const lacking = source.uses

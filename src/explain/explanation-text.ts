@@ -1,6 +1,7 @@
 /** Prints an Explanation for people, line by line. Pure. */
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";
+import { verbFor } from "../sources/grant-rules.ts";
 import { useInWords } from "../sources/uses.ts";
 import type {
   Explanation,
@@ -50,7 +51,7 @@ function seenText({ state, message }: ReadState): string {
 }
 
 function sourceRows(explanation: SourceExplanation) {
-  const { source, kind, namespace, name, optional, resourceVersion, uses, grants, ...seen } = explanation;
+  const { source, kind, namespace, name, optional, resourceVersion, uses, grants, vault, ...seen } = explanation;
   const used = uses.map(({ key, present }) => {
     const what = useInWords(key);
     return present === false ? `${what} (not there)` : present === undefined ? `${what} (unknown)` : what;
@@ -59,11 +60,19 @@ function sourceRows(explanation: SourceExplanation) {
   const granted =
     grants?.state === "Found"
       ? [`granted by ${grants.names.join(", ")}`, grants.message ?? []].flat().join(", ")
-      : (grants?.message ?? "no SecretGrant there lets this binding read it");
+      : (grants?.message ?? `no SecretGrant there lets this binding ${verbFor({ kind })} it`);
   return [
     [source, describeObject(kind, namespace, name), version, used.length === 0 ? "nothing" : used.join(", ")],
+    ...(vault === undefined ? [] : vaultLines(vault).map((line) => ["", line, "", ""])),
     ...(grants === undefined ? [] : [["", granted, "", ""]]),
   ];
+}
+
+function vaultLines({ reads, ready, version }: NonNullable<SourceExplanation["vault"]>): string[] {
+  const server = version === undefined ? "" : `, Vault ${version}`;
+  const why = ready?.status === "True" ? "" : `: ${ready?.message}`;
+  const state = ready === undefined ? server.slice(2) : `Ready ${ready.status}, ${ready.reason}${server}${why}`;
+  return [`reads ${reads}`, ...(state === "" ? [] : [state])];
 }
 
 function targetHeading({

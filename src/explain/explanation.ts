@@ -42,6 +42,14 @@ export interface SourceExplanation extends ReadState {
   resourceVersion?: string;
   /** What the fields take of it: keys, paths of fields, or `*` for all. `present` is left out where it can't be known. */
   uses: { key: string; present?: boolean }[];
+  /** Of a source from Vault: what is read, such as `data kv/registry/s3`, and how its VaultConnection is. */
+  vault?: {
+    reads: string;
+    /** The condition of the VaultConnection. Left out where there is none, or it can't be seen. */
+    ready?: Pick<Condition, "status" | "reason" | "message">;
+    /** Of the server. */
+    version?: string;
+  };
   /**
    * Of a source that needs a SecretGrant: whether one lets the binding read it, and which. The message says where that goes by
    * the binding's label for its composition, which the controller does not go by.

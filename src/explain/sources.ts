@@ -2,12 +2,13 @@
 import type { SecretBinding } from "../api/binding.ts";
 import { COMPOSITION_LABEL } from "../api/composed.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
+import type { VaultConnection } from "../api/vault-connection.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { attempt } from "../kube/access-error.ts";
-import { allows, type HomeNamespace, homeOf, type ProducedBy } from "../sources/grant-rules.ts";
+import { allows, type HomeNamespace, homeOf, type ProducedBy, verbFor } from "../sources/grant-rules.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import { ALL_KEYS, filterIn, type ReadTemplate, usesBySource } from "../sources/uses.ts";
@@ -43,6 +44,7 @@ async function lookAt(
   source: ParsedSource,
   uses: readonly string[],
 ): Promise<SourceExplanation> {
+  if (source.vault !== undefined) return lookAtVault(tools, binding, source, source.vault, uses);
   const ref = await (source.locate ? attempt(source.locate(tools.discovery)) : NO_OBJECT);
   const { kind, name } = source.describe();
   const base = { source: source.name, name, optional: source.policy.optional };
@@ -61,6 +63,41 @@ async function lookAt(
     ...(kept && { resourceVersion: kept.resourceVersion }),
     uses: uses.map((key) => ({ key, ...(kept && { present: kept.has.has(key) }) })),
     ...(grants && { grants: await grantsFor(tools, binding, ref, grants, kept?.labels) }),
+  };
+}
+
+/** Nothing is asked of Vault: which keys are there, only Inlay knows. */
+async function lookAtVault(
+  tools: Tools,
+  binding: SecretBinding,
+  { name, policy }: ParsedSource,
+  { connection, needsGrant, reads }: NonNullable<ParsedSource["vault"]>,
+  uses: readonly string[],
+): Promise<SourceExplanation> {
+  const namespace = connection.namespace as string;
+  const [reading, grants] = await Promise.all([
+    tools.reader.get(connection, (object) => object as KubeObject & Pick<VaultConnection, "status">, "whole"),
+    needsGrant ? grantsIn(tools, namespace) : undefined,
+  ]);
+  const seen = reading.state === "Found" ? reading.it : undefined;
+  const ready = seen?.status?.conditions?.find(({ type }) => type === "Ready");
+  const version = seen?.status?.version;
+  const labels = seen && (seen.metadata.labels ?? {});
+  return {
+    source: name,
+    kind: connection.resource.kind,
+    namespace,
+    name: connection.name,
+    optional: policy.optional,
+    ...seenOf(reading),
+    ...(seen && { resourceVersion: seen.metadata.resourceVersion }),
+    uses: uses.map((key) => ({ key })),
+    vault: {
+      reads,
+      ...(ready && { ready: { status: ready.status, reason: ready.reason, message: ready.message } }),
+      ...(version !== undefined && { version }),
+    },
+    ...(grants && { grants: await grantsFor(tools, binding, connection, grants, labels) }),
   };
 }
 
@@ -139,6 +176,6 @@ async function grantsFor(
   const found = byLabelAtMost(metadata.labels?.[COMPOSITION_LABEL], allowing);
   if (found !== undefined) return found;
   const isSure = known.namespace !== undefined && known.object !== undefined;
-  const message = "no SecretGrant there lets this binding read it, as far as you may see labels";
+  const message = `no SecretGrant there lets this binding ${verbFor(asked.resource)} it, as far as you may see labels`;
   return isSure ? { state: "NotFound", names: [] } : { state: "Unreadable", message, names: [] };
 }

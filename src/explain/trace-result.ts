@@ -4,6 +4,7 @@
  */
 import type { SecretBinding, Target, TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
+import type { VaultConnection } from "../api/vault-connection.ts";
 import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
 import { parseSources } from "../sources/registry.ts";
 import { type ReadTemplate, useInWords, usesOf } from "../sources/uses.ts";
@@ -30,6 +31,8 @@ export interface Trace {
   serviceAccounts: string[];
   /** Ingresses and Gateways whose certificate it is. */
   certificates: { kind: string; namespace: string; name: string }[];
+  /** VaultConnections of its namespace that log in with it, or trust a server by it, such as `CA` or `SecretID`. */
+  connections: { name: string; uses: string[] }[];
   /** What could not be looked at, so that something may be missing above. */
   unreadable: string[];
 }
@@ -130,6 +133,19 @@ export function granteesOf({ from }: SecretGrant["spec"]): string[] {
 export function pullsWith(account: KubeObject, name: string): boolean {
   const references = account["imagePullSecrets"];
   return Array.isArray(references) && references.some((each: { name?: unknown }) => each.name === name);
+}
+
+/** What a VaultConnection of its namespace takes of it. */
+export function connectionUses({ tls, auth }: VaultConnection["spec"], { kind, name }: Traced): string[] {
+  const places = [
+    ["CA", tls?.ca],
+    ["SecretID", auth?.appRole?.secretID],
+    ["token", auth?.token],
+  ] as const;
+  return places.flatMap(([use, from]) => {
+    const named: Partial<Record<"secret" | "configMap", { name: string }>> = from ?? {};
+    return (kind === "Secret" ? named.secret : named.configMap)?.name === name ? [use] : [];
+  });
 }
 
 interface Tls {

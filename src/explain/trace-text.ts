@@ -4,7 +4,8 @@ import { fold, plain, section, table } from "./text.ts";
 import type { BindingTrace, Trace, WorkloadTrace } from "./trace-result.ts";
 
 export function traceText(trace: Trace): string[] {
-  const { object, bindings, writers, grants, workloads, serviceAccounts, certificates, unreadable } = trace;
+  const { object, bindings, writers, grants, workloads, serviceAccounts, certificates, connections, unreadable } =
+    trace;
   const { kind, namespace, name, resourceVersion, message } = object;
   const version = resourceVersion === undefined ? (message ?? "") : `version ${resourceVersion}`;
   const read = bindings.flatMap(bindingRows);
@@ -13,6 +14,7 @@ export function traceText(trace: Trace): string[] {
   const granted = grants.flatMap(({ name, from }) => from.map((to) => [name, to]));
   const pulling = serviceAccounts.map((each) => plain(`ServiceAccount ${each}`));
   const certified = certificates.map((each) => plain(describeObject(each.kind, each.namespace, each.name)));
+  const connected = connections.map(({ name, uses }) => [name, uses.join(", ")]);
   const sections = [
     ...section("READ BY BINDINGS", table(["BINDING", "SOURCE", "STATE", "TARGET", "FIELD", "TAKES"], read)),
     ...section("RESTARTED BY BINDINGS", table(["BINDING", "WORKLOADS"], restarted)),
@@ -21,6 +23,7 @@ export function traceText(trace: Trace): string[] {
     ...section("WORKLOADS", table(["WORKLOAD", "REFERS BY", "KEYS", "RESTARTS"], workloads.map(workloadRow))),
     ...section("PULLS IMAGES WITH IT", pulling),
     ...section("CERTIFICATE OF", certified),
+    ...section("CONNECTS TO VAULT WITH IT", table(["VAULTCONNECTION", "USES IT AS"], connected)),
   ];
   const nothing = unreadable.length === 0 ? "nothing refers to it" : "nothing that you may see refers to it";
   const notSeen = unreadable.flatMap((each) => fold(each));

@@ -1,8 +1,16 @@
 /** Traces a Secret or ConfigMap: lists everything that may refer to it, and to copies that bindings write from it. */
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
-import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
-import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import type { VaultConnection } from "../api/vault-connection.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import {
+  CONFIG_MAPS,
+  INGRESSES,
+  SECRET_BINDINGS,
+  SECRETS,
+  SERVICE_ACCOUNTS,
+  VAULT_CONNECTIONS,
+} from "../apimachinery/resources.ts";
 import { coversObject } from "../sources/grant-rules.ts";
 import { consumedCopies, copiesOf } from "./copies.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
@@ -12,6 +20,7 @@ import { grantsIn } from "./sources.ts";
 import { listIfServed, readerOfTemplates, type Tools } from "./tools.ts";
 import {
   bindingTraces,
+  connectionUses,
   granteesOf,
   isGatewayCertificate,
   isIngressCertificate,
@@ -33,7 +42,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     if (reading.state === "Unreadable") unreadable.push(reading.message);
     return foundOr(reading, []);
   };
-  const [object, bindings, grants, referrers, accounts, certificates] = await Promise.all([
+  const [object, bindings, grants, referrers, accounts, certificates, connections] = await Promise.all([
     tools.reader.get(ref, ({ metadata }) => ({ version: metadata.resourceVersion, labels: metadata.labels ?? {} })),
     everywhere(namespace, (within) =>
       tools.reader.list({ resource: SECRET_BINDINGS, namespace: within, form: "whole" }, concerning(traced)),
@@ -42,6 +51,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     lookAtReferrers(tools, traced),
     kind === "Secret" ? pullers(tools, traced) : undefined,
     kind === "Secret" ? certificatesOf(tools, traced) : [],
+    connectionsOf(tools, traced),
   ]);
   if (object.state === "NotFound") throw new Error(`there is no ${kind} ${namespace}/${name}`);
   const found = bindings.flatMap(seen);
@@ -64,6 +74,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     workloads: workloads.flatMap((each) => workloadTrace(each, traced, consumed, restarters) ?? []),
     serviceAccounts: accounts === undefined ? [] : seen(accounts),
     certificates: certificates.flatMap((each) => seen(each)),
+    connections: seen(connections),
     unreadable: [...new Set(unreadable)],
   };
 }
@@ -89,6 +100,14 @@ function pullers({ reader }: Tools, { namespace, name }: Traced): Promise<Readin
   return reader.list({ resource: SERVICE_ACCOUNTS, namespace, form: "whole" }, (account) =>
     pullsWith(account, name) ? account.metadata.name : undefined,
   );
+}
+
+function connectionsOf(tools: Tools, traced: Traced): Promise<Reading<Trace["connections"]>> {
+  const kind = { apiVersion: apiVersionOf(VAULT_CONNECTIONS), kind: VAULT_CONNECTIONS.kind };
+  return listIfServed(tools, kind, traced.namespace, (connection) => {
+    const uses = connectionUses(connection["spec"] as VaultConnection["spec"], traced);
+    return uses.length === 0 ? undefined : { name: connection.metadata.name, uses };
+  });
 }
 
 async function certificatesOf(tools: Tools, traced: Traced): Promise<Reading<Trace["certificates"]>[]> {

@@ -95,6 +95,55 @@ describe("inlay explain", () => {
     await eventually(async () => assert.equal((await explain(team)).json.sources[0].uses[0].present, true));
   });
 
+  it("tells of a source from Vault what it reads by which VaultConnection, and how that is, to who may get it", async () => {
+    const team = await createNamespace();
+    await team.harbor();
+    const connections = team.path("inlay.dev/v1alpha1", "vaultconnections");
+    const auth = { kubernetes: { role: "inlay-{namespace}" } };
+    const connection = { address: "https://vault.example.com:8200", auth, paths: ["kv/{namespace}/*"] };
+    const type = { apiVersion: "inlay.dev/v1alpha1", kind: "VaultConnection" };
+    await team.api.create(connections, { ...type, metadata: { name: "main" }, spec: connection });
+    const data = { mount: "kv", path: `${team.namespace}/s3` };
+    const fields = { accesskey: { from: { source: "s3", key: "accessKeyID" } } };
+    const sources = (name: string) => [{ name: "s3", vault: { connection: { name }, data } }];
+    await team.bind("harbor-s3", { sources: sources("main"), targets: [harborTarget(fields)] });
+    const lastTransitionTime = new Date().toISOString();
+    const ready = {
+      type: "Ready",
+      status: "False",
+      reason: "ForbiddenAddress",
+      message: "list it",
+      lastTransitionTime,
+    };
+    await team.api.merge(`${connections}/main/status`, { status: { conditions: [ready], version: "1.21.4" } });
+    const { json, text } = await explain(team);
+    const [{ vault, resourceVersion, ...source }, ...others] = json.sources;
+    assert.deepEqual(others, []);
+    assert.ok(resourceVersion);
+    assert.deepEqual(source, {
+      source: "s3",
+      kind: "VaultConnection",
+      namespace: team.namespace,
+      name: "main",
+      optional: false,
+      state: "Found",
+      uses: [{ key: "accessKeyID" }],
+    });
+    assert.deepEqual([vault.reads, vault.ready.status], [`data kv/${team.namespace}/s3`, "False"]);
+    assert.match(text, /Ready False, \w+/);
+
+    await team.bind("harbor-other", { sources: sources("none"), targets: [harborTarget(fields)] });
+    const [none] = (await explain(team, "harbor-other")).json.sources;
+    assert.deepEqual([none.state, none.vault], ["NotFound", { reads: `data kv/${team.namespace}/s3` }]);
+    await team.createAccount("reader");
+    const rules = [{ apiGroups: ["inlay.dev"], resources: ["secretbindings"], verbs: ["get"] }];
+    await team.grant(rules, { account: "reader", role: "reader" });
+    const reader = await controlPlane().kubeconfigForServiceAccount(team.namespace, "reader");
+    const [unseen] = (await explain(team, "harbor-s3", reader)).json.sources;
+    const message = `you may not get vaultconnections.inlay.dev/main in namespace ${team.namespace}`;
+    assert.deepEqual([unseen.state, unseen.message], ["Unreadable", message]);
+  });
+
   it("ends with the command that mends it, to be pasted", async () => {
     const team = await createNamespace({ rules: [] });
     await team.secret("bucket", { accessKeyID: secretText("access") });

@@ -7,7 +7,7 @@ import { registerSecret, secretText } from "../controller/leak-detector.ts";
 import { newNeighbours } from "../controller/neighbours.ts";
 import { auditLog } from "../controller/shared.ts";
 import { ORIGIN, Spread } from "../controller/spread.ts";
-import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 import { Workloads } from "../controller/workloads.ts";
 
 const trace = (team: TestNamespace, kubeconfig = controlPlane().kubeconfigFile, ...more: string[]) =>
@@ -133,6 +133,44 @@ describe("inlay trace", () => {
     assert.deepEqual(writers, [{ binding: `${both.owner.namespace}/writer`, fields: ["data.other"] }]);
   });
 
+  it("tells which VaultConnections connect with it, beside a binding with a source from Vault", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { secretID: secretText("secret-id") });
+    const spec = (name: string) => ({
+      address: "https://vault.example.com:8200",
+      tls: { ca: { configMap: { name: "bucket", key: "ca.crt" } } },
+      auth: { appRole: { roleID: "inlay", secretID: { secret: { name, key: "secretID" } } } },
+      paths: ["kv/*"],
+    });
+    for (const [name, secret] of [
+      ["main", "bucket"],
+      ["other", "else"],
+    ] as const)
+      await team.api.create(team.path("inlay.dev/v1alpha1", "vaultconnections"), {
+        apiVersion: "inlay.dev/v1alpha1",
+        kind: "VaultConnection",
+        metadata: { name },
+        spec: spec(secret),
+      });
+    await team.bind("harbor-s3", {
+      sources: [{ name: "bucket", vault: { connection: { name: "main" }, data: { mount: "kv", path: "bucket" } } }],
+      targets: [harborTarget({ accesskey: { from: { source: "bucket", key: "accessKeyID" } } })],
+    });
+    const { json, text } = await trace(team);
+    assert.deepEqual([json.bindings, json.unreadable], [[], []]);
+    assert.deepEqual(json.connections, [{ name: "main", uses: ["SecretID"] }]);
+    assert.match(text, /CONNECTS TO VAULT WITH IT\n.*\n {2}main +SecretID/);
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "bucket" } });
+    const { connections } = (await trace(team, undefined, "--config-map")).json;
+    assert.deepEqual(
+      connections.map(({ name, uses }: AnyObject) => [name, uses]),
+      [
+        ["main", ["CA"]],
+        ["other", ["CA"]],
+      ],
+    );
+  });
+
   it("tells one who may not read Secrets and other namespaces what he may know, and what he may not", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
@@ -140,7 +178,7 @@ describe("inlay trace", () => {
     await team.createAccount("auditor");
     const groups = ["", "apps", "batch", "inlay.dev", "networking.k8s.io", "secrets-store.csi.x-k8s.io"];
     const resources = ["deployments", "statefulsets", "daemonsets", "cronjobs", "jobs", "pods", "serviceaccounts"];
-    const more = ["ingresses", "secretbindings", "secretgrants", "secretproviderclasses"];
+    const more = ["ingresses", "secretbindings", "secretgrants", "secretproviderclasses", "vaultconnections"];
     const rules = [{ apiGroups: groups, resources: [...resources, ...more], verbs: ["get", "list"] }];
     await team.grant(rules, { account: "auditor", role: "auditor" });
     const kubeconfig = await controlPlane().kubeconfigForServiceAccount(team.namespace, "auditor");

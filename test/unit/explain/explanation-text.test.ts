@@ -166,6 +166,38 @@ describe("the text of an explanation", () => {
     ]);
   });
 
+  it("says of a source from Vault what it reads, and how its connection is", () => {
+    const source = {
+      source: "s3",
+      kind: "VaultConnection",
+      namespace: "vault",
+      name: "main",
+      optional: false,
+      uses: [{ key: "accessKeyID" }],
+      grants: { state: "NotFound" as const, names: [] },
+    };
+    const linesOf = (more: Pick<Explanation["sources"][number], "state" | "vault" | "resourceVersion">) => {
+      const lines = explanationText({ ...explanation, sources: [{ ...source, ...more }] }, NOW);
+      return lines.slice(lines.indexOf("SOURCES") + 2, lines.indexOf("", lines.indexOf("SOURCES")));
+    };
+    const reads = "data kv/registry/s3";
+    const ready = { status: "False" as const, reason: "VaultSealed", message: "Vault is sealed; unseal it" };
+    const found = { state: "Found" as const, resourceVersion: "7" };
+    assert.deepEqual(linesOf({ ...found, vault: { reads, ready, version: "1.21.4" } }), [
+      "  s3      VaultConnection vault/main                                          7        accessKeyID (unknown)",
+      "          reads data kv/registry/s3",
+      "          Ready False, VaultSealed, Vault 1.21.4: Vault is sealed; unseal it",
+      "          no SecretGrant there lets this binding use it",
+    ]);
+    const isReady = { status: "True" as const, reason: "Connected", message: "it answers" };
+    assert.match(linesOf({ ...found, vault: { reads, ready: isReady } }).join("\n"), /Ready True, Connected\n/);
+    assert.deepEqual(linesOf({ state: "NotFound", vault: { reads } }), [
+      "  s3      VaultConnection vault/main                     not found  accessKeyID (unknown)",
+      "          reads data kv/registry/s3",
+      "          no SecretGrant there lets this binding use it",
+    ]);
+  });
+
   it("says of a target whether the binding makes it, and adopts what is there", () => {
     const headings = ([undefined, "Equal", "Any"] as const).flatMap((adopts) => {
       const made = explanation.targets.map((target) => ({ ...target, creates: true, ...(adopts && { adopts }) }));

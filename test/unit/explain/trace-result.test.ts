@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import {
   bindingTraces,
+  connectionUses,
   granteesOf,
   isGatewayCertificate,
   isIngressCertificate,
@@ -118,6 +119,7 @@ describe("the trace of a Secret", () => {
     workloads: [],
     serviceAccounts: [],
     certificates: [],
+    connections: [],
     unreadable: [],
   };
   const workload = {
@@ -148,6 +150,33 @@ describe("the trace of a Secret", () => {
       "  Pod db-0 of Cluster db  env, volume       all   by itself never",
       "  Deployment team-a/core  env of Secret s3  all   by itself never",
     ]);
+  });
+
+  it("finds the VaultConnections that connect with it, by what each takes of it", () => {
+    const usesOf = (spec: object) => connectionUses(spec as Parameters<typeof connectionUses>[0], bucket);
+    const secret = { name: "bucket", key: "x" };
+    assert.deepEqual(usesOf({ tls: { ca: { secret } }, auth: { appRole: { secretID: { secret } } } }), [
+      "CA",
+      "SecretID",
+    ]);
+    assert.deepEqual(usesOf({ auth: { token: { secret } } }), ["token"]);
+    const others = { tls: { ca: { configMap: secret } }, auth: { token: { secret: { ...secret, name: "other" } } } };
+    assert.deepEqual(usesOf(others), []);
+    assert.deepEqual(usesOf({ tls: {}, auth: { kubernetes: { role: "bucket" } } }), []);
+    const configMap = { ...bucket, kind: "ConfigMap" } as const;
+    assert.deepEqual(connectionUses(others as unknown as Parameters<typeof connectionUses>[0], configMap), ["CA"]);
+    const connections = [{ name: "vault", uses: ["CA", "SecretID"] }];
+    assert.deepEqual(traceText({ ...none, connections }).slice(1), [
+      "",
+      "CONNECTS TO VAULT WITH IT",
+      "  VAULTCONNECTION  USES IT AS",
+      "  vault            CA, SecretID",
+    ]);
+  });
+
+  it("tells nothing of a binding whose source from Vault has the same name", () => {
+    const vault = { connection: { name: "bucket" }, data: { mount: "kv", path: "bucket" } };
+    assert.deepEqual(bindingTraces(bindingOf({ sources: [{ name: "bucket", vault }] }), bucket, read), []);
   });
 
   it("says that nothing refers to it, or nothing that may be seen", () => {
