@@ -7,6 +7,7 @@ interface RenderFlags {
   namespace: string;
   output: "table" | "yaml" | "json";
   showValues?: boolean;
+  vaultValues?: string;
 }
 
 export function renderCommand(): Command {
@@ -24,18 +25,20 @@ export function renderCommand(): Command {
         .default("table"),
     )
     .option("--show-values", "show values, and not only where they go")
+    .option("--vault-values <file>", "the values that sources from Vault have, as YAML with data, metadata and health")
     .action(run);
 }
 
-async function run({ filename, namespace, output, showValues = false }: RenderFlags): Promise<void> {
+async function run({ filename, namespace, output, showValues = false, vaultValues }: RenderFlags): Promise<void> {
   const [{ readFiles }, { render }, { opened }] = await Promise.all([
     import("../render/files.ts"),
     import("../render/render.ts"),
     import("../render/rendering.ts"),
   ]);
   const { files, mistakes } = readFiles(filename);
-  const rendering = opened(await render(files, namespace), showValues);
-  const all = { ...rendering, mistakes: [...mistakes, ...rendering.mistakes] };
+  const vault = readFiles(vaultValues === undefined ? [] : [vaultValues]);
+  const rendering = opened(await render(files, namespace, vault.files), showValues);
+  const all = { ...rendering, mistakes: [...mistakes, ...vault.mistakes, ...rendering.mistakes] };
   const text = await textOf(all, output);
   if (text !== "") process.stdout.write(`${text}\n`);
   for (const { file, line, message } of all.mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);

@@ -35,6 +35,7 @@ import type { FileCluster } from "./file-cluster.ts";
 import type { Inputs } from "./inputs.ts";
 import { type RenderedField, type RenderedTarget, reasonOf } from "./rendering.ts";
 import { sourcesOf } from "./sources.ts";
+import { fileVault } from "./vault.ts";
 
 type SealedField = RenderedField<SecretValue<JsonValue>>;
 type SealedTarget = RenderedTarget<SecretValue<JsonValue>>;
@@ -70,7 +71,7 @@ interface Context {
 }
 
 export async function fieldsOf(
-  { binding, from, mistakeAt }: BindingToRender,
+  { binding, from, claimNamespace, mistakeAt }: BindingToRender,
   inputs: Inputs,
   cluster: FileCluster,
   installation: Installation,
@@ -78,11 +79,17 @@ export async function fieldsOf(
   const { namespace = "", name } = binding.metadata;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
   const { discovery, client, watcher } = cluster;
-  const references = await resolveReferences(binding, { discovery, client, identity, installation });
-  const producedBy: ProducedBy = from === undefined ? "none" : { by: from.composition };
-  const { sources, notes } = await sourcesOf(binding, references, cluster, inputs, producedBy);
+  const producedBy: ProducedBy =
+    from === undefined ? "none" : { by: from.composition, ...(claimNamespace !== undefined && { claimNamespace }) };
+  const vault = fileVault(cluster, inputs.vault);
+  const resolving = { discovery, client, identity, installation, vault: vault.connections, polls: vault.polls };
+  const references = await resolveReferences(binding, { ...resolving, compositionOf: () => producedBy });
+  const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
   const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
-  const mistakes: Mistake[] = [];
+  const mistakes = problems.map(({ place, problem }) => mistakeAt(`${place}: ${problem.message}`));
+  // A field says before it which field it is.
+  const isKnown = ({ reason, message }: Problem) =>
+    problems.some(({ problem }) => problem.reason === reason && message.endsWith(problem.message));
   const { requireSame } = binding.spec;
   const context: Context = {
     binding,
@@ -94,7 +101,7 @@ export async function fieldsOf(
     cluster,
     inputs,
     said(place, problem) {
-      if (!WAITS.has(problem.reason)) mistakes.push(mistakeAt(`${place}: ${problem.message}`));
+      if (!WAITS.has(problem.reason) && !isKnown(problem)) mistakes.push(mistakeAt(`${place}: ${problem.message}`));
       return reasonOf(problem);
     },
   };

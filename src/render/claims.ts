@@ -6,7 +6,7 @@ import { describeObject, isSameKind, type JsonObject } from "../apimachinery/obj
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
-import type { Claim } from "../composition/claim.ts";
+import { type Claim, namespaceOfClaim } from "../composition/claim.ts";
 import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
 import type { CompiledBinding, CompiledComposition } from "../composition/compile.ts";
 import { type ComposedBinding, composeBinding } from "../composition/compose.ts";
@@ -22,6 +22,8 @@ import { type Step, stepsIn } from "./place.ts";
 export interface BindingToRender {
   readonly binding: SecretBinding;
   readonly from?: { readonly composition: string; readonly claim: string; readonly entry: string };
+  /** That of its claim, if it is made for one in a namespace. */
+  readonly claimNamespace?: string;
   readonly notes: readonly string[];
   /** It is not shown, only what is wrong with it. */
   readonly isBroken: boolean;
@@ -162,11 +164,13 @@ function makeOne(
   const notes = composed.missing.map(
     ({ place, path }) => `${place}: the claim has no ${path}, so the patch is left out`,
   );
+  const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
   return {
     made: {
       binding,
       from,
+      ...(claimNamespace !== undefined && { claimNamespace }),
       notes,
       isBroken: false,
       mistakeAt: (message) => ({

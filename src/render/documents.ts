@@ -64,8 +64,13 @@ const OLD_BOOLEAN: ScalarTag = {
 /** Mistakes that leave the rest of a document readable. */
 const INDEPENDENT = new Set<YAMLError["code"]>(["DUPLICATE_KEY", "BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
+const NO_OBJECT = "this is no object; one has apiVersion, kind and metadata";
 
-export function readDocuments(files: readonly TextFile[]): { documents: ObjectDocument[]; mistakes: Mistake[] } {
+/** `expected` is what to say of something that is no mapping. */
+export function readDocuments(
+  files: readonly TextFile[],
+  expected = NO_OBJECT,
+): { documents: ObjectDocument[]; mistakes: Mistake[] } {
   const documents: ObjectDocument[] = [];
   const mistakes: Mistake[] = [];
   for (const { name: file, text } of files) {
@@ -77,7 +82,7 @@ export function readDocuments(files: readonly TextFile[]): { documents: ObjectDo
       for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "the YAML is not valid here");
       const root = document.contents;
       if (document.errors.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
-      const value = objectIn(document);
+      const value = objectIn(document, expected);
       if (typeof value === "string") wrong(root.range?.[0], value);
       else documents.push(...objectsOf(value, root, (node) => documentOf(file, node, document, lineAt)));
     }
@@ -104,14 +109,14 @@ function errorsOf({ errors, warnings }: Document.Parsed): (YAMLError | YAMLWarni
 }
 
 /** The object, or why there is none. */
-function objectIn(document: Document.Parsed): JsonObject | string {
+function objectIn(document: Document.Parsed, expected: string): JsonObject | string {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch {
     return "the aliases can't be resolved: an anchor is missing, or they expand to too much; write the values out";
   }
-  if (!isObject(value)) return "this is no object; one has apiVersion, kind and metadata";
+  if (!isObject(value)) return expected;
   if (nestsDeeper(value, MAX_LEVELS)) return `the object nests more than ${MAX_LEVELS} levels deep`;
   return asJson(value) as JsonObject;
 }

@@ -7,6 +7,7 @@ import type { Mistake, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf } from "./kinds.ts";
 import { type Checked, checkOwn, isOwn } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
+import type { VaultValues } from "./vault-values.ts";
 
 /** An object with a name, in a namespace if its kind has one. */
 export interface InputObject {
@@ -20,6 +21,7 @@ export interface Inputs {
   readonly kinds: Kinds;
   readonly objects: readonly InputObject[];
   readonly mistakes: readonly Mistake[];
+  readonly vault: VaultValues;
 }
 
 /** The uid of an object that has none, since it is in no cluster. */
@@ -38,7 +40,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 const TEXT_RULE = "the value is a text; put it in quotes";
 
 /** `namespace` is where an object is that does not say so. Of objects with a mistake, only those of Inlay's own kinds are kept. */
-export function inputsOf(documents: readonly ObjectDocument[], namespace: string): Inputs {
+export function inputsOf(documents: readonly ObjectDocument[], namespace: string, vault: VaultValues): Inputs {
   const mistakes: Mistake[] = [];
   const kinds = kindsOf(documents.map(({ object }) => object));
   const seen = new Map<string, ObjectDocument>();
@@ -60,7 +62,7 @@ export function inputsOf(documents: readonly ObjectDocument[], namespace: string
     seen.set(id, document);
     return [{ document, object, isBroken: wrong.length > 0 }];
   });
-  return { kinds, objects, mistakes };
+  return { kinds, objects, mistakes, vault };
 }
 
 /** The message begins with the place of the mistake, below `within`. */

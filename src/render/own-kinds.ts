@@ -1,6 +1,7 @@
 /** Checks objects of Inlay's own kinds against their CRDs, as the API server would, but finds every mistake. Pure. */
 import compositionSchema from "../api/binding-composition-schema.json" with { type: "json" };
 import grantSchema from "../api/secret-grant-schema.json" with { type: "json" };
+import vaultConnectionSchema from "../api/vault-connection-schema.json" with { type: "json" };
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
@@ -23,6 +24,7 @@ const OWN_KINDS: Readonly<Record<string, OpenApiSchema>> = {
   SecretBinding: BINDING_SCHEMA,
   SecretGrant: grantSchema as unknown as OpenApiSchema,
   BindingComposition: compositionSchema as unknown as OpenApiSchema,
+  VaultConnection: vaultConnectionSchema as unknown as OpenApiSchema,
 };
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME_LENGTH: Readonly<Record<string, number>> = { BindingComposition: 63 };

@@ -9,14 +9,23 @@ import { fileCluster } from "./file-cluster.ts";
 import { type InputObject, inputsOf, mistakeAt } from "./inputs.ts";
 import { OWN_VERSION } from "./own-kinds.ts";
 import { notMadeOf, type SealedRendering } from "./rendering.ts";
+import { readVaultValues } from "./vault-values.ts";
 
 /** The namespace where Inlay runs by default: no binding writes there. */
 const OWN_NAMESPACE = "inlay-system";
 
-/** `namespace` is where an object is that does not say so. Throws Error if there is nothing to render in the files. */
-export async function render(files: readonly TextFile[], namespace: string): Promise<SealedRendering> {
+/**
+ * `namespace` is where an object is that does not say so, and `vaultFiles` have the values of Vault. Throws Error if there is nothing
+ * to render in the files.
+ */
+export async function render(
+  files: readonly TextFile[],
+  namespace: string,
+  vaultFiles: readonly TextFile[] = [],
+): Promise<SealedRendering> {
   const { documents, mistakes: unreadable } = readDocuments(files);
-  const inputs = inputsOf(documents, namespace);
+  const vault = readVaultValues(vaultFiles);
+  const inputs = inputsOf(documents, namespace, vault.values);
   const installation = new Installation({ ownNamespace: OWN_NAMESPACE });
   const cluster = fileCluster(inputs);
   const own = inputs.objects.filter(isBinding);
@@ -26,7 +35,13 @@ export async function render(files: readonly TextFile[], namespace: string): Pro
   const results = await Promise.all(
     all.map(async (each) => ({ each, ...(await fieldsOf(each, inputs, cluster, installation)) })),
   );
-  const mistakes = [...unreadable, ...inputs.mistakes, ...made.mistakes, ...results.flatMap((each) => each.mistakes)];
+  const mistakes = [
+    ...unreadable,
+    ...inputs.mistakes,
+    ...vault.mistakes,
+    ...made.mistakes,
+    ...results.flatMap((each) => each.mistakes),
+  ];
   const isEmpty = !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
   if (isEmpty && mistakes.length === 0) throw new Error("the files have no BindingComposition and no SecretBinding");
   const bindings = results
@@ -40,7 +55,12 @@ export async function render(files: readonly TextFile[], namespace: string): Pro
         targets: [...targets],
       };
     });
-  return { bindings, notMade: made.notMade.map(notMadeOf), notes: [...made.notes], mistakes: inOrder(mistakes, files) };
+  return {
+    bindings,
+    notMade: made.notMade.map(notMadeOf),
+    notes: [...made.notes],
+    mistakes: inOrder(mistakes, [...files, ...vaultFiles]),
+  };
 }
 
 const isBinding = ({ object }: InputObject): boolean =>

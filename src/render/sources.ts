@@ -1,43 +1,51 @@
 /** Reads the sources of a binding from the objects in the files, with the grants that are there. */
 import type { SecretBinding } from "../api/binding.ts";
-import { isSameKind } from "../apimachinery/objects.ts";
-import type { Problem } from "../apimachinery/problem.ts";
+import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
+import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
 import { notGranted, type ProducedBy } from "../sources/grant-rules.ts";
 import { type GrantedSources, observeGrants } from "../sources/grants.ts";
 import { readSources } from "../sources/read.ts";
-import type { WatchedSource } from "../sources/source.ts";
+import type { ResolvedSource } from "../sources/source.ts";
 import type { References } from "../targets/references.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import type { FileCluster } from "./file-cluster.ts";
 import type { Inputs } from "./inputs.ts";
+import type { FileVault } from "./vault.ts";
 
 export interface ReadSources {
   readonly sources: ReadonlyMap<string, LiveSource | Problem>;
   readonly notes: readonly string[];
+  /** What is wrong with sources from Vault by themselves, with the place in the binding. */
+  readonly problems: readonly { readonly place: string; readonly problem: Problem }[];
+}
+
+/** What sources are read from. */
+interface SourceFiles {
+  readonly cluster: FileCluster;
+  readonly vault: FileVault;
+  readonly inputs: Inputs;
 }
 
 /** Without any SecretGrant in the files, all are read, and a note says which need one. */
 export async function sourcesOf(
   binding: SecretBinding,
-  { sources }: References,
-  { watcher, client }: FileCluster,
-  { objects }: Inputs,
+  { parsedSources, sources }: References,
+  { cluster: { watcher, client }, vault, inputs: { objects } }: SourceFiles,
   producedBy: ProducedBy,
 ): Promise<ReadSources> {
-  const watched = [...sources.values()].flatMap((each): WatchedSource[] =>
-    !(each instanceof Error) && each.watched !== undefined ? [each] : [],
-  );
+  await vault.ask(sources.values());
+  const resolved = [...sources.values()].flatMap((each): ResolvedSource[] => (each instanceof Problem ? [] : [each]));
   const { namespace = "", name } = binding.metadata;
-  const observed = observeGrants(watcher, `${namespace}/${name}`, binding, watched, () => producedBy);
+  const observed = observeGrants(watcher, `${namespace}/${name}`, binding, resolved, () => producedBy);
   const hasGrants = objects.some(({ object }) =>
     isSameKind(object, { apiVersion: "inlay.dev/v1alpha1", kind: "SecretGrant" }),
   );
   const grants: GrantedSources = hasGrants ? observed : { ...observed, grantsFor: () => undefined };
-  const notes = watched
-    .filter(({ needsGrant }) => needsGrant && !hasGrants)
-    .map(
-      ({ watched: ref, policy }) => `no grants are in the files: ${notGranted(observed.asker(), ref, policy).message}`,
-    );
+  const needed = (ref: ObjectRef, policy: MissingPolicy) =>
+    `no grants are in the files: ${notGranted(observed.asker(), ref, policy).message}`;
+  const notes = resolved.flatMap(({ grantedObject, policy }) =>
+    grantedObject === undefined || hasGrants ? [] : needed(grantedObject, policy),
+  );
   const readability = {
     account: undefined,
     objects: [],
@@ -45,5 +53,13 @@ export async function sourcesOf(
     problemOf: () => undefined,
     seenVersion: () => undefined,
   };
-  return { sources: await readSources(client, sources, readability, true), notes };
+  const problems = parsedSources.flatMap(({ name: called, vault: at }, position) => {
+    const problem = at && sources.get(called);
+    return problem instanceof Problem ? [{ place: `spec.sources[${position}]`, problem }] : [];
+  });
+  return {
+    sources: await readSources(client, sources, readability, true),
+    notes: [...notes, ...vault.notes],
+    problems,
+  };
 }

@@ -2,10 +2,18 @@
 import { render } from "../../../src/render/render.ts";
 import { type OpenRendering, opened } from "../../../src/render/rendering.ts";
 
+interface RenderOptions {
+  showValues?: boolean;
+  namespace?: string;
+  /** The text of the file of Vault's values. */
+  vault?: string;
+}
+
 export async function renderTexts(
   texts: Record<string, string>,
-  { showValues = false, namespace = "default" } = {},
+  { showValues = false, namespace = "default", vault }: RenderOptions = {},
 ): Promise<OpenRendering> {
   const files = Object.entries(texts).map(([name, text]) => ({ name, text }));
-  return opened(await render(files, namespace), showValues);
+  const vaultFiles = vault === undefined ? [] : [{ name: "vault", text: vault }];
+  return opened(await render(files, namespace, vaultFiles), showValues);
 }
