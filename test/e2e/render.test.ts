@@ -69,6 +69,24 @@ describe("inlay render", () => {
     assert.deepEqual(stdin, files);
   });
 
+  it("takes the values of Vault from a file of their own, and says what that lacks", async () => {
+    const args = ["-f", join(folder, "vault.yaml"), "-o", "json"];
+    const values = join(folder, "vault-values.yaml");
+    const [open, hidden, without, absent] = await Promise.all([
+      render([...args, "--vault-values", values, "--show-values"]),
+      render([...args, "--vault-values", values]),
+      render(args),
+      render([...args, "--vault-values", "absent.yaml"]),
+    ]);
+    const fieldIn = ({ stdout }: typeof open) => JSON.parse(stdout).bindings[0].targets[0].fields[0];
+    assert.deepEqual([open.stderr, open.code, fieldIn(open).value], ["", 0, "AKIAVAULTVAULTVAULT4"]);
+    assert.equal(fieldIn(hidden).value, "(hidden)");
+    assert.doesNotMatch(hidden.stdout, VALUES);
+    assert.deepEqual([without.code, fieldIn(without).problem.reason], [0, "SourceNotFound"]);
+    assert.match(without.stdout, /write into a file, and name it by --vault-values: data: /);
+    assert.deepEqual([absent.stderr, absent.code], ["absent.yaml:1: it can't be read: ENOENT\n", 1]);
+  });
+
   it("names each mistake with its file and line, and fails", async () => {
     const { stderr, code } = await render([...named([...all, BROKEN]), "-f", "absent.yaml"]);
     const lines = readFileSync(join(root, BROKEN), "utf8").split("\n");
