@@ -171,8 +171,8 @@ export class KvReader {
     }
     // What is between may answer so while Vault is away, and bindings may remove what is missing.
     if (reply.status === 404) {
-      const answer = this.#json(place, reply);
-      if (!Array.isArray(answer["errors"]) && !isObject(answer["data"])) throw this.#notVault(place);
+      const { data, errors, warnings } = this.#json(place, reply);
+      if (!isObject(data) && !Array.isArray(errors) && !Array.isArray(warnings)) throw this.#notVault(place);
     }
     return reply;
   }

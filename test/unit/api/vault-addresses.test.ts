@@ -10,7 +10,10 @@ describe("vault.addresses", () => {
   it("admits nothing while it is empty, and says which line admits the server", () => {
     const refusal = listing().refusal(new URL("https://vault.vault.svc:8200"));
     assert.equal(refusal?.reason, "ForbiddenAddress");
-    assert.match(refusal.message, /add it to vault\.addresses in the configuration of Inlay: - vault\.vault\.svc:8200$/);
+    assert.match(
+      refusal.message,
+      /add it to vault\.addresses in the configuration of Inlay: - vault\.vault\.svc:8200$/,
+    );
   });
 
   const lines: [url: string, line: string][] = [
@@ -30,7 +33,12 @@ describe("vault.addresses", () => {
     [
       "vault.vault.svc:8200",
       ["https://vault.vault.svc:8200", "https://VAULT.vault.svc.:8200"],
-      ["http://vault.vault.svc:8200", "https://vault.vault.svc", "https://other.vault.svc:8200", "https://10.0.0.1:8200"],
+      [
+        "http://vault.vault.svc:8200",
+        "https://vault.vault.svc",
+        "https://other.vault.svc:8200",
+        "https://10.0.0.1:8200",
+      ],
     ],
     ["vault.vault.svc", ["https://vault.vault.svc", "https://vault.vault.svc:8200"], ["http://vault.vault.svc"]],
     [
@@ -104,7 +112,10 @@ describe("vault.addresses", () => {
     "va ult",
   ]) {
     it(`refuses the entry ${JSON.stringify(entry)}, with its position`, () => {
-      assert.throws(() => listing("vault", entry), /^Error: vault\.addresses\[1\]: ".*" (is no address; write|has the)/);
+      assert.throws(
+        () => listing("vault", entry),
+        /^Error: vault\.addresses\[1\]: ".*" (is no address; write|has the)/,
+      );
     });
   }
 });

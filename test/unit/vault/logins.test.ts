@@ -1,0 +1,351 @@
+/** How many logins there are, for how long one lasts, and what becomes of its token. */
+import assert from "node:assert/strict";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import type { Auth, ConnectionServices } from "../../../src/vault/connection.ts";
+import { VaultReply, type VaultRequest, type VaultSender } from "../../../src/vault/http.ts";
+import { HttpFailure } from "../../../src/vault/http-failure.ts";
+import { Logins } from "../../../src/vault/logins.ts";
+import { foundIn, secretText } from "../../controller/leak-detector.ts";
+import { fakeClock, settled } from "../clock.ts";
+import { Counts, KUBERNETES, READER, servicesFor } from "./server.ts";
+
+const [SECOND, MINUTE] = [1_000, 60_000];
+const READ = { operation: "data", method: "GET", path: "kv/data/x" } as const;
+const OTHER = { identity: "system:serviceaccount:other:inlay", namespace: "other" };
+
+/** Knows the tokens that it gave, and calls them by their number. */
+class FakeVault implements VaultSender {
+  /** Such as `login`, or `data 1` with the first token. */
+  readonly requests: string[] = [];
+  readonly bodies: Record<string, unknown>[] = [];
+  readonly tokens: string[] = [];
+  readonly valid = new Set<string>();
+  ttl = 3600;
+  renewable = true;
+  more: Record<string, unknown> = {};
+  /** What is answered instead, by operation; undefined for what comes by itself. */
+  instead: (operation: string) => VaultReply | HttpFailure | Promise<VaultReply> | undefined = () => undefined;
+
+  give(): string {
+    const token = secretText("token");
+    this.tokens.push(token);
+    this.valid.add(token);
+    return token;
+  }
+
+  async send({ operation, token, body }: VaultRequest): Promise<VaultReply> {
+    const given = token?.reveal() ?? "";
+    const number = given === "" ? "" : ` ${this.tokens.indexOf(given) + 1}`;
+    this.requests.push(`${operation}${number}`);
+    if (operation === "login") this.bodies.push(body?.reveal() ?? {});
+    const instead = await this.instead(operation);
+    if (instead instanceof HttpFailure) throw instead;
+    if (instead !== undefined) return instead;
+    const { ttl, renewable } = this;
+    if (operation === "login") {
+      return reply(200, { auth: { client_token: this.give(), lease_duration: ttl, renewable, ...this.more } });
+    }
+    if (!this.valid.has(given)) return reply(403, { errors: ["permission denied"] });
+    if (operation === "revoke") this.valid.delete(given);
+    if (operation === "lookup") return reply(200, { data: { ttl, renewable } });
+    return reply(200, operation === "renew" ? { auth: { lease_duration: ttl, renewable } } : { data: {} });
+  }
+}
+
+const reply = (status: number, body: unknown, retryAfterMs?: number) =>
+  new VaultReply(status, JSON.stringify(body), retryAfterMs);
+
+describe("logins to Vault", () => {
+  const clock = fakeClock();
+  let vault: FakeVault;
+  let counts: Counts;
+  let asked: string[];
+
+  beforeEach(() => {
+    vault = new FakeVault();
+    asked = [];
+  });
+
+  function loginsOf(auth: Auth = KUBERNETES, services: Partial<ConnectionServices> = {}): Logins {
+    counts = new Counts();
+    const settings = { address: new URL("https://vault.vault.svc:8200"), timeoutMs: 5_000, auth };
+    const requestToken = async (identity: string, audiences: readonly string[]) => {
+      asked.push(`${identity} ${audiences}`);
+      return new SecretValue(secretText("jwt"));
+    };
+    const given = servicesFor({ requestToken, metrics: counts, now: () => Date.now(), random: () => 0, ...services });
+    return new Logins(settings, vault, given);
+  }
+  const count = (operation: string) => vault.requests.filter((each) => each.split(" ")[0] === operation).length;
+  const failsAs = (sent: Promise<unknown>, reason: string, says: RegExp) =>
+    assert.rejects(sent, (error) => {
+      assert.ok(error instanceof Problem, String(error));
+      assert.equal(error.reason, reason);
+      assert.match(error.message, says);
+      assert.deepEqual(foundIn(error.message), []);
+      return true;
+    });
+  /** Reads each minute. */
+  async function readFor(logins: Logins, minutes: number) {
+    for (let minute = 0; minute < minutes; minute++) {
+      await logins.send(READER, READ);
+      await clock.pass(MINUTE);
+    }
+  }
+
+  it("are one for all readers of an account, also if they ask at once", async () => {
+    const logins = loginsOf();
+    await Promise.all(Array.from({ length: 100 }, () => logins.send(READER, READ)));
+    await logins.send({ ...READER }, READ);
+    assert.equal(count("login"), 1);
+    assert.deepEqual(asked, ["system:serviceaccount:registry:inlay vault"]);
+    assert.equal(vault.bodies[0]?.["role"], "inlay-registry");
+    assert.deepEqual(counts.logins, ["success"]);
+  });
+
+  it("are one for each account and each role, where bindings log in", async () => {
+    const logins = loginsOf();
+    const elsewhere = { ...READER, namespace: "claims" };
+    for (const reader of [READER, OTHER, elsewhere]) await logins.send(reader, READ);
+    assert.equal(count("login"), 3);
+    assert.equal(new Set([READER, OTHER, elsewhere].map((reader) => logins.keyOf(reader))).size, 3);
+    assert.deepEqual(
+      vault.bodies.map(({ role }) => role),
+      ["inlay-registry", "inlay-other", "inlay-claims"],
+    );
+  });
+
+  it("are one for all readers where the connection logs in, by an account, an AppRole or a token", async () => {
+    const as = "system:serviceaccount:vault:inlay";
+    const secretID = secretText("secret-id");
+    const auths: [auth: Auth, logins: number][] = [
+      [{ ...KUBERNETES, role: "inlay", as }, 1],
+      [{ kind: "appRole", mount: "approle", roleID: "r", secretID: new SecretValue(`${secretID}\n`) }, 1],
+      [{ kind: "token", token: new SecretValue(`${vault.give()}\n`) }, 0],
+    ];
+    for (const [auth, number] of auths) {
+      vault.requests.splice(0);
+      const logins = loginsOf(auth);
+      for (const reader of [READER, OTHER]) await logins.send(reader, READ);
+      assert.equal(count("login"), number);
+      assert.equal(logins.keyOf(READER), logins.keyOf(OTHER));
+    }
+    assert.deepEqual(asked, [`${as} vault`]);
+    assert.deepEqual(vault.bodies[1], { role_id: "r", secret_id: secretID });
+  });
+
+  it("are renewed at two thirds of their life while they are used", async () => {
+    const logins = loginsOf();
+    await readFor(logins, 39);
+    assert.deepEqual([count("renew"), count("login")], [0, 1]);
+    await readFor(logins, 42);
+    assert.deepEqual([count("renew"), count("login")], [2, 1]);
+  });
+
+  it("are made once more where the token can't be renewed, or nears its end, and the former token is revoked", async () => {
+    vault.renewable = false;
+    const logins = loginsOf();
+    await readFor(logins, 41);
+    assert.deepEqual([count("renew"), count("login"), vault.requests.includes("revoke 1")], [0, 2, true]);
+    vault.renewable = true;
+    await readFor(logins, 40);
+    assert.equal(count("login"), 3);
+    vault.instead = (operation) =>
+      operation === "renew" ? reply(200, { auth: { lease_duration: 60, renewable: true } }) : undefined;
+    await readFor(logins, 41);
+    assert.deepEqual([count("renew"), count("login")], [1, 4]);
+    assert.equal(vault.valid.size, 1);
+  });
+
+  it("keep their token while Vault does not answer a renewal, with backoff, until it expires", async () => {
+    const logins = loginsOf();
+    await readFor(logins, 39);
+    vault.instead = (operation) => (operation === "data" ? undefined : new HttpFailure("timeout"));
+    for (let second = 0; second < 300; second++) {
+      assert.equal((await logins.send(READER, READ)).status, 200);
+      await clock.pass(SECOND);
+    }
+    assert.ok(count("renew") >= 8 && count("renew") <= 20, `${count("renew")} renewals`);
+    vault.instead = () => undefined;
+    for (let second = 0; second < 40; second++) await clock.pass(SECOND);
+    await readFor(logins, 30);
+    assert.equal(count("login"), 1);
+  });
+
+  it("are revoked and forgotten when they were not used for five minutes", async () => {
+    const logins = loginsOf();
+    await readFor(logins, 3);
+    await clock.pass(3 * MINUTE);
+    assert.equal(count("revoke"), 0);
+    await clock.pass(MINUTE);
+    assert.equal(vault.requests.at(-1), "revoke 1");
+    await clock.pass(120 * MINUTE);
+    assert.equal(count("renew"), 0);
+    await logins.send(READER, READ);
+    assert.equal(vault.requests.at(-1), "data 2");
+  });
+
+  it("end with the connection, also those that are under way, but for a token that was given", async () => {
+    const logins = loginsOf();
+    await logins.send(READER, READ);
+    const slow = Promise.withResolvers<undefined>();
+    vault.instead = (operation) => (operation === "login" ? slow.promise.then(() => undefined as never) : undefined);
+    const under = logins.send(OTHER, READ);
+    under.catch(() => {});
+    await settled();
+    const ended = logins.end();
+    slow.resolve(undefined);
+    await ended;
+    assert.equal(vault.valid.size, 0);
+
+    vault.instead = () => undefined;
+    const other = loginsOf({ kind: "token", token: new SecretValue(vault.give()) });
+    await other.send(READER, READ);
+    await other.end();
+    assert.equal(vault.valid.size, 1);
+  });
+
+  it("use a token that does not expire, and a batch token, without renewing or revoking it", async () => {
+    vault.ttl = 0;
+    const root = loginsOf({ kind: "token", token: new SecretValue(vault.give()) });
+    await readFor(root, 10);
+    Object.assign(vault, { ttl: 3600, renewable: false, more: { token_type: "batch", accessor: "" } });
+    const batch = loginsOf();
+    await readFor(batch, 41);
+    await batch.end();
+    assert.deepEqual([count("renew"), count("revoke"), count("login")], [0, 0, 2]);
+  });
+
+  describe("after a denied read", () => {
+    const deny = (...errors: string[]) => {
+      vault.instead = (operation) => (operation === "data" ? reply(403, { errors }) : undefined);
+    };
+
+    it("stay where Vault still knows the token, and ask that at most twice a minute", async () => {
+      const logins = loginsOf();
+      await logins.send(READER, READ);
+      deny("permission denied");
+      for (let second = 0; second < 60; second++) {
+        await clock.pass(SECOND);
+        assert.equal((await logins.send(READER, READ)).status, 403);
+      }
+      assert.equal(count("login"), 1);
+      assert.ok(count("lookup") <= 2);
+    });
+
+    it("are made once more where the token was revoked, and the read is repeated, for all that were denied", async () => {
+      const logins = loginsOf();
+      await logins.send(READER, READ);
+      await clock.pass(MINUTE);
+      vault.valid.clear();
+      const replies = await Promise.all(Array.from({ length: 20 }, () => logins.send(READER, READ)));
+      assert.ok(replies.every(({ status }) => status === 200));
+      assert.deepEqual([count("login"), count("lookup")], [2, 1]);
+    });
+
+    it("are made once more without a question where Vault says that it does not know the token", async () => {
+      const logins = loginsOf();
+      await logins.send(READER, READ);
+      await clock.pass(10 * SECOND);
+      const [first = ""] = vault.tokens;
+      vault.valid.delete(first);
+      let isFirst = true;
+      vault.instead = (operation) => {
+        if (operation !== "data" || !isFirst) return undefined;
+        isFirst = false;
+        return reply(403, { errors: ["2 errors occurred:\n\t* permission denied\n\t* invalid token\n\n"] });
+      };
+      assert.equal((await logins.send(READER, READ)).status, 200);
+      assert.deepEqual([count("login"), count("lookup")], [2, 0]);
+    });
+
+    it("of a token that may not be looked up, are made at most twice a minute, and leave no token behind", async () => {
+      const logins = loginsOf();
+      await logins.send(READER, READ);
+      vault.instead = (operation) =>
+        operation === "data" || operation === "lookup" ? reply(403, { errors: ["permission denied"] }) : undefined;
+      for (let second = 0; second < 120; second++) {
+        await clock.pass(SECOND);
+        assert.equal((await logins.send(READER, READ)).status, 403);
+      }
+      assert.ok(count("login") >= 3 && count("login") <= 5, `${count("login")} logins`);
+      assert.equal(vault.valid.size, 1);
+    });
+  });
+
+  describe("that fail", () => {
+    it("are tried again with backoff, however many readers ask", async () => {
+      const logins = loginsOf();
+      vault.instead = (operation) => (operation === "login" ? reply(500, { errors: ["x"] }) : undefined);
+      for (let second = 0; second < 120; second++) {
+        await Promise.allSettled(Array.from({ length: 50 }, () => logins.send(READER, READ)));
+        await clock.pass(SECOND);
+      }
+      assert.ok(count("login") >= 5 && count("login") <= 10, `${count("login")} logins`);
+      vault.instead = () => undefined;
+      await clock.pass(30 * SECOND);
+      assert.equal((await logins.send(READER, READ)).status, 200);
+    });
+
+    it("wait for as long as the server wants", async () => {
+      const logins = loginsOf();
+      vault.instead = () => reply(429, {}, 100 * SECOND);
+      await failsAs(logins.send(READER, READ), "VaultThrottled", /limits requests/);
+      await clock.pass(99 * SECOND);
+      await failsAs(logins.send(READER, READ), "VaultThrottled", /limits requests/);
+      assert.equal(count("login"), 1);
+    });
+
+    const answers: [what: string, answer: VaultReply | HttpFailure, reason: string, says: RegExp][] = [
+      [
+        "for a role that is not bound to the account",
+        reply(403, { errors: [`${secretText("quoted")} not authorized`] }),
+        "VaultDenied",
+        /^login at auth\/kubernetes as role inlay-registry was refused for ServiceAccount registry\/inlay; check that the role exists, .+ audience \(vault\)$/,
+      ],
+      ["for a role that is not there", reply(400, { errors: ["invalid role name"] }), "VaultDenied", /was refused/],
+      ["at a mount that is not there", reply(404, { errors: [] }), "VaultDenied", /nothing is mounted there/],
+      ["at a sealed server", reply(503, { errors: ["Vault is sealed"] }), "VaultSealed", /is sealed; unseal it$/],
+      [
+        "with a wrapped answer",
+        reply(200, { wrap_info: { token: secretText("wrapping") } }),
+        "VaultUnavailable",
+        /has no token/,
+      ],
+      ["with an answer that is none", new VaultReply(200, "<html>"), "VaultUnavailable", /is not one of Vault/],
+      ["without an answer", new HttpFailure("timeout"), "VaultUnavailable", /did not answer within 5s/],
+    ];
+    for (const [what, answer, reason, says] of answers) {
+      it(`${what} say so`, async () => {
+        vault.instead = () => answer;
+        await failsAs(loginsOf().send(READER, READ), reason, says);
+        assert.deepEqual(counts.logins, ["failure"]);
+      });
+    }
+
+    it("by an AppRole or a token say what to check", async () => {
+      const secretID = new SecretValue(secretText("secret-id"));
+      vault.instead = () => reply(400, { errors: ["invalid role or secret ID"] });
+      const appRole = loginsOf({ kind: "appRole", mount: "approle", roleID: "r", secretID });
+      await failsAs(appRole.send(READER, READ), "VaultDenied", /^login at auth\/approle was refused; check the RoleID/);
+      vault.instead = () => reply(403, { errors: ["permission denied", "invalid token"] });
+      const token = loginsOf({ kind: "token", token: new SecretValue(secretText("token")) });
+      await failsAs(
+        token.send(READER, READ),
+        "VaultDenied",
+        /^the token of the connection has expired or was revoked; /,
+      );
+      const broken = loginsOf({ kind: "token", token: new SecretValue(`${secretText("token")}\nmore`) });
+      await failsAs(broken.send(READER, READ), "VaultDenied", /has characters that no token has/);
+    });
+
+    it("because the account gets no token say what the API server said", async () => {
+      const requestToken = async () => {
+        throw new Problem("Forbidden", "the account may not");
+      };
+      await failsAs(loginsOf(KUBERNETES, { requestToken }).send(READER, READ), "Forbidden", /^the account may not$/);
+      assert.deepEqual(vault.requests, []);
+    });
+  });
+});
