@@ -57,8 +57,8 @@ export class Authenticator {
   /** What messages call the login. */
   describe({ role }: Principal): string {
     const { auth } = this.#settings;
-    if (auth.kind === "token") return "the token of the connection";
-    return auth.kind === "kubernetes" ? `auth/${auth.mount} as role ${role}` : `auth/${auth.mount}`;
+    if (auth.kind === "token") return "token of the connection";
+    return `login at auth/${auth.mount}${auth.kind === "kubernetes" ? ` as role ${role}` : ""}`;
   }
 
   /** Throws Problem. */
@@ -115,7 +115,7 @@ export class Authenticator {
     const token = isObject(made) ? made["client_token"] : undefined;
     if (!isObject(made) || typeof token !== "string" || !TOKEN.test(token)) {
       const why = "the answer has no token; Inlay can't use response wrapping, nor a login that wants MFA";
-      throw new VaultProblem("VaultUnavailable", `${this.#place(principal)}: ${why}`);
+      throw new VaultProblem("VaultUnavailable", `${this.describe(principal)}: ${why}`);
     }
     // A batch token can't be revoked.
     const isRevocable = made["token_type"] !== "batch";
@@ -127,12 +127,12 @@ export class Authenticator {
     const token = given.map((text) => text.trim());
     if (!TOKEN.test(token.reveal())) {
       const why = "is empty, or has characters that no token has; correct the key that the connection names";
-      throw new VaultProblem("VaultDenied", `${this.describe(principal)} ${why}`);
+      throw new VaultProblem("VaultDenied", `the ${this.describe(principal)} ${why}`);
     }
     const lease = await this.lookUp(principal, token);
     if (lease === "unknown") {
       const why = "has expired or was revoked; write a new one into the key that the connection names";
-      throw new VaultProblem("VaultDenied", `${this.describe(principal)} ${why}`);
+      throw new VaultProblem("VaultDenied", `the ${this.describe(principal)} ${why}`);
     }
     return { token, isRevocable: false, ...(lease === "unsure" ? { ttlMs: 0, renewable: false } : lease) };
   }
@@ -165,7 +165,7 @@ export class Authenticator {
   #refused(principal: Principal, reply: VaultReply): Problem {
     const { auth } = this.#settings;
     const { status } = reply;
-    const place = this.#place(principal);
+    const place = this.describe(principal);
     if (status === 404 && auth.kind !== "token") {
       return new VaultProblem(
         "VaultDenied",
@@ -183,15 +183,9 @@ export class Authenticator {
     return new VaultProblem("VaultDenied", `${place} ${why}`);
   }
 
-  #place(principal: Principal): string {
-    const { auth } = this.#settings;
-    const what = this.describe(principal);
-    return auth.kind === "token" ? what : `login at ${what}`;
-  }
-
   #asked(principal: Principal) {
     const { address, timeoutMs } = this.#settings;
-    return { place: this.#place(principal), server: address, timeoutMs };
+    return { place: this.describe(principal), server: address, timeoutMs };
   }
 }
 

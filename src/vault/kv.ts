@@ -4,7 +4,7 @@
  */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, type Reason } from "../apimachinery/problem.ts";
 import { ABSENT, answerOf, customOf, fieldsOf, objectAt, textOf, textsOf, versionText } from "./content.ts";
 import { failed, refused, VaultProblem } from "./failures.ts";
 import type { VaultReply } from "./http.ts";
@@ -19,8 +19,17 @@ const METADATA = ["updated_time", "created_time", "current_version"];
 /** For how long denied metadata is not asked for, and for how long it is believed which version a secrets engine has. */
 const REMEMBERED_MS = 10 * 60_000;
 
+/** What a request itself comes to, rather than a login. */
+const OF_REQUESTS: ReadonlySet<Reason> = new Set<Reason>(["ForbiddenAddress", "ForbiddenPath"]);
+/** What Vault keeps for itself. No secrets engine can be mounted there. */
+const OWN_MOUNTS = new Set(["sys", "auth", "identity", "cubbyhole", "audit"]);
+/** By name, also that of a plugin. */
+const KV_ENGINE = /^generic$|(?:^|-)kv$/;
+
 type Settings = Pick<ConnectionSettings, "address" | "timeoutMs">;
 type Version = KvDataPlace["kv"];
+/** What a secrets engine is; undefined where Vault does not say. */
+type Engine = Version | "other" | undefined;
 
 export class KvReader {
   readonly #settings: Settings;
@@ -28,7 +37,7 @@ export class KvReader {
   readonly #now: () => number;
   /** Until when the metadata of a secrets engine is taken to be denied, by login and mount. */
   readonly #denied = new Map<string, number>();
-  readonly #engines = new Map<string, { version: Version | undefined; until: number }>();
+  readonly #engines = new Map<string, { engine: Engine; until: number }>();
 
   constructor(settings: Settings, logins: Pick<Logins, "send" | "keyOf" | "describe">, now: () => number) {
     this.#settings = settings;
@@ -38,14 +47,16 @@ export class KvReader {
 
   /** Throws Problem. */
   async data(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer> {
+    checkMount(place);
     const answer = place.kv === 1 ? await this.#first(reader, place) : await this.#second(reader, place, last);
     return answer.version === last?.version ? last : answer;
   }
 
   /** Throws Problem. */
   async metadata(reader: VaultReader, place: KvPlace): Promise<VaultAnswer> {
+    checkMount(place);
     const reply = await this.#get(reader, place, "metadata", ["metadata"]);
-    if (reply.status === 404) return this.#absent(reader, place, 2, "it has no metadata: read data with kv: 1");
+    if (reply.status === 404) return this.#absent(reader, place, 2, NO_METADATA);
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
     const metadata = objectAt(this.#json(place, reply), "data");
     const fields = fieldsOf(metadata, METADATA);
@@ -55,13 +66,17 @@ export class KvReader {
   }
 
   async #first(reader: VaultReader, place: KvDataPlace): Promise<VaultAnswer> {
+    // Before anything is read: other engines make a credential for each read.
+    this.#checkEngine(place, await this.#engineOf(reader, place), 1, "set kv: 2");
     const reply = await this.#get(reader, place, "data", []);
     if (reply.status === 404) {
       if (reply.says(/versioned K\/V/)) throw wrongEngine(place, 2, "set kv: 2");
-      return this.#absent(reader, place, 1, "set kv: 2");
+      return ABSENT;
     }
     if (reply.status !== 200) throw await this.#refused(reader, place, reply);
-    if (!isObject(this.#json(place, reply)["data"])) throw this.#notVault(place);
+    const { data, lease_id: lease } = this.#json(place, reply);
+    if (!isObject(data)) throw this.#notVault(place);
+    if (textOf(lease) !== "") throw wrongEngine(place, "other", NO_KV);
     return answerOf(
       textsOf(reply.text, (answer) => answer["data"], describe(place)),
       {},
@@ -113,25 +128,30 @@ export class KvReader {
     return versionText({ version, createdTime: textOf(facts["created_time"]), custom, isGone: isGone(facts) });
   }
 
-  /** Nothing is there, unless the secrets engine is of the other version: Vault answers the same then. */
+  /** Nothing is there, unless the secrets engine is another one: Vault answers the same then. */
   async #absent(reader: VaultReader, place: KvPlace, expected: Version, advice: string): Promise<VaultAnswer> {
-    const version = await this.#engineOf(reader, place);
-    if (version !== undefined && version !== expected) throw wrongEngine(place, version, advice);
+    this.#checkEngine(place, await this.#engineOf(reader, place), expected, advice);
     return ABSENT;
   }
 
-  /** The version of the secrets engine; undefined where Vault does not say. */
-  async #engineOf(reader: VaultReader, place: KvPlace): Promise<Version | undefined> {
+  #checkEngine(place: KvPlace, engine: Engine, expected: Version, advice: string): void {
+    if (engine === undefined || engine === expected) return;
+    throw wrongEngine(place, engine, engine === "other" ? NO_KV : advice);
+  }
+
+  async #engineOf(reader: VaultReader, place: KvPlace): Promise<Engine> {
     const key = this.#keyOf(reader, place);
     const known = this.#engines.get(key);
-    if (known !== undefined && this.#now() < known.until) return known.version;
+    if (known !== undefined && this.#now() < known.until) return known.engine;
     const path = `sys/internal/ui/mounts/${encodePath(place.mount)}`;
     const reply = await this.#send(reader, place, "lookup", path);
+    if (reply.status === 429 || reply.status >= 500) throw refused(reply, this.#asked(place));
     const data = reply.status === 200 ? objectAt(this.#json(place, reply), "data") : {};
-    const isKv = data["type"] === "kv" || data["type"] === "generic";
-    const version = !isKv ? undefined : objectAt(data, "options")["version"] === "2" ? 2 : 1;
-    remember(this.#engines, key, { version, until: this.#now() + REMEMBERED_MS });
-    return version;
+    const type = textOf(data["type"]);
+    const version = objectAt(data, "options")["version"] === "2" ? 2 : 1;
+    const engine = type === "" ? undefined : KV_ENGINE.test(type) ? version : "other";
+    remember(this.#engines, key, { engine, until: this.#now() + REMEMBERED_MS });
+    return engine;
   }
 
   /** `below` is where the secrets engine has it, which is what policies name. */
@@ -143,17 +163,13 @@ export class KvReader {
   ): Promise<Problem> {
     const asked = this.#asked(place);
     if (reply.status !== 403) return refused(reply, asked);
-    const expected: Version = below === undefined ? 1 : 2;
-    const version = await this.#engineOf(reader, place);
-    if (version !== undefined && version !== expected) {
-      return wrongEngine(place, version, below === "metadata" ? "it has no metadata: read data" : `set kv: ${version}`);
-    }
+    const engine = await this.#engineOf(reader, place);
+    const isMetadata = below === "metadata";
+    this.#checkEngine(place, engine, below === undefined ? 1 : 2, isMetadata ? NO_METADATA : `set kv: ${engine}`);
     const path = [place.mount, ...(below === undefined ? [] : [below]), place.path].join("/");
-    const what = `Vault denies ${this.#logins.describe(reader)} this path`;
-    return new VaultProblem(
-      "VaultDenied",
-      `${asked.place}: ${what}; allow it read on ${JSON.stringify(path)} in a policy`,
-    );
+    const what = `Vault denies it to the ${this.#logins.describe(reader)}`;
+    const advice = `allow read on ${JSON.stringify(path)} in a policy of it`;
+    return new VaultProblem("VaultDenied", `${asked.place}: ${what}; ${advice}`);
   }
 
   #get(reader: VaultReader, place: KvPlace, operation: Operation, below: string[], query = ""): Promise<VaultReply> {
@@ -166,7 +182,7 @@ export class KvReader {
       reply = await this.#logins.send(reader, { operation, method: "GET", path });
     } catch (error) {
       // A login says by itself what it is about.
-      if (error instanceof Problem && error.reason !== "ForbiddenAddress") throw error;
+      if (error instanceof Problem && !OF_REQUESTS.has(error.reason)) throw error;
       throw failed(error, this.#asked(place));
     }
     // What is between may answer so while Vault is away, and bindings may remove what is missing.
@@ -217,8 +233,17 @@ function isGone(facts: JsonObject): boolean {
   return facts["destroyed"] === true || deletion <= Date.now();
 }
 
-function wrongEngine(place: KvPlace, version: Version, advice: string): Problem {
-  const what = `the secrets engine ${place.mount} is of KV version ${version}`;
+const NO_KV = "data and metadata read only KV secrets engines; correct mount";
+const NO_METADATA = "it has no metadata: read data with kv: 1";
+
+function wrongEngine(place: KvPlace, engine: Version | "other", advice: string): Problem {
+  const is = engine === "other" ? "no KV secrets engine" : `a secrets engine of KV version ${engine}`;
   // It may be upgraded, and the next read shows that.
-  return new Problem("InvalidBinding", `${describe(place)}: ${what}; ${advice}`, "OnChange");
+  return new Problem("InvalidBinding", `${describe(place)}: ${place.mount} is ${is}; ${advice}`, "OnChange");
+}
+
+function checkMount(place: KvPlace): void {
+  const [first = ""] = place.mount.split("/");
+  if (!OWN_MOUNTS.has(first)) return;
+  throw new Problem("ForbiddenPath", `${describe(place)}: Vault keeps ${first}/ for itself; ${NO_KV}`);
 }

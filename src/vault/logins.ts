@@ -1,4 +1,5 @@
 /** The logins of a connection: one for all readers that log in as the same. Sends their requests, with its token. */
+import { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import { Authenticator, saysUnknown } from "./auth.ts";
 import type { VaultReply, VaultRequest, VaultSender } from "./http.ts";
@@ -40,10 +41,18 @@ export class Logins {
     return this.#logins.get(this.keyOf(reader))?.isFailing ?? false;
   }
 
-  /** Status 403 means that the policies deny it. Throws Problem where the login fails, and HttpFailure where the request does. */
+  /**
+   * Sends a request that reads. Status 403 means that the policies deny it. Throws Problem where the login fails, and HttpFailure
+   * where the request does.
+   */
   async send(reader: VaultReader, request: Omit<VaultRequest, "token">): Promise<VaultReply> {
     const login = this.#loginOf(reader);
-    const send = (token: SecretValue<string>) => this.#http.send({ ...request, token });
+    const send = async (token: SecretValue<string>) => {
+      const reply = await this.#http.send({ ...request, token });
+      // Vault tells a token about itself at several places, and a binding could write that anywhere.
+      if (!reply.text.reveal().includes(token.reveal())) return reply;
+      throw new Problem("ForbiddenPath", "the answer has the token of the login itself; read another path");
+    };
     const token = await login.use();
     const reply = await send(token);
     if (reply.status !== 403) return reply;

@@ -199,6 +199,7 @@ describe("a KV secrets engine", () => {
     answers["GET /v1/kv/registry/s3"] = (_, response) => json(response, { data: { a: value, b: 1 } });
     const first = await read(undefined, FIRST);
     assert.deepEqual(textsIn(first.content?.data), { a: value, b: "1" });
+    assert.deepEqual(requests(), [ENGINE, "GET /v1/kv/registry/s3"]);
     assert.deepEqual(foundIn(first.version), []);
     assert.equal(await read(first, FIRST), first);
     answers["GET /v1/kv/registry/s3"] = (_, response) => json(response, { data: { a: value, b: 2 } });
@@ -232,6 +233,49 @@ describe("a KV secrets engine", () => {
     }
   });
 
+  describe("that is none", () => {
+    const other = "GET /v1/database/creds/admin";
+
+    it("is not read: another engine might make a credential", async () => {
+      const place = { mount: "database", path: "creds/admin", kv: 1 } as const;
+      answers["GET /v1/sys/internal/ui/mounts/database"] = (_, response) =>
+        json(response, { data: { type: "database" } });
+      for (const kv of [1, 2] as const) {
+        await failsAs(
+          read(undefined, { ...place, kv }),
+          "InvalidBinding",
+          /^database\/.+ is no KV secrets engine; .+ correct mount$/,
+        );
+      }
+      assert.ok(!requests().includes(other));
+    });
+
+    it("is of no use where its answer is leased", async () => {
+      answers[other] = (_, response) => json(response, { lease_id: "x", data: { password: secretText("password") } });
+      const place = { mount: "database", path: "creds/admin", kv: 1 } as const;
+      await failsAs(read(undefined, place), "InvalidBinding", /is no KV secrets engine/);
+    });
+
+    it("is refused where Vault keeps the mount for itself", async () => {
+      for (const mount of ["sys", "auth/token", "identity", "cubbyhole"]) {
+        for (const kv of [1, 2] as const) {
+          await failsAs(read(undefined, { mount, path: "x", kv }), "ForbiddenPath", /Vault keeps \w+\/ for itself/);
+        }
+        await failsAs(connection.metadata(READER, { mount, path: "x" }), "ForbiddenPath", /for itself/);
+      }
+      assert.deepEqual(requests(), []);
+    });
+
+    it("gives away no token of Inlay", async () => {
+      const token = secretText("token");
+      answers[LOGIN] = login(token);
+      answers["GET /v1/child/auth/token/lookup-self"] = (_, response) =>
+        json(response, { data: { id: token, ttl: 60 } });
+      const place = { mount: "child/auth/token", path: "lookup-self", kv: 1 } as const;
+      await failsAs(read(undefined, place), "ForbiddenPath", /has the token of the login itself/);
+    });
+  });
+
   describe("of the other version", () => {
     const engine = (version: string | null) => {
       answers[ENGINE] = (_, response) =>
@@ -244,7 +288,7 @@ describe("a KV secrets engine", () => {
 
     it("is reported where nothing is found", async () => {
       engine(null);
-      await onlyOnce(PLACE, /^kv\/registry\/s3: the secrets engine kv is of KV version 1; set kv: 1$/);
+      await onlyOnce(PLACE, /^kv\/registry\/s3: kv is a secrets engine of KV version 1; set kv: 1$/);
       await failsAs(connection.metadata(READER, PLACE), "InvalidBinding", /version 1; it has no metadata/);
     });
 
@@ -271,7 +315,7 @@ describe("a KV secrets engine", () => {
         "denies access",
         (_, response) => denied(response, value),
         "VaultDenied",
-        /^kv\/registry\/s3: Vault denies auth\/kubernetes as role inlay-registry this path; allow it read on "kv\/data\/registry\/s3" in a policy$/,
+        /^kv\/registry\/s3: Vault denies it to the login at auth\/kubernetes as role inlay-registry; allow read on "kv\/data\/registry\/s3" in a policy of it$/,
       ],
       [
         "is sealed",
