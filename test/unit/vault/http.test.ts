@@ -216,6 +216,20 @@ describe("a request to Vault", () => {
       assert.deepEqual(counts.requests, ["data tls"]);
     });
 
+    it("goes to no other either where the environment says to trust any server", async () => {
+      const variable = "NODE_TLS_REJECT_UNAUTHORIZED";
+      const former = process.env[variable];
+      process.env[variable] = "0";
+      try {
+        const server = await serving(ok, certificate);
+        await assert.rejects(clientOf(server).send(GET), { kind: "tls", distrust: "authority" });
+        assert.deepEqual(server.received, []);
+      } finally {
+        if (former === undefined) delete process.env[variable];
+        else process.env[variable] = former;
+      }
+    });
+
     it("takes serverName for the name in the certificate", async () => {
       const { cert, key } = selfSigned(["vault.example.com"]);
       const server = await serving(ok, { cert: Buffer.from(cert), key: Buffer.from(key) });
