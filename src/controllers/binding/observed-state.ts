@@ -90,7 +90,10 @@ export function observe(
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
   /** Changes with every source. */
   const sourceState = [
-    ...resolved.map((each) => (each.watched ? seenOf(each.watched) : pollText(pollState(each.poll)))),
+    ...[...references.sources.values()].map((each) => {
+      if (each instanceof Problem) return problemText(each);
+      return each.watched ? seenOf(each.watched) : pollText(pollState(each.poll));
+    }),
     grantedSources.state,
   ].join();
   const sourceRevisions = [binding.metadata.generation, sourceState].join();
@@ -167,8 +170,10 @@ const PENDING: PollState = { phase: "pending" };
 
 function pollText(state: PollState): string {
   if (state.phase === "synced") return state.answer.version;
-  return state.phase === "failed" ? `${state.problem.reason} ${state.problem.message}` : state.phase;
+  return state.phase === "failed" ? problemText(state.problem) : state.phase;
 }
+
+const problemText = ({ reason, message }: Problem) => `${reason} ${message}`;
 
 function newer(seen: Version | undefined, known: Version | undefined): Version | undefined {
   if (seen === undefined || known === undefined || seen.uid !== known.uid) return seen;
