@@ -9,13 +9,15 @@ import { eventually } from "../controller/eventually.ts";
 import { foundIn, registerSecret, secretText } from "../controller/leak-detector.ts";
 import { paste } from "../controller/paste.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
-import { type Answer, json, routes, startServer, type TestServer } from "../unit/vault/server.ts";
+import { createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
+import { type Answer, denied, json, routes, startServer, type TestServer } from "../unit/vault/server.ts";
 
 const VERSION = "1.21.4";
 const HEALTH = "GET /v1/sys/health";
 const LOGINS = ["POST /v1/auth/approle/login", "POST /v1/auth/kubernetes/login"];
 const REVOKE = "POST /v1/auth/token/revoke-self";
+
+const S3 = { mount: "kv", path: "registry/s3" };
 
 const appRole = { roleID: "harbor", secretID: { secret: { name: "login", key: "secretID" } } };
 
@@ -33,6 +35,13 @@ describe("a VaultConnection", function () {
     tokens.push(token);
     json(response, { auth: { client_token: token, lease_duration: 3600, renewable: true, token_type: "service" } });
   };
+  /** What the server holds at kv/registry/s3, and the version of it. */
+  let value = secretText("access");
+  let version = 1;
+  const data: Answer = (_, response) => {
+    const metadata = { version, created_time: "2026-01-01T00:00:00Z", deletion_time: "", destroyed: false };
+    json(response, { data: { data: { accessKeyID: value }, metadata: { ...metadata, custom_metadata: null } } });
+  };
   const health: Answer = (_, response) =>
     json(response, { initialized: true, sealed: isSealed, standby: false, version: VERSION }, isSealed ? 503 : 200);
 
@@ -48,6 +57,8 @@ describe("a VaultConnection", function () {
         ...Object.fromEntries(LOGINS.map((each) => [each, login])),
         "GET /v1/auth/token/lookup-self": lookup,
         [REVOKE]: done,
+        "GET /v1/kv/data/registry/s3": data,
+        "GET /v1/kv/metadata/registry/s3": (_, response) => denied(response),
       }),
     );
     const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
@@ -200,6 +211,30 @@ describe("a VaultConnection", function () {
     const kubernetes = { role: "inlay", as: "Connection", audiences: ["https://kubernetes.default.svc"] };
     await connect({ auth: { kubernetes }, paths: ["kv/*"] });
     assert.match(messageOf(await until("Rejected")), /ValidatingAdmissionPolicy inlay-account-tokens/);
+  });
+
+  it("requeues the bindings that read through it when it comes, fails, is there again and goes", async () => {
+    await team.harbor();
+    const from = { source: "s3", key: "accessKeyID" };
+    await team.bind("harbor", {
+      sources: [{ name: "s3", vault: { connection: { name: "vault" }, refresh: "1h", data: S3 } }],
+      targets: [harborTarget({ accesskey: { from } })],
+    });
+    await team.until("harbor", "ConnectionNotFound");
+    await connect({ auth: { appRole }, paths: ["kv/*"] });
+    await team.until("harbor", "ConnectionNotReady");
+    await team.secret("login", { secretID: secretText("secret-id") });
+    await team.until("harbor", "Synced");
+    assert.equal((await team.s3()).accesskey, value);
+    value = secretText("access");
+    version++;
+    await team.api.merge(path(), { metadata: { annotations: { "inlay.dev/refresh": "1" } } });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+    await team.api.merge(path(), { spec: { paths: ["other/*"] } });
+    await team.until("harbor", "ForbiddenPath");
+    await team.api.delete(path());
+    await team.until("harbor", "ConnectionNotFound");
+    assert.equal((await team.s3()).accesskey, value);
   });
 
   it("is as it was after a restart, which writes nothing and revokes the logins of before", async () => {
