@@ -2,7 +2,7 @@
 import type { SecretBinding, Source } from "../api/binding.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
 import { describeObject, idOf, type ObjectRef } from "../apimachinery/objects.ts";
-import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { LiveSource } from "../transform/live-source.ts";
@@ -16,6 +16,9 @@ import type { ResolveContext, SourceKind } from "./source.ts";
 type VaultSource = Extract<Source, { vault: object }>["vault"];
 type Ready = Extract<ConnectionState, { phase: "ready" }>;
 type Ask = (last: VaultAnswer | undefined) => Promise<VaultAnswer>;
+
+/** What is wrong with a connection changes by its own watch, so nothing has to be asked for it. */
+const FAILING_REFRESH_MS = 24 * 60 * 60 * 1_000;
 
 export const vault: SourceKind = {
   parse({ name = "", vault: at }, { namespace: own, policy }) {
@@ -39,18 +42,22 @@ export const vault: SourceKind = {
       resolve: async (context) => {
         const closed = context.installation.closedNamespace(at.connection.namespace);
         if (closed !== undefined) throw closed;
+        const group = `${namespace}/${connectionName}`;
         const state = context.vault.get(namespace, connectionName);
-        if (state === undefined) throw connectionNotFound(namespace, connectionName);
-        if (state.phase === "failed") throw state.problem;
+        const found = attemptSync(() => {
+          if (state === undefined) throw connectionNotFound(namespace, connectionName);
+          if (state.phase === "failed") throw state.problem;
+          return state.phase === "ready" ? pollOf(at, state, group, own, context) : undefined;
+        });
+        if (found instanceof Problem && !needsGrant) throw found;
         const common = {
           place: ["inlay.dev", "VaultConnection", namespace, JSON.stringify([connectionName, reads])] as const,
           description,
           policy,
           ...(needsGrant && { grantedObject: connection }),
         };
-        const group = `${namespace}/${connectionName}`;
-        const poll = state.phase === "ready" ? pollOf(at, state, group, own, context) : undefined;
-        const labels = state.phase === "ready" ? state.labels : {};
+        const poll = found instanceof Problem ? failingPoll(found, group) : found;
+        const labels = state?.phase === "ready" ? state.labels : {};
         return polledSource(common, poll, context, ({ content, version }): LiveSource => {
           if (content !== undefined)
             return { kind: "data", description, version, policy, isSecret, ...live(content, labels) };
@@ -121,6 +128,16 @@ function pollOf(
     data === undefined ? connected.metadata(reader, place) : connected.data(reader, data, last);
   return pollAs(connected.loginOf(reader), ask);
 }
+
+/** Without a SecretGrant nothing is said of the connection, not even that there is none: the problem is an answer, which takes one. */
+const failingPoll = (problem: Problem, group: string): Poll<VaultAnswer> => ({
+  id: JSON.stringify([group, problem.reason, problem.message]),
+  group,
+  refreshMs: FAILING_REFRESH_MS,
+  ask: async () => {
+    throw problem;
+  },
+});
 
 /** The namespace of the claim that a binding is made for, its own for others. Undefined while that is being computed. */
 function claimNamespace(own: string, producedBy: ProducedBy): string | undefined {

@@ -4,6 +4,7 @@ import { Installation } from "../../../src/api/installation.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import { attempt } from "../../../src/kube/access-error.ts";
 import type { ProducedBy } from "../../../src/sources/grant-rules.ts";
 import type { Poll, PollState } from "../../../src/sources/poller.ts";
 import { parseSources, resolveSources, secretNamespaces } from "../../../src/sources/registry.ts";
@@ -195,6 +196,28 @@ describe("a source from Vault", () => {
       [usesConnection(binding, "registry/vault"), usesConnection(binding, "platform/vault")],
       [true, false],
     );
+  });
+
+  it("says nothing of a connection that takes a SecretGrant before there is one: what is wrong is an answer", async () => {
+    const asked = async (path: string, connection: object) => {
+      const { poll, grantedObject } = await resolved({ data: { ...S3, path }, connection });
+      assert.ok(grantedObject !== undefined);
+      const answer = await attempt(poll?.ask(undefined) ?? Promise.resolve(undefined));
+      return answer instanceof Problem ? answer.reason : undefined;
+    };
+    for (const connection of [
+      { ...CONNECTION, namespace: "platform" },
+      { ...CONNECTION, granted: true },
+    ]) {
+      states = { "registry/vault": ready(), "platform/vault": ready() };
+      assert.equal(await asked("shop/s3", connection), "ForbiddenPath");
+      const failed = { phase: "failed", problem: new Problem("ForbiddenAddress", "not listed") } as const;
+      states = { "registry/vault": failed, "platform/vault": failed };
+      assert.equal(await asked("registry/s3", connection), "ForbiddenAddress");
+      states = {};
+      assert.equal(await asked("registry/s3", connection), "ConnectionNotFound");
+    }
+    assert.deepEqual(connected.asked, []);
   });
 
   it("is no Secret of the cluster, and data alone is secret", () => {
