@@ -32,10 +32,10 @@ export async function foldersLinkedFrom(page: string): Promise<string[]> {
   return [...text.matchAll(/^\| \[.*?\]\(([a-z-]+)\/README\.md\)/gm)].map(([, folder = ""]) => folder);
 }
 
-/** Runs all commands of a page. Returns them. */
-export async function runPage(page: string): Promise<Step[]> {
+/** Runs all commands of a page, with the environment variables that it asks its readers to set. Returns them. */
+export async function runPage(page: string, env: NodeJS.ProcessEnv = {}): Promise<Step[]> {
   const steps = stepsOf(await readFile(join(root, page), "utf8"));
-  for (const step of steps) await take(step);
+  for (const step of steps) await take(step, env);
   return steps;
 }
 
@@ -45,19 +45,19 @@ export function stepsOf(markdown: string): Step[] {
 }
 
 /** Changes are made once; what is only looked at is looked at until it has come about. */
-async function take({ commands, prints }: Step): Promise<void> {
-  if (prints === undefined) await shell(commands);
+async function take({ commands, prints }: Step, env: NodeJS.ProcessEnv): Promise<void> {
+  if (prints === undefined) await shell(commands, env);
   else {
     for (const line of commands.trim().split("\n")) assert.match(line, /^kubectl (get|describe) /);
-    await eventually(async () => assert.equal(alike(await shell(commands)), alike(prints)));
+    await eventually(async () => assert.equal(alike(await shell(commands, env)), alike(prints)));
   }
 }
 
 /** Returns what the commands print. */
-export async function shell(commands: string): Promise<string> {
+export async function shell(commands: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
   const { kubectlProgram, folder } = controlPlane();
   const path = [dirname(kubectlProgram), process.env["PATH"]].join(delimiter);
-  const env = { ...process.env, PATH: path, HOME: folder };
+  const env = { ...process.env, PATH: path, HOME: folder, ...more };
   return (await run("sh", ["-ec", commands], { cwd: root, env })).stdout;
 }
 
