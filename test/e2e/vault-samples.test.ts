@@ -10,7 +10,12 @@ import { stopSharedController } from "../controller/shared.ts";
 import { testSample, vaultFolders } from "./samples.ts";
 
 /** What the pages write to Vault, and no custom resource gets. */
-const SECRETS = ["example-no-secret-key-1", "example-no-secret-key-2", "example-no-password-1", "example-no-password-2"];
+const SECRETS = [
+  "example-no-secret-key-1",
+  "example-no-secret-key-2",
+  "example-no-password-1",
+  "example-no-password-2",
+];
 
 /** A configuration that lists the server of the tests, whatever its port. */
 const CONFIG = `apiVersion: config.inlay.dev/v1alpha1

@@ -1,0 +1,201 @@
+/**
+ * The story of samples/vault, which `npm start -- --vault` tells with a real Vault server: a value in Vault reaches a Secret, a custom
+ * resource and a Deployment, also when it is rotated, and stays while Vault is sealed.
+ */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ControlPlane } from "../test/control-plane/control-plane.ts";
+import { install } from "../test/control-plane/install.ts";
+import { startVault, type Vault } from "../test/control-plane/vault.ts";
+import { vaultProgram } from "../test/control-plane/vault-program.ts";
+import { Api } from "../test/controller/api.ts";
+import {
+  apply,
+  applyHarborKind,
+  bold,
+  chapter,
+  compared,
+  decoded,
+  dim,
+  harborsIn,
+  masked,
+  passed,
+  row,
+  type Sample,
+  type Stage,
+  s3Of,
+  say,
+  sayWhatNext,
+  seconds,
+  showFile,
+  showList,
+  startController,
+  untilHolds,
+  waitFor,
+} from "./story.ts";
+
+const SAMPLE: Sample = { folder: "vault", namespace: "vault-registry", binding: "s3" };
+const HARBORS = harborsIn(SAMPLE);
+const DEPLOYMENTS = `/apis/apps/v1/namespaces/${SAMPLE.namespace}/deployments`;
+const SECRET = `/api/v1/namespaces/${SAMPLE.namespace}/secrets/bucket`;
+const ROTATIONS = 3;
+const POLICY = ["data", "metadata"]
+  .map((below) => `path "kv/${below}/${SAMPLE.namespace}/*" { capabilities = ["read"] }`)
+  .join("\n");
+
+interface Keys {
+  accessKeyID: string;
+  secretAccessKey: string;
+  host: string;
+  port: number;
+}
+
+export async function tellVault(stage: Stage): Promise<void> {
+  say(bold("Inlay with Vault, on a control plane of its own"), "");
+  // The first time, this takes minutes, and shows how far it is.
+  await vaultProgram();
+  const cluster = await stage.startControlPlane();
+  const api = new Api(cluster);
+  passed("etcd, kube-apiserver, controller-manager, scheduler and KWOK are up");
+  const vault = await startVault({ tls: true });
+  stage.onStop(() => vault.stop());
+  await vault.enableKv("kv");
+  passed(`Vault is up at ${vault.address}, with a KV engine of version 2 at kv`);
+  await install(cluster);
+  await startController(cluster, "--config", await writeConfig(cluster, vault));
+  passed("CRD, policies and roles are installed, and the controller runs with those rights");
+
+  chapter("1. Vault gets Kubernetes auth, a policy, a role and the first keys", "samples/vault/README.md");
+  const first = keysOf("AKIAEXAMPLENOTAKEY01");
+  await setUp(vault, cluster);
+  await put(vault, first);
+  row("policy", `read on kv/${SAMPLE.namespace}/*`);
+  row("role", `the account inlay of ${SAMPLE.namespace}, with tokens for the audience vault`);
+  for (const [key, value] of Object.entries(first)) row(key, masked(`${value}`));
+
+  chapter("2. A VaultConnection says where Vault is, and who may read what", "samples/vault/04-connection.yaml");
+  await applyHarborKind(cluster);
+  await apply(cluster, SAMPLE, "00-namespace", "01-account", "02-harborcluster", "03-workload", "04-connection");
+  await connect(cluster, vault);
+  await showFile(SAMPLE, "04-connection");
+  await showList(cluster, SAMPLE, "vaultconnections");
+
+  chapter("3. A SecretBinding says what belongs where, and what restarts", "samples/vault/05-binding.yaml");
+  await showFile(SAMPLE, "05-binding");
+  await apply(cluster, SAMPLE, "05-binding");
+  await waitFor(cluster, SAMPLE, "condition=RolledOut");
+  await cluster.kubectl("rollout", "status", "deployment/uploader", `--namespace=${SAMPLE.namespace}`);
+  await compare(api, first, "in Vault");
+  await showList(cluster, SAMPLE, "secretbindings");
+
+  chapter("4. The keys are rotated in Vault");
+  const times: Times[] = [];
+  let last = first;
+  for (let round = 1; round <= ROTATIONS; round++) {
+    last = keysOf(`AKIAEXAMPLEROTATED0${round}`);
+    times.push(await rotate(api, vault, last));
+    await waitFor(cluster, SAMPLE, `jsonpath={.status.rollout.revision}=${round}`);
+  }
+  await compare(api, last, "the new one in Vault");
+  const listed = (of: (each: Times) => number) => times.map((each) => of(each).toFixed(0)).join(", ");
+  say(
+    `  It was in the HarborCluster ${listed(({ field }) => field)} ms after it was sent to Vault, in ${ROTATIONS} rotations,`,
+  );
+  say(
+    `  and the Deployment restarted, once each time, after ${listed(({ restart }) => restart)} ms. Inlay asks every second.`,
+  );
+
+  chapter("5. Vault is sealed, and unsealed");
+  await vault.seal();
+  await waitFor(cluster, SAMPLE, 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}=VaultSealed');
+  row("the binding", `says VaultSealed  ${dim(`${seconds()} s`)}`);
+  await compare(api, last, "what it was");
+  await vault.unseal();
+  await waitFor(cluster, SAMPLE, "condition=Ready");
+  row("the binding", `is ready again, and nothing restarted  ${dim(`${seconds()} s`)}`);
+
+  const token = join(vault.folder, "root-token");
+  await writeFile(token, vault.rootToken, { mode: 0o600 });
+  const curl = `curl -fsS --cacert "$VAULT_CACERT" -H "X-Vault-Token: $VAULT_TOKEN"`;
+  const data = JSON.stringify({ data: keysOf("AKIAEXAMPLENOTAKEY02") });
+  sayWhatNext(
+    cluster,
+    [`VAULT_ADDR=${vault.address}`, `VAULT_CACERT=${caFile(vault)}`, `VAULT_TOKEN=$(cat ${token})`],
+    [
+      "kubectl describe sb s3 -n vault-registry",
+      `${curl} "$VAULT_ADDR/v1/kv/data/vault-registry/s3" --data '${data}'`,
+      "kubectl get harborcluster harbor -n vault-registry -o jsonpath='{.spec.storage.spec.s3.accesskey}'",
+    ],
+  );
+}
+
+const caFile = ({ folder }: Vault) => join(folder, "ca.crt");
+
+const keysOf = (accessKeyID: string): Keys => ({
+  accessKeyID,
+  secretAccessKey: `not/a/real/secret/key/of/${accessKeyID}`,
+  host: "s3.example.com",
+  port: 9000,
+});
+
+/** Lists the server in the configuration of the controller. */
+async function writeConfig(cluster: ControlPlane, { address }: Vault): Promise<string> {
+  const file = join(cluster.folder, "inlay-config.yaml");
+  const [apiVersion, kind] = ["config.inlay.dev/v1alpha1", "ControllerConfiguration"];
+  await writeFile(file, JSON.stringify({ apiVersion, kind, vault: { addresses: [new URL(address).host] } }));
+  return file;
+}
+
+/** What the four calls of the page do. */
+async function setUp(vault: Vault, cluster: ControlPlane): Promise<void> {
+  await vault.enableKubernetesAuth(cluster);
+  const role = `inlay-${SAMPLE.namespace}`;
+  await vault.writePolicy(role, POLICY);
+  await vault.writeKubernetesRole(role, {
+    accounts: ["inlay"],
+    namespaces: [SAMPLE.namespace],
+    audience: "vault",
+    policies: [role],
+  });
+}
+
+/** Gives the connection of the sample the address and the CA of this server. */
+async function connect(cluster: ControlPlane, vault: Vault): Promise<void> {
+  await writeFile(caFile(vault), vault.ca);
+  const inNamespace = `--namespace=${SAMPLE.namespace}`;
+  await cluster.kubectl("create", "configmap", "vault-ca", inNamespace, `--from-file=ca.crt=${caFile(vault)}`);
+  const patch = JSON.stringify({ spec: { address: vault.address } });
+  await cluster.kubectl("patch", "vaultconnection/vault", inNamespace, "--type=merge", `--patch=${patch}`);
+  await cluster.kubectl("wait", "--for=condition=Ready", "vaultconnection/vault", inNamespace, "--timeout=60s");
+}
+
+const put = (vault: Vault, data: Keys) => vault.api("POST", `kv/data/${SAMPLE.namespace}/s3`, { data });
+
+interface Times {
+  field: number;
+  restart: number;
+}
+
+/** Milliseconds from the keys being sent to Vault to the HarborCluster with the new one, and to the restart, being seen. */
+async function rotate(api: Api, vault: Vault, keys: Keys): Promise<Times> {
+  const { generation } = (await api.get(`${DEPLOYMENTS}/uploader`)).metadata;
+  const from = performance.now();
+  const [field, restart] = await Promise.all([
+    timed(untilHolds(api, HARBORS, (harbor) => s3Of(harbor).accesskey === keys.accessKeyID, SAMPLE)),
+    timed(untilHolds(api, DEPLOYMENTS, ({ metadata }) => metadata.generation > generation, SAMPLE)),
+    put(vault, keys),
+  ]);
+  return { field, restart };
+
+  async function timed(seen: Promise<unknown>): Promise<number> {
+    await seen;
+    return performance.now() - from;
+  }
+}
+
+/** Says of each place whether it has the key. */
+async function compare(api: Api, { accessKeyID }: Keys, name: string): Promise<void> {
+  const [{ data }, harbor] = await Promise.all([api.get(SECRET), api.get(`${HARBORS}/harbor`)]);
+  row("Secret", compared(decoded(data.accessKeyID), accessKeyID, name));
+  row("HarborCluster", compared(s3Of(harbor).accesskey, accessKeyID, name));
+}
