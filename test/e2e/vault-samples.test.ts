@@ -13,8 +13,8 @@ import { testSample, vaultFolders } from "./samples.ts";
 const SECRETS = [
   "example-no-secret-key-1",
   "example-no-secret-key-2",
-  "example-no-password-1",
-  "example-no-password-2",
+  "example-no-agent-password-1",
+  "example-no-agent-password-2",
 ];
 
 /** A configuration that lists the server of the tests, whatever its port. */
@@ -54,7 +54,7 @@ describe("the samples for Vault:", () => {
 
   for (const name of vaultFolders) {
     describe(`${name}:`, () => {
-      // vault/ sets it up itself; who comes from the agent has it.
+      // The page of vault/ enables it. Those who come from the agent have it.
       if (name !== "vault") beforeEach(() => vault.enableKubernetesAuth(controlPlane()));
       testSample(name, env);
     });
