@@ -114,7 +114,8 @@ function pollOf(
     ask: async (last) => {
       const answer = await ask(last?.content);
       if (answer === last?.content) return last;
-      return { version: answer.version, content: answer, size: sizeOf(answer) };
+      const { version, refreshMs } = answer;
+      return { version, content: answer, size: sizeOf(answer), ...(refreshMs !== undefined && { refreshMs }) };
     },
   });
   const { data, metadata, health } = at;

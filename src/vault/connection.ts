@@ -13,6 +13,9 @@ export type { Auth, ConnectionServices, ConnectionSettings, VaultCounts } from "
 /** How long the revocation of tokens may hold up the end. */
 const END_WITHIN_MS = 2_000;
 
+/** The reasons that are about the server, and not about one path or login. */
+const OF_THE_SERVER: ReadonlySet<string> = new Set(["VaultSealed", "VaultUnavailable", "VaultUntrusted"]);
+
 /** What a check found out. */
 export interface ConnectionCheck {
   /** That the server reports. */
@@ -28,6 +31,7 @@ interface Reading {
 export class Connection implements VaultConnected {
   readonly #settings: ConnectionSettings;
   readonly #metrics: VaultCounts;
+  readonly #doubted: (() => void) | undefined;
   readonly #now: () => number;
   readonly #http: VaultHttp;
   readonly #health: ServerHealth;
@@ -40,6 +44,7 @@ export class Connection implements VaultConnected {
   constructor(settings: ConnectionSettings, services: ConnectionServices) {
     this.#settings = settings;
     this.#metrics = services.metrics;
+    this.#doubted = services.doubted;
     this.#now = services.now ?? (() => performance.now());
     this.#http = new VaultHttp(settings, services);
     this.#health = new ServerHealth(settings, this.#http, services.addresses, this.#now);
@@ -129,6 +134,9 @@ export class Connection implements VaultConnected {
     const startedAt = this.#now();
     try {
       return await read(this.#reading);
+    } catch (error) {
+      if (error instanceof Problem && OF_THE_SERVER.has(error.reason)) this.#doubted?.();
+      throw error;
     } finally {
       this.#metrics.readSeconds((this.#now() - startedAt) / 1_000);
     }

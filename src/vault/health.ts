@@ -76,19 +76,19 @@ export class ServerHealth {
     return new Map([...this.#servers].flatMap(([origin, { state }]) => (state === undefined ? [] : [[origin, state]])));
   }
 
-  /** Throws Problem. `last` is returned while it is not clear how the server is. */
+  /** Throws Problem. While it is not clear how the server is, `last` is the answer, with a time to ask again soon. */
   async read(address: string | undefined, last: VaultAnswer | undefined): Promise<VaultAnswer> {
     const server = this.#serverAt(address === undefined ? this.#settings.address : urlOf(address));
     const answered = (health: Health) => {
       const answer = answerOf(valuesOf(health), {});
-      return answer.version === last?.version ? last : answer;
+      return answer.version === last?.version && last.refreshMs === undefined ? last : answer;
     };
     const health = await this.#ask(server, true);
     if (typeof health === "object") return answered(health);
     if (health === "refused") return answered(SHUT_DOWN);
     if (this.#now() - (server.silentSince ?? this.#now()) >= SILENCE_MS) {
       if (await this.#isAnotherAnswering(server)) return answered(SHUT_DOWN);
-    } else if (last !== undefined) return last;
+    } else if (last !== undefined) return { ...last, refreshMs: SILENCE_MS / 3 };
     const why =
       "no server of the connection answers, so the network may be at fault; check network policies and the address";
     throw new Problem("Unreachable", `health of ${server.url.host}: ${why}`);

@@ -54,6 +54,8 @@ export interface ConnectionServices {
   /** A token of the account for these audiences. Throws Problem. */
   requestToken(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>>;
   readonly metrics: VaultCounts;
+  /** Called when a read failed in a way that a check of the server explains. */
+  readonly doubted?: () => void;
   /** A clock in ms that never goes back. */
   readonly now?: () => number;
   /** From 0 to 1. */

@@ -29,6 +29,8 @@ export interface VaultAnswer {
   /** Changes with the content. It holds no value, and no hash of one that another process could repeat. */
   readonly version: string;
   readonly content: VaultContent | undefined;
+  /** When to ask again, in ms, if that is not as usual. */
+  readonly refreshMs?: number;
 }
 
 export interface VaultContent {

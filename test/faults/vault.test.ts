@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { harborTarget } from "../controller/test-namespace.ts";
+import { accessKeySpec, harborTarget } from "../controller/test-namespace.ts";
 import { VaultSetUp, type VaultTeam } from "../controller/vault-team.ts";
 import { TcpProxy } from "./proxy.ts";
 
@@ -92,8 +92,8 @@ describe("a Vault that fails", function () {
     fleet = new VaultFleet(await setUp.createTeam({ address: proxy.url, timeout: "2s" }));
     await fleet.launch();
   });
+  afterEach(() => proxy.resume());
   after(async () => {
-    proxy.resume();
     await setUp.stop();
     await proxy.stop();
   });
@@ -199,8 +199,10 @@ describe("a Vault that fails", function () {
     try {
       await fleet.say("VaultUnavailable");
       assert.equal(await setUp.controller.page("/readyz"), "ok\n");
-      const accessKey = await fleet.team.team.boundHarbor({ name: "harbor" });
-      assert.equal((await fleet.team.team.s3()).accesskey, accessKey);
+      const accessKey = secretText("access");
+      await fleet.team.team.secret("bucket", { accessKeyID: accessKey });
+      await fleet.team.team.bind("harbor-s3", accessKeySpec());
+      await fleet.team.holds(accessKey);
     } finally {
       proxy.resume();
     }

@@ -10,13 +10,27 @@ import type { Connection, ConnectionCheck } from "../../vault/connection.ts";
 export type Checked = Pick<Connection, "check">;
 
 const EVERY_MS = 60_000;
+/** How often reads that fail may lead to a check that finds nothing wrong. */
+const DOUBTED_EVERY_MS = 5_000;
 /** Each check that finds the server not ready doubles the pause before the next one. */
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
+
+/** Called with the key of a connection. */
+export interface CheckHooks {
+  /** A check has another result than the one before. */
+  changed(key: string): void;
+  /** The server is ready again. */
+  recovered(key: string): void;
+  /** A check ended with an unexpected error. */
+  failed(key: string, error: unknown): void;
+}
 
 interface Check {
   readonly connection: Checked;
   result: ConnectionCheck | undefined;
   failures: number;
+  /** When the last check began, by a clock that never goes back. */
+  beganAt: number;
   timer: NodeJS.Timeout | undefined;
   isRunning: boolean;
   /** A check was asked for while one ran. */
@@ -25,19 +39,20 @@ interface Check {
 
 export class Checks {
   readonly #checks = new Map<string, Check>();
-  readonly #changed: (key: string) => void;
-  readonly #failed: (key: string, error: unknown) => void;
+  readonly #hooks: CheckHooks;
+  readonly #now: () => number;
 
-  /** `changed` is called when a check has another result than the one before; `failed` with an unexpected error. */
-  constructor(changed: (key: string) => void, failed: (key: string, error: unknown) => void) {
-    this.#changed = changed;
-    this.#failed = failed;
+  /** `now` is a clock in ms that never goes back. */
+  constructor(hooks: CheckHooks, now = () => performance.now()) {
+    this.#hooks = hooks;
+    this.#now = now;
   }
 
   /** Checks a connection at once and from time to time, in place of the one that the key had before. */
   start(key: string, connection: Checked): void {
     this.stop(key);
-    const check = { connection, result: undefined, failures: 0, timer: undefined, isRunning: false, isDue: false };
+    const state = { result: undefined, failures: 0, beganAt: 0, timer: undefined, isRunning: false, isDue: false };
+    const check = { connection, ...state };
     this.#checks.set(key, check);
     void this.#run(key, check);
   }
@@ -59,6 +74,13 @@ export class Checks {
     else void this.#run(key, check);
   }
 
+  /** Checks a connection soon if it is taken to be ready: a read failed. One that is not is checked anyway. */
+  doubt(key: string): void {
+    const check = this.#checks.get(key);
+    if (check === undefined || check.isRunning || check.result?.problem !== undefined) return;
+    if (this.#now() >= check.beganAt + DOUBTED_EVERY_MS) void this.#run(key, check);
+  }
+
   /** Undefined until the first check is done. */
   resultOf(key: string): ConnectionCheck | undefined {
     return this.#checks.get(key)?.result;
@@ -67,16 +89,19 @@ export class Checks {
   async #run(key: string, check: Check): Promise<void> {
     clearTimeout(check.timer);
     check.isRunning = true;
+    check.beganAt = this.#now();
     check.isDue = false;
     const result = await this.#resultOf(key, check);
     check.isRunning = false;
     if (this.#checks.get(key) !== check) return;
     check.failures = result.problem === undefined ? 0 : check.failures + 1;
+    const hasRecovered = check.result?.problem !== undefined && result.problem === undefined;
     const isOther = check.result === undefined || !isSame(check.result, result);
     check.result = result;
     const pause = check.isDue ? 0 : pauseAfter(check.failures, result.problem);
     check.timer = setTimeout(() => void this.#run(key, check), pause).unref();
-    if (isOther) this.#changed(key);
+    if (isOther) this.#hooks.changed(key);
+    if (hasRecovered) this.#hooks.recovered(key);
   }
 
   async #resultOf(key: string, { connection }: Check): Promise<ConnectionCheck> {
@@ -84,7 +109,7 @@ export class Checks {
       const result = await attempt(connection.check());
       return result instanceof Problem ? { problem: result } : result;
     } catch (error) {
-      this.#failed(key, error);
+      this.#hooks.failed(key, error);
       const message = "Inlay could not check the server, for an unexpected error that is in the log of the controller";
       return { problem: new Problem("VaultUnavailable", message) };
     }

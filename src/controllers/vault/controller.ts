@@ -74,7 +74,12 @@ export class VaultController {
     });
     const failed = (key: string, error: unknown) =>
       log.warn({ connection: key, error: describeError(error) }, "unexpected error in a VaultConnection");
-    this.#checks = new Checks((key) => this.queue.add(key), failed);
+    // Reads that failed would otherwise wait for the end of their backoff.
+    this.#checks = new Checks({
+      changed: (key) => this.queue.add(key),
+      recovered: (key) => vault.refresh(key),
+      failed,
+    });
     this.#reconciler = new ConnectionReconciler({
       installation,
       client,
@@ -120,6 +125,7 @@ export class VaultController {
       addresses: installation.vaultAddresses,
       requestToken: (identity, audiences) => accountTokens.request(identity, audiences),
       metrics: metrics.vault,
+      doubted: () => this.#checks.doubt(settings.key),
     });
   }
 

@@ -21,15 +21,22 @@ class Server {
 describe("checks of VaultConnections", () => {
   const clock = fakeClock();
   let changes: number;
+  let recovered: number;
   let errors: unknown[];
   let checks: Checks;
   let server: Server;
   beforeEach(() => {
-    [changes, errors, server] = [0, [], new Server()];
-    const changed = () => {
-      changes++;
+    [changes, recovered, errors, server] = [0, 0, [], new Server()];
+    const hooks = {
+      changed: () => {
+        changes++;
+      },
+      recovered: () => {
+        recovered++;
+      },
+      failed: (_: string, error: unknown) => errors.push(error),
     };
-    checks = new Checks(changed, (_, error) => errors.push(error));
+    checks = new Checks(hooks, () => Date.now());
   });
 
   it("are made at once, and every minute while the server is ready, which is told once", async () => {
@@ -64,7 +71,24 @@ describe("checks of VaultConnections", () => {
     server.answer = async () => ({ version: "1.21.4" });
     await clock.pass(37_500);
     assert.deepEqual(checks.resultOf(KEY), { version: "1.21.4" });
-    assert.equal(changes, 2);
+    assert.deepEqual([changes, recovered], [2, 1]);
+  });
+
+  it("are made when reads fail, and seldom while they find nothing wrong", async () => {
+    checks.start(KEY, server);
+    await settled();
+    await clock.pass(10_000);
+    for (let reads = 0; reads < 100; reads++) checks.doubt(KEY);
+    await settled();
+    assert.equal(server.checks, 2);
+    await clock.pass(5_000);
+    server.answer = async () => sealed;
+    checks.doubt(KEY);
+    await settled();
+    assert.deepEqual([server.checks, checks.resultOf(KEY), changes, recovered], [3, sealed, 2, 0]);
+    checks.doubt(KEY);
+    await settled();
+    assert.equal(server.checks, 3, "the backoff goes on");
   });
 
   it("come no sooner than a server that limits requests says", async () => {
