@@ -252,6 +252,8 @@ describe("the schema of VaultConnection", () => {
     "a path that begins with a slash": [paths("/kv/other"), /should match/],
     "a path that ends with a slash": [paths("kv/other/"), /should match/],
     "a path with another placeholder": [paths("kv/{name}/*"), /should match/],
+    "a wildcard before the namespace": [paths("kv/*/{namespace}/a"), /could read the paths of another/],
+    "a wildcard beside the namespace": [paths("kv/{namespace}-*"), /could read the paths of another/],
     "a path with a space": [paths("kv/a b"), /should match/],
     "a token from both": [
       withAuth({ token: { secret: key("token"), configMap: key("token") } }),
