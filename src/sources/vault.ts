@@ -51,7 +51,8 @@ export const vault: SourceKind = {
         });
         if (found instanceof Problem && !needsGrant) throw found;
         const common = {
-          place: ["inlay.dev", "VaultConnection", namespace, JSON.stringify([connectionName, reads])] as const,
+          // Another version of a path is the same source with other values.
+          place: ["inlay.dev", "VaultConnection", namespace, JSON.stringify([connectionName, pathOf(at)])] as const,
           description,
           policy,
           ...(needsGrant && { grantedObject: connection }),
@@ -86,11 +87,16 @@ export function usesConnection(
   });
 }
 
-/** What a source reads, for messages: `data kv/registry/s3`. */
-function readsOf({ data, metadata, health }: VaultSource): string {
+/** What a source reads, for messages: `data kv/registry/s3 version 2`. */
+function readsOf(at: VaultSource): string {
+  const { data } = at;
+  return data?.version === undefined ? pathOf(at) : `${pathOf(at)} version ${data.version}`;
+}
+
+function pathOf({ data, metadata, health }: VaultSource): string {
   if (metadata !== undefined) return `metadata ${metadata.mount}/${metadata.path}`;
   if (data === undefined) return health?.address === undefined ? "health" : `health ${health.address}`;
-  return `data ${data.mount}/${data.path}${data.version === undefined ? "" : ` version ${data.version}`}`;
+  return `data ${data.mount}/${data.path}`;
 }
 
 const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, string>>) => ({

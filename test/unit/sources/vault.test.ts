@@ -118,6 +118,14 @@ describe("a source from Vault", () => {
     assert.equal(new Set([id, ...others]).size, others.length + 1);
   });
 
+  it("has the same digests in each version of a path, unless the values differ", async () => {
+    const placeOf = async (vault: object) => (await resolved(vault)).place;
+    const place = await placeOf({ data: S3 });
+    assert.deepEqual(await placeOf({ data: { ...S3, version: 2 } }), place);
+    for (const other of [{ data: { ...S3, path: "registry/s4" } }, { metadata: S3 }, { health: {} }])
+      assert.notDeepEqual(await placeOf(other), place);
+  });
+
   it("reads for the namespace of the binding, or of the claim that it is made for, and for no other", async () => {
     const readFor = async () => {
       const { poll } = await resolved({ metadata: { mount: "kv", path: "registry/s3" } });
