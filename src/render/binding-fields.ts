@@ -83,7 +83,11 @@ export async function fieldsOf(
     from === undefined ? "none" : { by: from.composition, ...(claimNamespace !== undefined && { claimNamespace }) };
   const vault = fileVault(cluster, inputs.vault);
   const resolving = { discovery, client, identity, installation, vault: vault.connections, polls: vault.polls };
-  const references = await resolveReferences(binding, { ...resolving, compositionOf: () => producedBy });
+  const references = await resolveReferences(binding, {
+    ...resolving,
+    accountUid: "",
+    compositionOf: () => producedBy,
+  });
   const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
   const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
   const mistakes = problems.map(({ place, problem }) => mistakeAt(`${place}: ${problem.message}`));

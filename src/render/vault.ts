@@ -73,6 +73,7 @@ function connectedTo(
     return { version: VERSION, content: undefined };
   };
   return {
+    retryLogins: () => {},
     loginOf: () => "",
     async data(_, { version, ...place }) {
       const key = keyOf(place);

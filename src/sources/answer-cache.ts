@@ -1,4 +1,7 @@
-/** Keeps what polls were answered, sealed and up to a size in all. What was not answered again for the longest time makes room. */
+/**
+ * Keeps what polls were answered, sealed and up to a size in all. The group that takes most makes room, so that the large answers
+ * of one server push out none of another's.
+ */
 import { SecretValue } from "../apimachinery/secret-value.ts";
 
 export interface PollAnswer<T = unknown> {
@@ -11,41 +14,60 @@ export interface PollAnswer<T = unknown> {
   readonly refreshMs?: number;
 }
 
+interface Group {
+  bytes: number;
+  /** In the order in which they came. */
+  readonly answers: Map<string, SecretValue<PollAnswer>>;
+}
+
 /** In bytes. An answer that is not kept is asked for again when a binding needs it. */
 const MAX_BYTES = 32 * 1024 ** 2;
 
 export class AnswerCache {
   readonly #maxBytes: number;
-  /** In the order in which they came. */
-  readonly #answers = new Map<string, SecretValue<PollAnswer>>();
+  readonly #groups = new Map<string, Group>();
   #bytes = 0;
 
   constructor(maxBytes = MAX_BYTES) {
     this.#maxBytes = maxBytes;
   }
 
-  get(id: string): PollAnswer | undefined {
-    return this.#answers.get(id)?.reveal();
+  get(group: string, id: string): PollAnswer | undefined {
+    return this.#groups.get(group)?.answers.get(id)?.reveal();
   }
 
-  set(id: string, answer: PollAnswer): void {
-    this.delete(id);
-    this.#answers.set(id, new SecretValue(answer));
+  set(group: string, id: string, answer: PollAnswer): void {
+    this.delete(group, id);
+    const own = this.#groups.get(group) ?? { bytes: 0, answers: new Map() };
+    this.#groups.set(group, own);
+    own.answers.set(id, new SecretValue(answer));
+    own.bytes += answer.size;
     this.#bytes += answer.size;
-    for (const other of this.#answers.keys()) {
+    while (this.#bytes > this.#maxBytes) {
+      const [name, { answers }] = this.#largest();
+      const [oldest] = answers.keys();
       // The last one stays, however large: a binding waits for it.
-      if (this.#bytes <= this.#maxBytes || other === id) break;
-      this.delete(other);
+      if (oldest === undefined || oldest === id) break;
+      this.delete(name, oldest);
     }
   }
 
-  delete(id: string): void {
-    this.#bytes -= this.get(id)?.size ?? 0;
-    this.#answers.delete(id);
+  delete(group: string, id: string): void {
+    const own = this.#groups.get(group);
+    const answer = own?.answers.get(id)?.reveal();
+    if (own === undefined || answer === undefined) return;
+    own.answers.delete(id);
+    own.bytes -= answer.size;
+    this.#bytes -= answer.size;
+    if (own.answers.size === 0) this.#groups.delete(group);
   }
 
   clear(): void {
-    this.#answers.clear();
+    this.#groups.clear();
     this.#bytes = 0;
+  }
+
+  #largest(): [string, Group] {
+    return [...this.#groups].reduce((most, each) => (each[1].bytes > most[1].bytes ? each : most));
   }
 }

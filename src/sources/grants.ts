@@ -20,6 +20,7 @@ import {
   admits,
   allows,
   compositionUnknown,
+  coversObject,
   goneWith,
   homeOf,
   looksAtComposition,
@@ -62,12 +63,17 @@ export function observeGrants(
   watcher: Pick<Watcher, "list">,
   key: string,
   { metadata, spec: { serviceAccountName }, status }: SecretBinding,
-  sources: readonly Pick<ResolvedSource, "grantedObject">[],
+  sources: readonly Pick<ResolvedSource, "grantedObject" | "grantedLabels">[],
   compositionOf: () => ProducedBy,
 ): GrantedSources {
   const own = metadata.namespace as string;
   const copied = status?.copiedSources ?? [];
   const askerNow = (): Asker => ({ namespace: own, account: serviceAccountName, composition: compositionOf() });
+  const labels = new Map(
+    sources.flatMap(({ grantedObject, grantedLabels }) =>
+      grantedObject && grantedLabels ? [[grantedObject, grantedLabels] as const] : [],
+    ),
+  );
   const needing = sources.flatMap(({ grantedObject }) => grantedObject ?? []);
   if (needing.length === 0)
     return { asker: askerNow, copied, isPending: false, dependencies: [], state: "", grantsFor: () => undefined };
@@ -83,7 +89,9 @@ export function observeGrants(
   const standings = new Map<ObjectRef, readonly Grant[] | Problem>();
   for (const ref of needing) {
     const members = shown(collection({ resource: SECRET_GRANTS, namespace: ref.namespace, whole: true }));
-    const isRelevant = ({ spec }: Grant) => mayAllow(spec, asker, ref);
+    const known = labels.get(ref);
+    const isRelevant = ({ spec }: Grant) =>
+      mayAllow(spec, asker, ref) && (known === undefined || coversObject(spec, ref, known));
     standings.set(ref, members instanceof Problem ? members : members.map(grantOf).filter(isRelevant));
   }
   const byNamespace = [...standings].flatMap(([ref, grants]) =>

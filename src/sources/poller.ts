@@ -4,14 +4,16 @@
  */
 import { namespaceIn } from "../api/binding.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 import { AnswerCache, type PollAnswer } from "./answer-cache.ts";
+import { Turns } from "./turns.ts";
 
 /** What is asked. Polls of one id have the same answer, and come from one group. No value is part of an id. */
 export interface Poll<T = unknown> {
   readonly id: string;
-  /** The server: it is asked only so much at once. */
+  /** What is refreshed together, such as a connection. */
   readonly group: string;
+  /** The server, which is asked only so much at once. By default, the group is one. */
+  readonly queue?: string;
   /** How often, in ms. Of several polls of one id, the most frequent one counts. */
   readonly refreshMs: number;
   /** Throws Problem. Returns `last`, the former answer, where that is still true. */
@@ -37,6 +39,8 @@ interface Entry {
   state: "idle" | "waiting" | "asking";
   /** While it is idle. */
   timer: NodeJS.Timeout | undefined;
+  /** Ends the wait for the first answer. */
+  readonly patience: NodeJS.Timeout;
   /** It is to be asked again when it has been asked. */
   isDue: boolean;
   /** A binding needs the content, which is not kept. */
@@ -46,6 +50,8 @@ interface Entry {
 interface Hooks {
   /** Called with the key of each binding that needs an answer that changed. */
   changed(key: string): void;
+  /** Called before polls of a group are asked at once because somebody wants that. */
+  refreshing(group: string): void;
   /** What is no Problem is a mistake of this program. */
   onError(error: unknown): void;
 }
@@ -60,8 +66,10 @@ interface PollerOptions {
   maxBytes?: number;
 }
 
-/** How many polls of one group are asked at once. */
+/** How many polls of one server are asked at once. */
 const MAX_CONCURRENT = 8;
+/** A binding waits no longer for a first answer: it has more to do. */
+const PATIENCE_MS = 10_000;
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
 /** By how much of its length an interval varies, so that many polls do not come at once. */
 const JITTER = 0.1;
@@ -73,7 +81,7 @@ export class Poller {
   readonly #entries = new Map<string, Entry>();
   readonly #ids = new Map<string, ReadonlySet<string>>();
   readonly #refreshes = new Map<string, string>();
-  readonly #groups = new Map<string, { running: number; readonly waiting: RoundRobinQueue<Entry> }>();
+  readonly #turns = new Turns(MAX_CONCURRENT);
   readonly #answers: AnswerCache;
   #isStopped = false;
 
@@ -96,10 +104,13 @@ export class Poller {
       entry.poll = poll;
       const isSooner = poll.refreshMs < refreshMsOf(entry);
       entry.subscribers.set(key, poll.refreshMs);
-      if (isSooner && entry.state === "idle" && entry.askedAt > 0) this.#schedule(entry);
+      if (isSooner && entry.state === "idle" && entry.askedAt > 0 && entry.problem === undefined) this.#schedule(entry);
     }
     const known = this.#refreshes.get(key);
-    if (known !== undefined && known !== refresh) for (const id of ids) this.#askNow(this.#entries.get(id));
+    if (known !== undefined && known !== refresh) {
+      for (const group of new Set(polls.map((poll) => poll.group))) this.#hooks.refreshing(group);
+      for (const id of ids) this.#askNow(this.#entries.get(id));
+    }
     if (ids.size === 0) {
       this.#ids.delete(key);
       this.#refreshes.delete(key);
@@ -110,10 +121,10 @@ export class Poller {
   }
 
   /** How a poll is to which a binding has subscribed. */
-  stateOf<T>({ id }: Poll<T>): PollState<T> {
+  stateOf<T>({ id, group }: Poll<T>): PollState<T> {
     const entry = this.#entries.get(id);
     if (entry?.problem !== undefined) return { phase: "failed", problem: entry.problem };
-    const answer = this.#answers.get(id) as PollAnswer<T> | undefined;
+    const answer = this.#answers.get(group, id) as PollAnswer<T> | undefined;
     if (answer !== undefined) return { phase: "synced", answer };
     if (entry?.version !== undefined) {
       entry.isAwaited = true;
@@ -124,12 +135,16 @@ export class Poller {
 
   /** Has all polls of a group asked at once. */
   refresh(group: string): void {
+    this.#hooks.refreshing(group);
     for (const entry of this.#entries.values()) if (entry.poll.group === group) this.#askNow(entry);
   }
 
   stop(): void {
     this.#isStopped = true;
-    for (const { timer } of this.#entries.values()) clearTimeout(timer);
+    for (const { timer, patience } of this.#entries.values()) {
+      clearTimeout(timer);
+      clearTimeout(patience);
+    }
     this.#entries.clear();
     this.#ids.clear();
     this.#answers.clear();
@@ -145,6 +160,7 @@ export class Poller {
       askedAt: 0,
       state: "idle",
       timer: undefined,
+      patience: setTimeout(() => this.#waitNoLonger(entry), PATIENCE_MS).unref(),
       isDue: false,
       isAwaited: false,
     };
@@ -160,8 +176,17 @@ export class Poller {
     entry.subscribers.delete(key);
     if (entry.subscribers.size > 0) return;
     clearTimeout(entry.timer);
+    clearTimeout(entry.patience);
     this.#entries.delete(id);
-    this.#answers.delete(id);
+    this.#answers.delete(entry.poll.group, id);
+  }
+
+  /** The binding reports the source, and goes on with all that does not need it. */
+  #waitNoLonger(entry: Entry): void {
+    if (entry.version !== undefined || entry.problem !== undefined) return;
+    const message = "the server has not answered yet, so this source waits for its turn; check that the server runs";
+    entry.problem = new Problem("VaultUnavailable", message);
+    for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
   }
 
   #askNow(entry: Entry | undefined): void {
@@ -173,8 +198,17 @@ export class Poller {
 
   /** Waits until the poll is due, counted from when it was last asked. */
   #schedule(entry: Entry, afterMs = refreshMsOf(entry)): void {
+    this.#askIn(entry, entry.askedAt + this.#jittered(afterMs) - this.#now());
+  }
+
+  /** Waits with backoff, and no shorter than the server says. */
+  #retry(entry: Entry, { retryAfterMs = 0 }: Problem): void {
+    const doubled = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (entry.failures - 1));
+    this.#askIn(entry, Math.max(this.#jittered(doubled), retryAfterMs * (1 + JITTER * this.#random())));
+  }
+
+  #askIn(entry: Entry, ms: number): void {
     clearTimeout(entry.timer);
-    const ms = entry.askedAt + this.#jittered(afterMs) - this.#now();
     entry.timer = setTimeout(() => this.#enqueue(entry), Math.max(0, ms)).unref();
   }
 
@@ -185,37 +219,19 @@ export class Poller {
   #enqueue(entry: Entry): void {
     entry.state = "waiting";
     entry.isDue = false;
-    const { id, group } = entry.poll;
+    const { id, group, queue = group } = entry.poll;
     const [key = ""] = entry.subscribers.keys();
-    const turns = this.#groups.get(group) ?? { running: 0, waiting: new RoundRobinQueue<Entry>() };
-    this.#groups.set(group, turns);
-    turns.waiting.set(namespaceIn(key), id, entry);
-    this.#fill(group);
-  }
-
-  #fill(group: string): void {
-    const turns = this.#groups.get(group);
-    if (turns === undefined) return;
-    while (turns.running < MAX_CONCURRENT) {
-      const entry = turns.waiting.next();
-      if (entry === undefined) break;
-      if (this.#entries.get(entry.poll.id) !== entry) continue;
-      turns.running++;
-      void this.#ask(entry).finally(() => {
-        turns.running--;
-        this.#fill(group);
-      });
-    }
-    if (turns.running === 0 && turns.waiting.size === 0) this.#groups.delete(group);
+    const isStillNeeded = () => this.#entries.get(id) === entry;
+    this.#turns.take(queue, namespaceIn(key), id, () => (isStillNeeded() ? this.#ask(entry) : undefined));
   }
 
   async #ask(entry: Entry): Promise<void> {
-    const { id } = entry.poll;
+    const { id, group } = entry.poll;
     entry.state = "asking";
     entry.askedAt = this.#now();
     let answer: PollAnswer | Problem;
     try {
-      answer = await entry.poll.ask(this.#answers.get(id));
+      answer = await entry.poll.ask(this.#answers.get(group, id));
     } catch (error) {
       if (!(error instanceof Problem)) this.#hooks.onError(error);
       answer = error instanceof Problem ? error : new Problem("VaultUnavailable", "unexpected error; see Inlay's log");
@@ -224,7 +240,8 @@ export class Poller {
     const isNews = answer instanceof Problem ? this.#failed(entry, answer) : this.#answered(entry, answer);
     entry.state = "idle";
     if (entry.isDue) this.#enqueue(entry);
-    else this.#schedule(entry, answer instanceof Problem ? this.#backoffMs(entry, answer) : answer.refreshMs);
+    else if (answer instanceof Problem) this.#retry(entry, answer);
+    else this.#schedule(entry, answer.refreshMs);
     if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
   }
 
@@ -235,7 +252,7 @@ export class Poller {
     entry.failures = 0;
     entry.isAwaited = false;
     entry.version = answer.version;
-    this.#answers.set(entry.poll.id, answer);
+    this.#answers.set(entry.poll.group, entry.poll.id, answer);
     return isNews;
   }
 
@@ -246,11 +263,6 @@ export class Poller {
     entry.problem = problem;
     entry.failures++;
     return isNews;
-  }
-
-  #backoffMs(entry: Entry, problem: Problem): number {
-    const doubled = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (entry.failures - 1));
-    return Math.max(doubled, problem.retryAfterMs ?? 0);
   }
 }
 

@@ -71,6 +71,8 @@ export interface ResolveContext {
   readonly client: Pick<Client, "get">;
   /** The binding's account. */
   readonly identity: Identity;
+  /** Of the binding's ServiceAccount; undefined until it is known that it exists. */
+  readonly accountUid: string | undefined;
   /** The VaultConnection of that name. Undefined if there is none. */
   readonly vault: { get(namespace: string, name: string): ConnectionState | undefined };
   /** What the servers answered that polled sources are read from. */
@@ -80,8 +82,8 @@ export interface ResolveContext {
 }
 
 /**
- * Identifies a source in digests: for an object its group, kind, namespace and name. Two sources that hold different values never
- * have the same place, and a place never changes, because every workload would restart.
+ * Identifies a source in digests: for an object its group, kind, namespace and name. Two sources never have the same place, but
+ * for versions of one path, and a place never changes, because every workload would restart.
  */
 export type SourcePlace = readonly [group: string, kind: string, namespace: string, name: string];
 
@@ -92,6 +94,8 @@ interface Resolved {
   readonly policy: MissingPolicy;
   /** The object that a SecretGrant in its namespace has to open before anything is read. */
   readonly grantedObject?: ObjectRef;
+  /** Its labels, where they are known before anything is read. */
+  readonly grantedLabels?: Readonly<Record<string, string>>;
   /**
    * Reads all of it at once, as the binding's account: of the version `seen` on the watch or later. A Problem is a result,
    * because other targets may not need this source.

@@ -51,11 +51,12 @@ export const vault: SourceKind = {
         });
         if (found instanceof Problem && !needsGrant) throw found;
         const common = {
-          // Another version of a path is the same source with other values.
-          place: ["inlay.dev", "VaultConnection", namespace, JSON.stringify([connectionName, pathOf(at)])] as const,
+          place: ["inlay.dev", "VaultConnection", namespace, JSON.stringify([connectionName, ...placeOf(at)])] as const,
           description,
           policy,
           ...(needsGrant && { grantedObject: connection }),
+          // Until the connection is known, the binding waits for its poll.
+          ...(needsGrant && state?.phase !== "pending" && { grantedLabels: state?.labels ?? {} }),
         };
         const poll = found instanceof Problem ? failingPoll(found, group) : found;
         const labels = state?.phase === "ready" ? state.labels : {};
@@ -88,15 +89,16 @@ export function usesConnection(
 }
 
 /** What a source reads, for messages: `data kv/registry/s3 version 2`. */
-function readsOf(at: VaultSource): string {
-  const { data } = at;
-  return data?.version === undefined ? pathOf(at) : `${pathOf(at)} version ${data.version}`;
-}
-
-function pathOf({ data, metadata, health }: VaultSource): string {
+function readsOf({ data, metadata, health }: VaultSource): string {
   if (metadata !== undefined) return `metadata ${metadata.mount}/${metadata.path}`;
   if (data === undefined) return health?.address === undefined ? "health" : `health ${health.address}`;
-  return `data ${data.mount}/${data.path}`;
+  return `data ${data.mount}/${data.path}${data.version === undefined ? "" : ` version ${data.version}`}`;
+}
+
+/** Identifies what a source reads, in parts that no other source has. Versions of a path are one source with other values. */
+function placeOf({ data, metadata, health }: VaultSource): string[] {
+  if (health !== undefined) return ["health", health.address ?? ""];
+  return data === undefined ? ["metadata", metadata.mount, metadata.path] : ["data", data.mount, data.path];
 }
 
 const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, string>>) => ({
@@ -105,17 +107,19 @@ const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, st
   labels: new SecretValue(labels),
 });
 
-/** Undefined while it is not known for which namespace the binding reads. Throws Problem. */
+/** Undefined while it is not known for which namespace, and as which account, the binding reads. Throws Problem. */
 function pollOf(
   at: VaultSource,
   { connected, revision, paths }: Ready,
   group: string,
   own: string,
-  { identity, compositionOf }: Pick<ResolveContext, "identity" | "compositionOf">,
+  { identity, accountUid, compositionOf }: Pick<ResolveContext, "identity" | "accountUid" | "compositionOf">,
 ): Poll<VaultAnswer> | undefined {
   const pollAs = (login: string, ask: Ask): Poll<VaultAnswer> => ({
-    id: JSON.stringify([group, revision, login, readsOf(at), at.data?.kv]),
+    id: JSON.stringify([group, revision, login, ...placeOf(at), at.data?.version ?? "", at.data?.kv ?? ""]),
     group,
+    // A server that is silent delays no answer of another one.
+    ...(at.health !== undefined && { queue: JSON.stringify([group, ...placeOf(at)]) }),
     refreshMs: parseDuration(at.refresh, "refresh"),
     ask: async (last) => {
       const answer = await ask(last?.content);
@@ -128,9 +132,9 @@ function pollOf(
   if (health !== undefined) return pollAs("", (last) => connected.health(health.address, last));
   const place = data ?? metadata;
   const namespace = claimNamespace(own, compositionOf());
-  if (namespace === undefined) return undefined;
+  if (namespace === undefined || accountUid === undefined) return undefined;
   assertAllowedPath(paths, place, namespace, group);
-  const reader: VaultReader = { identity, namespace };
+  const reader: VaultReader = { identity, uid: accountUid, namespace };
   const ask: Ask = (last) =>
     data === undefined ? connected.metadata(reader, place) : connected.data(reader, data, last);
   return pollAs(connected.loginOf(reader), ask);

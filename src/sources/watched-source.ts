@@ -39,7 +39,8 @@ export function watchedSource(
       }
       const { uid, resourceVersion, annotations = {}, labels = {} } = read.metadata;
       const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
-      return { description, version: `${uid}/${resourceVersion}`, policy, ...texts, ...contentOf(read) };
+      const version = `${uid}/${resourceVersion}`;
+      return { description, version, resourceVersion, policy, ...texts, ...contentOf(read) };
     },
   };
 }

@@ -28,6 +28,8 @@ export type LiveSource = {
 type Metadata = {
   readonly annotations: Texts;
   readonly labels: Texts;
+  /** Of an object of the cluster. */
+  readonly resourceVersion?: string;
   /** The binding may read it by a SecretGrant alone. */
   readonly isGranted?: true;
 };

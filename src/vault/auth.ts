@@ -51,7 +51,8 @@ export class Authenticator {
     if (auth.kind !== "kubernetes") return { key: auth.kind };
     const role = auth.role.replaceAll(NAMESPACE, reader.namespace);
     const identity = auth.as ?? reader.identity;
-    return { key: ["kubernetes", role, identity].join("|"), role, identity };
+    const uid = auth.as === undefined ? (reader.uid ?? "") : "";
+    return { key: ["kubernetes", role, identity, uid].join("|"), role, identity };
   }
 
   /** What messages call the login. */

@@ -60,6 +60,8 @@ export class Connection implements VaultConnected {
     return this.#health.states;
   }
 
+  retryLogins(): void {}
+
   loginOf(reader: VaultReader): string {
     return this.#reading?.logins.keyOf(reader) ?? "";
   }

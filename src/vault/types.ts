@@ -7,6 +7,8 @@ import type { Identity } from "../kube/identity.ts";
 export interface VaultReader {
   /** The account of the binding. */
   readonly identity: Identity;
+  /** Of that ServiceAccount. One that is created later under its name is another reader. */
+  readonly uid?: string;
   /** What {namespace} stands for. */
   readonly namespace: string;
 }
@@ -46,6 +48,8 @@ export interface VaultConnected {
    * Identifies the login of a reader: readers of the same text share a login, and what they read.
    */
   loginOf(reader: VaultReader): string;
+  /** Has logins that failed tried with the next read, and not only when their backoff has ended. */
+  retryLogins(): void;
   /** Asks for as little as tells whether `last` is still true, and returns `last` itself then. */
   data(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer>;
   /** Never requests data. */
@@ -57,7 +61,11 @@ export interface VaultConnected {
 /** How a VaultConnection is at the moment. */
 export type ConnectionState =
   | { readonly phase: "pending" }
-  | { readonly phase: "failed"; readonly problem: Problem }
+  | {
+      readonly phase: "failed";
+      readonly problem: Problem;
+      readonly labels: Readonly<Record<string, string>>;
+    }
   | {
       readonly phase: "ready";
       /** Changes with all that decides what is read and how: the spec, and the Secrets and ConfigMaps that it names. */

@@ -9,6 +9,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { CONTROLLER } from "../controller/requests.ts";
+import { stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const AUTHOR = "carol";
@@ -79,6 +80,8 @@ const inNewNamespace = async () => {
 
 describe("the policy on a connection's author", () => {
   before(async () => {
+    // It would write the status of connections too.
+    await stopSharedController();
     await inNewNamespace();
     await bindRole("ClusterRole", "inlay-connect");
     await refuses(connection(), /inlay-connection-authors.* denied request/);
@@ -209,7 +212,10 @@ describe("the policy on a connection's author", () => {
 });
 
 describe("the schema of VaultConnection", () => {
-  before(inNewNamespace);
+  before(async () => {
+    await stopSharedController();
+    await inNewNamespace();
+  });
 
   it("fills in what is not given", async () => {
     const { spec } = await accepted(withAuth(kubernetes()));

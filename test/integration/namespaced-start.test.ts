@@ -25,7 +25,8 @@ describe("an Inlay of one namespace that starts", () => {
         { account: "default", role: "leases" },
       );
       await none.start("default");
-      await eventually(async () => assert.equal(await none.readiness(1), "failed: inlay.dev/secretbindings\n"));
+      const failed = "failed: inlay.dev/secretbindings\nfailed: inlay.dev/vaultconnections\n";
+      await eventually(async () => assert.equal(await none.readiness(1), failed));
       const said = /apply apis\/ to the cluster, and deploy\/namespaced\/ to the namesp/;
       await eventually(() => assert.match(none.replicas[1]?.output ?? "", said));
     } finally {

@@ -311,6 +311,72 @@ describe("a source from Vault", function () {
     await eventually(async () => assert.equal((await team.s3()).accesskey, undefined));
   });
 
+  it("is read through a connection of another namespace only while its labels are those of the SecretGrant", async () => {
+    const owner = await setUp.createTeam({
+      auth: { kubernetes: { role: "inlay-labelled", as: "Connection" } },
+      paths: [`${MOUNT}/labelled/{namespace}/*`],
+    });
+    const label = (to: string | null) =>
+      owner.team.api.merge(owner.connectionPath(), { metadata: { labels: { shared: to } } });
+    const team = await createNamespace({ controller: false });
+    await team.harbor();
+    await setUp.allow("labelled", `path "${MOUNT}/+/labelled/*" { capabilities = ["read"] }`, {
+      namespaces: [owner.namespace],
+    });
+    const path = `labelled/${team.namespace}/s3`;
+    const accessKey = secretText("access");
+    await vault.putKv(MOUNT, path, { accessKey });
+    await owner.team.api.create(owner.team.path("inlay.dev/v1alpha1", "secretgrants"), {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretGrant",
+      metadata: { name: "vault" },
+      spec: {
+        from: [{ namespace: team.namespace }],
+        to: [{ kind: "VaultConnection", selector: { matchLabels: { shared: "true" } } }],
+      },
+    });
+    await owner.untilConnection("Ready");
+    const from = (await vault.requests()).length;
+    const connection = { name: CONNECTION, namespace: owner.namespace };
+    await team.bind("harbor-s3", {
+      acknowledge: ["ReadableCopies"],
+      sources: [
+        { name: "s3", vault: { connection, refresh: "24h", data: { mount: MOUNT, path } }, onMissing: "Remove" },
+      ],
+      targets: [field("accesskey", { key: "accessKey" })],
+    });
+    await team.until("harbor-s3", "NotGranted");
+    assert.deepEqual(await requestsOf("labelled", from), []);
+    await label("true");
+    await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
+    await label(null);
+    await team.until("harbor-s3", "GrantWithdrawn");
+    await eventually(async () => assert.equal((await team.s3()).accesskey, undefined));
+  });
+
+  it("is no longer read as an account that was deleted, and read by a login of its own as the next one", async () => {
+    const team = await setUp.createTeam();
+    await team.bind("harbor-s3");
+    await team.holds(await team.rotate());
+    const accounts = team.team.path("v1", "serviceaccounts");
+    await team.team.api.delete(`${accounts}/inlay`);
+    await team.team.until("harbor-s3", "ServiceAccountNotFound");
+    const last = async () => (await requestsOf(team.namespace)).length;
+    const from = await last();
+    const other = await setUp.createTeam();
+    // Others are asked for meanwhile, each several times.
+    await other.bind("harbor-s3");
+    await other.holds(await other.rotate());
+    await other.holds(await other.rotate());
+    await other.holds(await other.rotate());
+    assert.equal(await last(), from);
+    const logins = async () => (await vault.requests()).filter(({ path }) => path === "auth/kubernetes/login").length;
+    const before = await logins();
+    await team.team.createAccount();
+    await team.holds(await team.rotate());
+    assert.equal(await logins(), before + 1);
+  });
+
   it("logs in once for all bindings of an account, and revokes its tokens when the controller stops", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();

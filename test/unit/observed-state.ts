@@ -38,7 +38,11 @@ export interface Given {
 
 export class ObservedStateFixture {
   readonly informers = new FakeInformers();
-  readonly poller = new Poller({ changed: () => {}, onError: (error) => assert.fail(String(error)) });
+  readonly poller = new Poller({
+    changed: () => {},
+    refreshing: () => {},
+    onError: (error) => assert.fail(String(error)),
+  });
 
   constructor() {
     this.show(ACCOUNT, version("1"));

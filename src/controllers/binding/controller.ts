@@ -86,6 +86,11 @@ export class BindingController {
         this.#propagation.changed(key);
         this.queue.add(key);
       },
+      refreshing: (connection) => {
+        const [namespace = "", name = ""] = connection.split("/");
+        const state = vault.get(namespace, name);
+        if (state?.phase === "ready") state.connected.retryLogins();
+      },
       onError: (error) =>
         log.warn({ error: describeError(error) }, "a source could not be polled; retrying with backoff"),
     });

@@ -47,12 +47,6 @@ export function observe(
     const grants = grantedObject && grantedSources.grantsFor(grantedObject);
     return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
   });
-  const grantedPolls = granted.flatMap((each) => (each.watched === undefined ? [each.poll] : []));
-  polls.subscribe(
-    key,
-    grantedPolls.flatMap((each) => each ?? []),
-    binding.metadata.annotations?.[REFRESH_ANNOTATION],
-  );
   const pollState = (poll: Poll | undefined) => (poll === undefined ? PENDING : polls.stateOf(poll));
   const targetOf = new Map(
     objects.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
@@ -64,9 +58,21 @@ export function observe(
     ...dependencies,
   ];
   watcher.subscribe(key, [...own, ...workloads]);
+  const accountLook = watcher.get(key, { identity: CONTROLLER, ref: account });
+  // Nothing is asked as an account that does not exist.
+  const asked = granted.flatMap((each) =>
+    each.watched === undefined && accountLook.version !== undefined ? [each.poll] : [],
+  );
+  const refresh = binding.metadata.annotations?.[REFRESH_ANNOTATION];
+  if (accountLook.phase !== "pending")
+    polls.subscribe(
+      key,
+      asked.flatMap((poll) => poll ?? []),
+      refresh,
+    );
   const pending =
     grantedSources.isPending ||
-    grantedPolls.some((each) => pollState(each).phase === "pending") ||
+    asked.some((poll) => pollState(poll).phase === "pending") ||
     own.some((each) => (isCollection(each) ? watcher.list(key, each) : watcher.get(key, each)).phase === "pending");
   const looks = new Map<ObjectRef, ReflectorState & { version?: Version }>([
     ...own.flatMap((each) => (isCollection(each) ? [] : [[each.ref, watcher.get(key, each)] as const])),

@@ -6,6 +6,7 @@ import { FINALIZER, isAfterRollout, type SecretBinding, type Target } from "../.
 import type { Verdict } from "../../api/verdict.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
+import { CONTROLLER } from "../../kube/identity.ts";
 import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
 import { dependentsFingerprint, watchedFor } from "../../rollout/discover/dependents.ts";
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
@@ -119,7 +120,9 @@ export class Reconciler {
     const { bindings, watcher, polls, sourceReads: client } = this.#deps;
     const { identity } = actor.as;
     const compositionOf = () => this.#deps.compositionOf(binding);
-    const references = await resolveReferences(binding, { ...this.#deps, client, identity, compositionOf });
+    const accountUid = watcher.get(key, { identity: CONTROLLER, ref: actor.account }).version?.uid;
+    const context = { ...this.#deps, client, identity, accountUid, compositionOf };
+    const references = await resolveReferences(binding, context);
     const selection = selectTargets(watcher, key, identity, references);
     const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));

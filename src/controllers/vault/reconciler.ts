@@ -25,7 +25,10 @@ import type { Checks } from "./checks.ts";
 import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settings.ts";
 
 /** What is made of the settings of a VaultConnection. */
-export type OpenConnection = Pick<Connection, "loginOf" | "data" | "metadata" | "health" | "check" | "close">;
+export type OpenConnection = Pick<
+  Connection,
+  "retryLogins" | "loginOf" | "data" | "metadata" | "health" | "check" | "close"
+>;
 
 interface Services {
   installation: Pick<Installation, "closedNamespace" | "ownNamespace" | "vaultAddresses">;
@@ -101,7 +104,7 @@ export class ConnectionReconciler {
     const problem = observed instanceof Problem ? observed : await this.#open(key, entry, connection, observed);
     // The API server does not answer: what was read from it holds on.
     const isKept = problem?.reason === "Unavailable" && entry.opened !== undefined;
-    if (problem !== undefined && !isKept) this.#fail(key, entry, problem);
+    if (problem !== undefined && !isKept) this.#fail(key, entry, connection, problem);
     const result = problem !== undefined && !isKept ? { problem } : checks.resultOf(key);
     // The check calls when it is done. Until then the status says what it said.
     if (result !== undefined) await this.#services.report(connection, result);
@@ -218,10 +221,10 @@ export class ConnectionReconciler {
     this.#services.registry.set(key, { phase: "ready", revision: entry.revision, connected, paths, labels });
   }
 
-  #fail(key: string, entry: Entry, problem: Problem): void {
+  #fail(key: string, entry: Entry, { metadata: { labels = {} } }: VaultConnection, problem: Problem): void {
     this.#close(key, entry);
     entry.hasFailed = true;
-    this.#services.registry.set(key, { phase: "failed", problem });
+    this.#services.registry.set(key, { phase: "failed", problem, labels });
   }
 
   #close(key: string, entry: Entry): void {

@@ -32,7 +32,7 @@ export interface ValueDigests {
   former: Digests | undefined;
   /** Why nothing restarts for them yet. */
   sourceMismatch: Problem | undefined;
-  /** The version of each source, as uid and resourceVersion. */
+  /** The resourceVersion of each source that is an object of the cluster. */
   versions: ReadonlyMap<string, string>;
 }
 
@@ -111,7 +111,7 @@ export function writtenFor(
   // What went back is no change any more, and of another version all the same.
   const id = ids.find((each) => pending?.digests?.[each] !== undefined) ?? ids[0];
   const version = id === undefined ? undefined : versions.get(digestParts(id).source);
-  return version?.slice(version.indexOf("/") + 1) ?? stamp;
+  return version ?? stamp;
 }
 
 /** Of what is there. Throws the Problem of a source. */
@@ -135,7 +135,13 @@ export function digestsOf(
   return digests;
 }
 
-/** Of those that could be read. */
+/** Of those that are objects of the cluster and could be read. */
 export function versionsOf(sources: Sources): Map<string, string> {
-  return new Map([...sources].flatMap(([name, source]) => (source instanceof Problem ? [] : [[name, source.version]])));
+  return new Map(
+    [...sources].flatMap(([name, source]) =>
+      source instanceof Problem || source.kind === "absent" || source.resourceVersion === undefined
+        ? []
+        : [[name, source.resourceVersion]],
+    ),
+  );
 }

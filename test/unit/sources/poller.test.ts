@@ -15,10 +15,11 @@ class Server {
   readonly held: (() => void)[] = [];
   isHolding = false;
 
-  poll(id: string, refreshMs = 10_000): Poll<string> {
+  poll(id: string, refreshMs = 10_000, more: Partial<Poll<string>> = {}): Poll<string> {
     return {
       id,
       group: "registry/vault",
+      ...more,
       refreshMs,
       ask: async (last) => {
         this.asked.push({ id, last: last?.version });
@@ -35,17 +36,23 @@ describe("a poller", () => {
   const clock = fakeClock();
   let server: Server;
   let changed: string[];
+  let refreshed: string[];
   let errors: unknown[];
   let poller: Poller;
 
   const newPoller = (options: { random?: () => number; maxBytes?: number } = {}) =>
     new Poller(
-      { changed: (key) => changed.push(key), onError: (error) => errors.push(error) },
+      {
+        changed: (key) => changed.push(key),
+        refreshing: (group) => refreshed.push(group),
+        onError: (error) => errors.push(error),
+      },
       { now: () => Date.now(), random: () => 0.5, ...options },
     );
   beforeEach(() => {
     server = new Server();
     changed = [];
+    refreshed = [];
     errors = [];
     poller = newPoller();
   });
@@ -127,12 +134,40 @@ describe("a poller", () => {
   it("waits as long as a server says", async () => {
     const poll = server.poll("a", 1_000);
     server.problem = new VaultProblem("VaultThrottled", "too many requests", 20_000);
+    poller.stop();
+    poller = newPoller({ random: () => 0 });
     poller.subscribe("registry/one", [poll]);
     await clock.pass(1);
-    await clock.pass(19_000);
+    await clock.pass(19_999);
+    // One that asks more often is no reason either.
+    poller.subscribe("registry/two", [{ ...poll, refreshMs: 100 }]);
+    await settled();
     assert.equal(server.asked.length, 1);
-    await clock.pass(2_000);
+    await clock.pass(1);
     assert.equal(server.asked.length, 2);
+  });
+
+  it("lets a binding wait ten seconds for a first answer, and calls it when the answer comes after all", async () => {
+    server.isHolding = true;
+    const poll = server.poll("a");
+    poller.subscribe("registry/one", [poll]);
+    await clock.pass(9_999);
+    assert.deepEqual([stateOf(poll), changed], ["pending", []]);
+    await clock.pass(1);
+    assert.deepEqual([stateOf(poll), changed], ["VaultUnavailable", ["registry/one"]]);
+    for (const release of server.held) release();
+    await settled();
+    assert.deepEqual([stateOf(poll), changed.length], ["content v1", 2]);
+  });
+
+  it("asks a server while another one of its connection is silent", async () => {
+    server.isHolding = true;
+    const silent = Array.from({ length: 20 }, (_, n) => server.poll(`silent ${n}`));
+    poller.subscribe("registry/one", silent);
+    await clock.pass(1);
+    poller.subscribe("registry/two", [server.poll("other", 10_000, { queue: "other server" })]);
+    await clock.pass(1);
+    assert.equal(server.asked.at(-1)?.id, "other");
   });
 
   it("asks at once for another text of the annotation, and for all of a connection", async () => {
@@ -158,6 +193,7 @@ describe("a poller", () => {
     poller.refresh("other/vault");
     await settled();
     assert.equal(server.asked.length, 8);
+    assert.deepEqual(refreshed, ["registry/vault", "registry/vault", "other/vault"]);
   });
 
   it("asks again after a request during which it was told to", async () => {
@@ -193,13 +229,18 @@ describe("a poller", () => {
     poller.stop();
     poller = newPoller({ maxBytes: 15 });
     server.size = 10;
+    const small = { ...server.poll("small", 10_000, { group: "shop/vault" }) };
+    const ask = small.ask;
+    small.ask = async (last) => ({ ...(await ask(last)), size: 1 });
+    poller.subscribe("shop/small", [small]);
+    await clock.pass(1);
     const [a, b] = [server.poll("a"), server.poll("b")];
     poller.subscribe("registry/a", [a]);
     poller.subscribe("registry/b", [b]);
     await clock.pass(1);
     changed.length = 0;
-    // The content of a made room for that of b: it is asked for again, and its binding is called.
-    assert.deepEqual([stateOf(a), stateOf(b)], ["pending", "content v1"]);
+    // The content of a made room for that of b, and not that of a connection that takes less.
+    assert.deepEqual([stateOf(small), stateOf(a), stateOf(b)], ["content v1", "pending", "content v1"]);
     await settled();
     assert.deepEqual([changed, stateOf(a)], [["registry/a"], "content v1"]);
     server.isHolding = true;

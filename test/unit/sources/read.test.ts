@@ -50,6 +50,7 @@ async function read(entry: object, answer: object): Promise<LiveSource | Problem
     installation: { scope: undefined, closedNamespace: () => undefined },
     client: { get },
     identity: "system:serviceaccount:registry:inlay",
+    accountUid: "uid",
     vault: { get: () => undefined },
     polls: { stateOf: () => ({ phase: "pending" }) },
     compositionOf: () => "none",

@@ -29,6 +29,7 @@ function context(installed: object = {}, served = [HARBORS], more: Partial<Resol
     installation: new Installation({ ownNamespace: "inlay-system", ...installed }),
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",
+    accountUid: "uid",
     vault: { get: () => undefined },
     polls: { stateOf: () => ({ phase: "pending" }) },
     compositionOf: () => "none",
@@ -178,7 +179,11 @@ function remote(server: Server): SourceKind {
 describe("a kind of source that is polled", () => {
   const server = new Server();
   const { promise: answered, resolve } = Promise.withResolvers<void>();
-  const poller = new Poller({ changed: () => resolve(), onError: (error) => assert.fail(String(error)) });
+  const poller = new Poller({
+    changed: () => resolve(),
+    refreshing: () => {},
+    onError: (error) => assert.fail(String(error)),
+  });
   before(() => SOURCE_KINDS.push(remote(server)));
   after(() => {
     SOURCE_KINDS.pop();

@@ -28,6 +28,7 @@ class Connected implements VaultConnected {
   loginOf: VaultConnected["loginOf"] = ({ identity, namespace }) => `${identity} ${namespace}`;
   data: VaultConnected["data"] = async (reader, place, last) => this.#note("data", reader, place, last);
   metadata: VaultConnected["metadata"] = async (reader, place) => this.#note("metadata", reader, place);
+  retryLogins: VaultConnected["retryLogins"] = () => {};
   health: VaultConnected["health"] = async (address, last) => this.#note("health", address, last);
   #note(...what: unknown[]): VaultAnswer {
     this.asked.push(what);
@@ -40,6 +41,7 @@ describe("a source from Vault", () => {
   let states: Record<string, ConnectionState>;
   let polled: PollState;
   let producedBy: ProducedBy;
+  let accountUid: string | undefined;
   const ready = (more: Partial<Extract<ConnectionState, { phase: "ready" }>> = {}): ConnectionState => {
     return { phase: "ready", revision: "r1", connected, paths: ["kv/{namespace}/*"], labels: { tier: "1" }, ...more };
   };
@@ -48,12 +50,14 @@ describe("a source from Vault", () => {
     states = { "registry/vault": ready(), "platform/vault": ready() };
     polled = { phase: "pending" };
     producedBy = "none";
+    accountUid = "uid";
   });
   const context = (): ResolveContext => ({
     discovery: { byPlural: async () => undefined },
     installation: new Installation({ ownNamespace: "inlay-system" }),
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",
+    accountUid,
     vault: { get: (namespace, name) => states[`${namespace}/${name}`] },
     polls: { stateOf: <T>(_: Poll<T>) => polled as PollState<T> },
     compositionOf: () => producedBy,
@@ -115,6 +119,13 @@ describe("a source from Vault", () => {
       await idOf({ data: S3 }),
       await idOf({ data: S3, connection: { ...CONNECTION, namespace: "platform" } }),
     );
+    // The same text, but another mount or version.
+    const [split, spaced] = [
+      { mount: "kv/registry", path: "s3", kv: 2 },
+      { ...S3, path: "registry/s3 version 1" },
+    ];
+    states["registry/vault"] = ready({ paths: ["*"] });
+    others.push(await idOf({ data: split }), await idOf({ data: spaced }));
     assert.equal(new Set([id, ...others]).size, others.length + 1);
   });
 
@@ -143,6 +154,10 @@ describe("a source from Vault", () => {
     assert.equal((await resolved({ metadata: S3 })).poll, undefined);
     producedBy = "unknown";
     assert.equal(await reasonOf({ metadata: S3 }), "Unavailable");
+    producedBy = "none";
+    accountUid = undefined;
+    assert.equal((await resolved({ metadata: S3 })).poll, undefined);
+    assert.ok((await resolved({ health: {} })).poll);
   });
 
   it("asks for nothing outside of paths, or while its connection is not ready", async () => {
@@ -154,7 +169,11 @@ describe("a source from Vault", () => {
       [missing.reason, missing.message.split(";")[0]],
       ["ConnectionNotFound", "there is no VaultConnection registry/vault"],
     );
-    states["registry/vault"] = { phase: "failed", problem: new Problem("ForbiddenAddress", "not listed") };
+    states["registry/vault"] = {
+      phase: "failed",
+      problem: new Problem("ForbiddenAddress", "not listed"),
+      labels: {},
+    };
     assert.equal(await reasonOf({ data: S3 }), "ForbiddenAddress");
     states["registry/vault"] = { phase: "pending" };
     assert.equal((await resolved({ data: S3 })).poll, undefined);
@@ -219,7 +238,11 @@ describe("a source from Vault", () => {
     ]) {
       states = { "registry/vault": ready(), "platform/vault": ready() };
       assert.equal(await asked("shop/s3", connection), "ForbiddenPath");
-      const failed = { phase: "failed", problem: new Problem("ForbiddenAddress", "not listed") } as const;
+      const failed = {
+        phase: "failed",
+        problem: new Problem("ForbiddenAddress", "not listed"),
+        labels: {},
+      } as const;
       states = { "registry/vault": failed, "platform/vault": failed };
       assert.equal(await asked("registry/s3", connection), "ForbiddenAddress");
       states = {};

@@ -14,6 +14,7 @@ const ready = (revision: string, labels: Record<string, string> = {}): Connectio
 });
 const failed = (message: string): ConnectionState => ({
   phase: "failed",
+  labels: {},
   problem: new Problem("ConnectionNotReady", message),
 });
 

@@ -77,6 +77,7 @@ describe("the reconciler of VaultConnections", () => {
         const never = () => assert.fail("the controller reads nothing");
         const connection: Made = {
           settings,
+          retryLogins: never,
           loginOf: never,
           data: never,
           metadata: never,
