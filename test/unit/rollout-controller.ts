@@ -27,6 +27,8 @@ const encoded = (text: string) => Buffer.from(text).toString("base64");
 const KEYS = kubeObjectOf({ kind: "Secret", data: { primary: encoded("one"), one: encoded("0".repeat(32)) } });
 
 export class RolloutFixture {
+  /** Whether its source is an object of the cluster. */
+  isObject = true;
   /** The annotations that were written, in order. */
   readonly stamped: string[] = [];
   /** What was said to have changed, in order. */
@@ -102,7 +104,8 @@ export class RolloutFixture {
       status: this.status && { rollout: this.status },
     });
     const dependent = dependentOf({ ref: CORE, workload: { progress: this.progress, ...this.workload } });
-    const source: LiveSource = { ...secret({ key: value }), version: `uid/${value}` };
+    const version = { version: `uid/${value}`, ...(this.isObject && { resourceVersion: value }) };
+    const source: LiveSource = { ...secret({ key: value }), ...version };
     const rolled = await this.#rolling.roll(
       {
         binding,

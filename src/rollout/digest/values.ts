@@ -32,8 +32,10 @@ export interface ValueDigests {
   former: Digests | undefined;
   /** Why nothing restarts for them yet. */
   sourceMismatch: Problem | undefined;
-  /** The resourceVersion of each source that is an object of the cluster. */
+  /** The version of each source. */
   versions: ReadonlyMap<string, string>;
+  /** The resourceVersion of each source that is an object of the cluster. */
+  resourceVersions: ReadonlyMap<string, string>;
 }
 
 export class DigestCache {
@@ -78,7 +80,10 @@ export class DigestCache {
       digests: isKept ? former : digestsOf(key, binding, used, sources, places),
       former: isKept ? undefined : former,
       sourceMismatch,
-      versions: versionsOf(sources),
+      versions: versionsOf(sources, ({ version }) => version),
+      resourceVersions: versionsOf(sources, (source) =>
+        "resourceVersion" in source ? source.resourceVersion : undefined,
+      ),
     };
     // What could not be read this time is read again, though nothing was digested of it.
     if ([...sources.values()].some((source) => source instanceof Problem)) this.#known.delete(binding);
@@ -100,7 +105,7 @@ export function writtenFor(
   { stamp: { value } }: RolloutSpec,
   { dependent, stamp }: PlannedRestart,
   { pending }: RolloutStatus,
-  { versions }: ValueDigests,
+  { resourceVersions }: ValueDigests,
 ): string {
   const text = givenText(dependent);
   if (text === "true") return text;
@@ -110,8 +115,7 @@ export function writtenFor(
   const ids = [...dependent.uses].sort();
   // What went back is no change any more, and of another version all the same.
   const id = ids.find((each) => pending?.digests?.[each] !== undefined) ?? ids[0];
-  const version = id === undefined ? undefined : versions.get(digestParts(id).source);
-  return version ?? stamp;
+  return (id === undefined ? undefined : resourceVersions.get(digestParts(id).source)) ?? stamp;
 }
 
 /** Of what is there. Throws the Problem of a source. */
@@ -135,13 +139,12 @@ export function digestsOf(
   return digests;
 }
 
-/** Of those that are objects of the cluster and could be read. */
-export function versionsOf(sources: Sources): Map<string, string> {
+/** Of those that could be read. */
+function versionsOf(sources: Sources, of: (source: LiveSource) => string | undefined): Map<string, string> {
   return new Map(
-    [...sources].flatMap(([name, source]) =>
-      source instanceof Problem || source.kind === "absent" || source.resourceVersion === undefined
-        ? []
-        : [[name, source.resourceVersion]],
-    ),
+    [...sources].flatMap(([name, source]) => {
+      const version = source instanceof Problem ? undefined : of(source);
+      return version === undefined ? [] : [[name, version]];
+    }),
   );
 }

@@ -37,6 +37,15 @@ describe("the rollout of a binding", () => {
     assert.deepEqual(rollout.told, ["bucket/key", "bucket/key"]);
   });
 
+  it("writes no version of a source that is no object of the cluster", async () => {
+    const rollout = new RolloutFixture();
+    rollout.isObject = false;
+    rollout.spec = { stamp: { annotation: "example.com/version", value: "ResourceVersion" } };
+    await rollout.roll("1");
+    await rollout.roll("2");
+    assert.match(rollout.stamped.join(), /^1-[0-9a-f]+-[0-9a-f]+$/);
+  });
+
   it("has told how far it is when nothing is done for it any more, and not only what it was about to do", async () => {
     const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
