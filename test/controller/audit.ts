@@ -124,14 +124,15 @@ export class AuditLog {
     }
   }
 
-  /** The writes since a mark that the controller made, as itself or as an account. */
+  /** The writes since a mark that the controller made, as itself or as an account. Reviews and requests for tokens write nothing. */
   async controllerWritesSince(mark: number): Promise<AuditedRequest[]> {
     const writes = ["create", "update", "patch", "delete"];
     return (await this.since(mark)).filter(
       ({ user, verb, resource }) =>
         user === "system:serviceaccount:inlay-system:inlay-controller" &&
         writes.includes(verb) &&
-        !resource.startsWith("authorization.k8s.io/"),
+        !resource.startsWith("authorization.k8s.io/") &&
+        resource !== "serviceaccounts/token",
     );
   }
 }
