@@ -3,7 +3,7 @@
  * they were.
  */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { untilMay } from "../controller/access.ts";
@@ -12,6 +12,7 @@ import { eventually } from "../controller/eventually.ts";
 import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const root = join(import.meta.dirname, "..", "..");
+const read = (file: string) => readFile(join(root, file), "utf8");
 /** The only audience of the API server, which is its issuer. */
 const API_SERVER = "https://kubernetes.default.svc";
 const RBAC = "rbac.authorization.k8s.io/v1";
@@ -41,7 +42,7 @@ const claimsOf = ({ status }: AnyObject) =>
 
 /** By the command of the role's own manifest. */
 async function bindLogin(account = "inlay"): Promise<void> {
-  const manifest = await readFile(join(root, "deploy", "manifests", "31-account-role.yaml"), "utf8");
+  const manifest = await read("deploy/manifests/31-account-role.yaml");
   const command = /kubectl (create rolebinding inlay-vault-login .*)$/m.exec(manifest)?.[1] ?? assert.fail();
   await controlPlane().kubectl(...command.replaceAll("registry", team.namespace).split(" "));
   await untilMayGetToken(account, account);
@@ -170,6 +171,36 @@ describe("the policy on tokens of accounts", () => {
     await opens("rotator", team.namespace);
     await eventually(() => assert.rejects(request("rotator", { expirationSeconds: 3600 }), OTHER_AUDIENCE));
     await request("rotator", FOR_VAULT);
+  });
+
+  it("holds accounts of an installation in another namespace, by the patch of deploy/manifests/README.md", async () => {
+    const elsewhere = `${team.namespace}-inlay`;
+    await newAccount("rotator", tokensOf("rotator"));
+    await opens("rotator", elsewhere);
+    await request("rotator", { expirationSeconds: 3600 });
+    const policy = `${elsewhere}-tokens`;
+    const folder = join(controlPlane().folder, policy);
+    const renamed = (text: string) =>
+      text.replaceAll("inlay-account-tokens", policy).replace("my-namespace", elsewhere);
+    await mkdir(folder);
+    await writeFile(join(folder, "tokens.yaml"), renamed(await read("deploy/policies/tokens.yaml")));
+    const patch =
+      /^```yaml\n(patches:\n.*?)^```/ms.exec(await read("deploy/manifests/README.md"))?.[1] ?? assert.fail();
+    await writeFile(join(folder, "kustomization.yaml"), `resources: [tokens.yaml]\n${renamed(patch)}`);
+    await controlPlane().kubectl("apply", `--kustomize=${folder}`);
+    try {
+      await eventually(() => assert.rejects(request("rotator", { expirationSeconds: 3600 }), OTHER_AUDIENCE));
+      await request("rotator", FOR_VAULT);
+    } finally {
+      await controlPlane().kubectl("delete", `--kustomize=${folder}`);
+    }
+  });
+
+  it("refuses the request by which deploy/manifests/README.md checks it", async () => {
+    await bindLogin();
+    const command = /^kubectl (create token .*)$/m.exec(await read("deploy/manifests/README.md"))?.[1] ?? assert.fail();
+    const args = command.replaceAll("registry", team.namespace).split(" ");
+    await assert.rejects(controlPlane().kubectl(...args), OTHER_AUDIENCE);
   });
 
   it("holds what such an account requests for another account, which a binding of the role beyond a namespace would allow", async () => {
