@@ -17,6 +17,9 @@ const SECRETS = [
   "example-no-agent-password-2",
 ];
 
+/** Readers may reach their server by another name than Inlay, which is not allowed to connect to that one. */
+const [FOR_INLAY, FOR_CURL] = ["localhost", "port-forward.localhost"];
+
 /** A configuration that lists the server of the tests, whatever its port. */
 const CONFIG = `apiVersion: config.inlay.dev/v1alpha1
 kind: ControllerConfiguration
@@ -38,7 +41,7 @@ describe("the samples for Vault:", () => {
   after(() => controller?.stop());
 
   beforeEach(async () => {
-    vault = await startVault({ tls: true });
+    vault = await startVault({ tls: { names: [FOR_INLAY, FOR_CURL] } });
     await vault.enableKv("kv");
     await writeFile(caFile(), vault.ca);
   });
@@ -46,7 +49,8 @@ describe("the samples for Vault:", () => {
 
   const caFile = () => join(vault.folder, "ca.crt");
   const env = () => ({
-    VAULT_ADDR: vault.address,
+    VAULT_ADDR: vault.address.replace(FOR_INLAY, FOR_CURL),
+    INLAY_VAULT_ADDR: vault.address,
     VAULT_CACERT: caFile(),
     VAULT_TOKEN: vault.rootToken,
     KUBERNETES_HOST: controlPlane().url,
