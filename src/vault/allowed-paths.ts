@@ -2,16 +2,14 @@
 import { isGlob, nameMatcher } from "../apimachinery/glob.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { NAMESPACE, OWN_MOUNTS } from "./path.ts";
 import type { KvPlace } from "./types.ts";
 
 /** What is read: `kv` is absent for metadata. */
 type Place = KvPlace & { readonly kv?: 1 | 2 };
 
-const NAMESPACE = "{namespace}";
 /** What a secrets engine of KV version 2 puts between its mount and the path. */
 const OF_VERSION_2 = new Set(["data", "metadata"]);
-/** Vault's own mounts. No KV engine can be there. */
-const RESERVED = new Set(["auth", "cubbyhole", "identity", "sys"]);
 /** The request that answers with the token that sends it, also where a namespace of Vault is before it. */
 const OWN_TOKEN = /(^|\/)auth\/token\/lookup-self$/;
 const NOT_IN_PATHS = new Set(["", ".", "..", "+"]);
@@ -29,7 +27,7 @@ export function assertAllowedPath(paths: readonly string[], place: Place, namesp
     throw forbidden(`${called} has no paths, so bindings read only health through it; add auth and paths to its spec`);
   if ([...mount, ...path].some((part) => NOT_IN_PATHS.has(part)) || isGlob(text))
     throw forbidden(`${text} does not name one place; leave out empty parts, ., .., +, * and ? between slashes`);
-  if (RESERVED.has(mount[0] ?? "") || (place.kv === 1 && OWN_TOKEN.test(text)))
+  if (OWN_MOUNTS.has(mount[0] ?? "") || (place.kv === 1 && OWN_TOKEN.test(text)))
     throw forbidden(`${text} is a place of Vault itself, and not of a KV secrets engine; name the mount of one`);
   // The name of a namespace is a part of a path, and no pattern.
   const known = namespace === "" || /[*?/]/.test(namespace) ? [] : paths;

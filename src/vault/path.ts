@@ -1,6 +1,12 @@
 /** Places in Vault as paths of requests: nothing in a place leads out of its mount. */
 import { Problem } from "../apimachinery/problem.ts";
 
+/** In the paths and the role of a connection: the namespace of the binding that reads, or that of its claim. */
+export const NAMESPACE = "{namespace}";
+
+/** Mounts that Vault keeps for itself. No secrets engine can be there. */
+export const OWN_MOUNTS: ReadonlySet<string> = new Set(["audit", "auth", "cubbyhole", "identity", "sys"]);
+
 /** Encodes each segment of the parts, and joins them. Throws Problem for a segment that is empty, . or .. */
 export function encodePath(...parts: readonly string[]): string {
   const segments = parts.flatMap((part) => part.split("/"));

@@ -83,7 +83,8 @@ describe("the paths of a VaultConnection", () => {
   });
 
   it("refuse the places of Vault itself, and the request for the token of the login", () => {
-    for (const mount of ["sys", "auth/token", "identity", "cubbyhole"]) refuses(["*"], v1(mount, "lookup-self"));
+    for (const mount of ["sys", "auth/token", "identity", "cubbyhole", "audit"])
+      refuses(["*"], v1(mount, "lookup-self"));
     refuses(["*"], v1("team", "auth/token/lookup-self"));
     refuses(["*"], v1("team/auth/token", "lookup-self"));
     allows(["*"], v2("kv", "auth/token/lookup-self"));
