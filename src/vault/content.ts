@@ -18,13 +18,18 @@ export const ABSENT: VaultAnswer = { version: "absent", content: undefined };
 export interface VersionFacts {
   readonly version: number;
   readonly createdTime: string;
+  /** Empty for a version that nothing deletes. */
+  readonly deletionTime: string;
+  readonly isDestroyed: boolean;
   readonly custom: Readonly<Record<string, string>>;
   readonly isGone: boolean;
 }
 
 /** Version numbers start again after a path was removed with its metadata, so the time is a part. */
-export function versionText({ version, createdTime, custom, isGone }: VersionFacts): string {
-  return [version, createdTime, digestOf(Object.entries(custom).sort()), isGone ? "gone" : "there"].join(" ");
+export function versionText({ version, custom, isGone, ...facts }: VersionFacts): string {
+  const { createdTime, deletionTime, isDestroyed } = facts;
+  const state = [isDestroyed ? "destroyed" : "kept", isGone ? "gone" : "there"];
+  return [version, createdTime, deletionTime, digestOf(Object.entries(custom).sort()), ...state].join(" ");
 }
 
 /** The answer with these keys. Without a version, it is made of the content. */

@@ -10,7 +10,7 @@ import { failed, refused, VaultProblem } from "./failures.ts";
 import type { VaultReply } from "./http.ts";
 import { HttpFailure } from "./http-failure.ts";
 import type { Logins } from "./logins.ts";
-import { encodePath } from "./path.ts";
+import { encodePath, OWN_MOUNTS } from "./path.ts";
 import type { ConnectionSettings, Operation } from "./settings.ts";
 import type { KvDataPlace, KvPlace, VaultAnswer, VaultReader } from "./types.ts";
 
@@ -21,8 +21,6 @@ const REMEMBERED_MS = 10 * 60_000;
 
 /** What a request itself comes to, rather than a login. */
 const OF_REQUESTS: ReadonlySet<Reason> = new Set<Reason>(["ForbiddenAddress", "ForbiddenPath"]);
-/** What Vault keeps for itself. No secrets engine can be mounted there. */
-const OWN_MOUNTS = new Set(["sys", "auth", "identity", "cubbyhole", "audit"]);
 /** By name, also that of a plugin. */
 const KV_ENGINE = /^generic$|(?:^|-)kv$/;
 
@@ -101,13 +99,16 @@ export class KvReader {
     }
     const custom = customOf(metadata["custom_metadata"]);
     const isGone = reply.status === 404;
-    const text = versionText({ version, createdTime: textOf(metadata["created_time"]), custom, isGone });
+    const text = versionText({ ...timesOf(metadata), version, custom, isGone });
     if (isGone) return { version: text, content: undefined };
     const data = textsOf(reply.text, (whole) => objectAt(whole, "data")["data"], describe(place));
     return answerOf(data, custom, text);
   }
 
-  /** The version that the metadata tells, as the data would tell it. Undefined where the policies deny the metadata. */
+  /**
+   * The version that the metadata tells, as the data would tell it. Undefined where the policies deny the metadata. A version with a
+   * time of deletion counts as gone, so that its data is read until Vault answers that it is: the clock that decides is Vault's.
+   */
   async #versionOf(reader: VaultReader, place: KvDataPlace): Promise<string | undefined> {
     const key = this.#keyOf(reader, place);
     if (this.#now() < (this.#denied.get(key) ?? 0)) return undefined;
@@ -125,7 +126,8 @@ export class KvReader {
     if (!Object.hasOwn(versions, String(version))) return ABSENT.version;
     const facts = objectAt(versions, String(version));
     const custom = customOf(metadata["custom_metadata"]);
-    return versionText({ version, createdTime: textOf(facts["created_time"]), custom, isGone: isGone(facts) });
+    const times = timesOf(facts);
+    return versionText({ ...times, version, custom, isGone: times.isDestroyed || times.deletionTime !== "" });
   }
 
   /** Nothing is there, unless the secrets engine is another one: Vault answers the same then. */
@@ -227,11 +229,11 @@ function remember<V>(memory: Map<string, V>, key: string, value: V): void {
 
 const describe = ({ mount, path }: KvPlace): string => `${mount}/${path}`;
 
-/** A version with a time of deletion that has not come yet is there. */
-function isGone(facts: JsonObject): boolean {
-  const deletion = Date.parse(textOf(facts["deletion_time"]));
-  return facts["destroyed"] === true || deletion <= Date.now();
-}
+const timesOf = (facts: JsonObject) => ({
+  createdTime: textOf(facts["created_time"]),
+  deletionTime: textOf(facts["deletion_time"]),
+  isDestroyed: facts["destroyed"] === true,
+});
 
 const NO_KV = "data and metadata read only KV secrets engines; correct mount";
 const NO_METADATA = "it has no metadata: read data with kv: 1";

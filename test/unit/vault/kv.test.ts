@@ -32,6 +32,8 @@ interface Written {
   created_time?: string;
   deletion_time?: string;
   destroyed?: boolean;
+  /** Whether the clock of Vault says so; that of this process unless given. */
+  isGone?: boolean;
   custom_metadata?: Record<string, string> | null;
 }
 
@@ -55,10 +57,11 @@ describe("a KV secrets engine", () => {
   });
 
   /** As Vault answers for a path of version 2: with data, and with metadata alone. */
-  function write({ values = "{}", ...facts }: Written = {}): void {
+  function write({ values = "{}", isGone: said, ...facts }: Written = {}): void {
     const all = { version: 1, created_time: "2026-01-01T00:00:00.1Z", deletion_time: "", destroyed: false, ...facts };
     const { version, custom_metadata = null, ...ofVersion } = all;
-    const isGone = all.destroyed || (all.deletion_time !== "" && Date.parse(all.deletion_time) < Date.now());
+    const isPast = all.deletion_time !== "" && Date.parse(all.deletion_time) < Date.now();
+    const isGone = said ?? (all.destroyed || isPast);
     const metadata = JSON.stringify({ ...ofVersion, version, custom_metadata });
     answers[DATA] = (_, response) =>
       json(response, `{"data":{"data":${isGone ? "null" : values},"metadata":${metadata}}}`, isGone ? 404 : 200);
@@ -166,6 +169,41 @@ describe("a KV secrets engine", () => {
     assert.equal(await read(first), first);
   });
 
+  it("has no content once Vault says so, whatever the clock of Inlay says", async () => {
+    const [past, future] = ["2000-01-01T00:00:00Z", "2999-01-01T00:00:00Z"];
+    write();
+    const first = await read();
+    // The clock of Vault is ahead.
+    write({ deletion_time: future, isGone: true });
+    const second = await read(first);
+    assert.equal(second.content, undefined);
+    requests();
+    assert.equal(await read(second), second);
+    assert.deepEqual(requests(), [METADATA]);
+    // It is behind.
+    write({ deletion_time: past, isGone: false });
+    const third = await read(second);
+    assert.notEqual(third.content, undefined);
+    assert.equal(await read(third), third);
+    write({ deletion_time: past, isGone: true });
+    assert.equal((await read(third)).content, undefined);
+  });
+
+  it("changes with the time of deletion, and where a deleted version is destroyed", async () => {
+    const versions: string[] = [];
+    for (const change of [
+      {},
+      { deletion_time: "2999-01-01T00:00:00Z" },
+      { deletion_time: "2026-01-02T00:00:00Z" },
+      { deletion_time: "2026-01-03T00:00:00Z" },
+      { deletion_time: "2026-01-03T00:00:00Z", destroyed: true },
+    ]) {
+      write(change);
+      versions.push((await read()).version);
+    }
+    assert.equal(new Set(versions).size, versions.length);
+  });
+
   it("has no content where no such path is, and no data yet", async () => {
     const first = await read();
     assert.equal(first.content, undefined);
@@ -257,7 +295,7 @@ describe("a KV secrets engine", () => {
     });
 
     it("is refused where Vault keeps the mount for itself", async () => {
-      for (const mount of ["sys", "auth/token", "identity", "cubbyhole"]) {
+      for (const mount of ["sys", "auth/token", "identity", "cubbyhole", "audit"]) {
         for (const kv of [1, 2] as const) {
           await failsAs(read(undefined, { mount, path: "x", kv }), "ForbiddenPath", /Vault keeps \w+\/ for itself/);
         }
