@@ -71,14 +71,13 @@ export interface VaultSender {
   send(request: VaultRequest): Promise<VaultReply>;
 }
 
-type Settings = Pick<ConnectionSettings, "address" | "namespace" | "ca" | "serverName" | "timeoutMs">;
+type Settings = Pick<ConnectionSettings, "key" | "address" | "namespace" | "ca" | "serverName" | "timeoutMs">;
 
 export class VaultHttp implements VaultSender {
   readonly #settings: Settings;
   readonly #services: Pick<ConnectionServices, "addresses" | "metrics">;
   readonly #agent: Agent;
 
-  /** Throws Problem for a CA that is none. */
   constructor(settings: Settings, services: Pick<ConnectionServices, "addresses" | "metrics" | "resolve">) {
     this.#settings = settings;
     this.#services = services;

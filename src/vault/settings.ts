@@ -10,7 +10,7 @@ export interface ConnectionSettings {
   readonly address: URL;
   /** The namespace in Vault. */
   readonly namespace?: string | undefined;
-  /** PEM. Without it, the authorities that Node trusts. */
+  /** Certificates in PEM. Without it, the authorities that Node trusts. */
   readonly ca?: string | undefined;
   /** The name in the server's certificate, if it is another than that of the address. */
   readonly serverName?: string | undefined;
@@ -60,8 +60,8 @@ export interface ConnectionServices {
   readonly now?: () => number;
   /** From 0 to 1. */
   readonly random?: () => number;
-  /** Finds the addresses of a host name. */
+  /** Finds the addresses of a host name, for the connection of a key. */
   readonly resolve?: Resolve;
 }
 
-export type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
+export type Resolve = (host: string, key: string) => Promise<readonly LookupAddress[]>;

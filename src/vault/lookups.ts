@@ -1,0 +1,43 @@
+/**
+ * Looks host names up for all connections. The system has few threads for that, and a name whose servers are silent keeps one busy
+ * for long, so a connection has one lookup under way at a time, and connections share those of one host.
+ */
+import { lookup } from "node:dns/promises";
+import type { Resolve } from "./settings.ts";
+
+export function fairLookups(resolve: (host: string) => ReturnType<Resolve>): Resolve {
+  /** Those that have begun, by host. */
+  const begun = new Map<string, ReturnType<Resolve>>();
+  /** Those that wait or have begun, by connection and host. */
+  const asked = new Map<string, ReturnType<Resolve>>();
+  /** The end of the last lookup of each connection. */
+  const ends = new Map<string, Promise<void>>();
+  const begin = (host: string) => {
+    const known = begun.get(host);
+    if (known !== undefined) return known;
+    const found = resolve(host).finally(() => begun.delete(host));
+    begun.set(host, found);
+    return found;
+  };
+  return (host, key) => {
+    const id = JSON.stringify([key, host]);
+    const known = asked.get(id);
+    if (known !== undefined) return known;
+    const found = ends.get(key)?.then(() => begin(host)) ?? begin(host);
+    const end = found
+      .then(
+        () => {},
+        () => {},
+      )
+      .then(() => {
+        asked.delete(id);
+        if (ends.get(key) === end) ends.delete(key);
+      });
+    asked.set(id, found);
+    ends.set(key, end);
+    return found;
+  };
+}
+
+/** That of this process. */
+export const lookUp = fairLookups((host) => lookup(host, { all: true }));
