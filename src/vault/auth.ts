@@ -6,13 +6,12 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import { describeIdentity, type Identity } from "../kube/identity.ts";
 import { failed, refused, VaultProblem } from "./failures.ts";
 import type { VaultReply, VaultRequest, VaultSender } from "./http.ts";
-import { encodePath } from "./path.ts";
+import { encodePath, NAMESPACE } from "./path.ts";
 import type { Auth, ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { VaultReader } from "./types.ts";
 
 /** What goes into a header. */
-const TOKEN = /^[\x21-\x7e]+$/;
-const NAMESPACE = "{namespace}";
+export const TOKEN = /^[\x21-\x7e]+$/;
 
 export interface Lease {
   /** 0 for a token that does not expire. */
@@ -24,6 +23,8 @@ export interface Token extends Lease {
   readonly token: SecretValue<string>;
   /** Whether Inlay obtained it by a login, and so revokes it. */
   readonly isRevocable: boolean;
+  /** Whether the connection has the token as it is, and no login brings another one. */
+  readonly isGiven: boolean;
 }
 
 /** Who logs in and as what. Two of the same key share a login. */
@@ -120,27 +121,27 @@ export class Authenticator {
     }
     // A batch token can't be revoked.
     const isRevocable = made["token_type"] !== "batch";
-    return { token: new SecretValue(token), isRevocable, ...leaseOf(made, "lease_duration") };
+    return { token: new SecretValue(token), isRevocable, isGiven: false, ...leaseOf(made, "lease_duration") };
   }
 
   /** Vault may keep a token from being looked up. Such a token is used as long as it works. */
-  async #given(principal: Principal, given: SecretValue<string>): Promise<Token> {
-    const token = given.map((text) => text.trim());
-    if (!TOKEN.test(token.reveal())) {
-      const why = "is empty, or has characters that no token has; correct the key that the connection names";
-      throw new VaultProblem("VaultDenied", `the ${this.describe(principal)} ${why}`);
-    }
+  async #given(principal: Principal, token: SecretValue<string>): Promise<Token> {
     const lease = await this.lookUp(principal, token);
     if (lease === "unknown") {
       const why = "has expired or was revoked; write a new one into the key that the connection names";
       throw new VaultProblem("VaultDenied", `the ${this.describe(principal)} ${why}`);
     }
-    return { token, isRevocable: false, ...(lease === "unsure" ? { ttlMs: 0, renewable: false } : lease) };
+    return {
+      token,
+      isRevocable: false,
+      isGiven: true,
+      ...(lease === "unsure" ? { ttlMs: 0, renewable: false } : lease),
+    };
   }
 
   async #credentials(auth: Exclude<Auth, { kind: "token" }>, principal: Principal): Promise<SecretValue<JsonObject>> {
     if (auth.kind === "appRole") {
-      return auth.secretID.map((secretID) => ({ role_id: auth.roleID, secret_id: secretID.trim() }));
+      return auth.secretID.map((secretID) => ({ role_id: auth.roleID, secret_id: secretID }));
     }
     const { role = "", identity = "" } = principal;
     const jwt = await this.#services.requestToken(identity, auth.audiences);

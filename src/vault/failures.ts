@@ -3,7 +3,7 @@
  * have the text of Vault or of OpenSSL, which may quote values.
  */
 import { hostOf } from "../api/vault-addresses.ts";
-import { Problem, type Reason } from "../apimachinery/problem.ts";
+import { Problem, type Reason, type RetryPolicy } from "../apimachinery/problem.ts";
 import type { VaultReply } from "./http.ts";
 import { type Distrust, HttpFailure } from "./http-failure.ts";
 
@@ -18,11 +18,14 @@ export interface Asked {
   readonly timeoutMs: number;
 }
 
-/** A Problem of a server that says when it wants to be asked next. */
+/** What a reader hears that asks over a connection whose settings are not those of today. */
+export const REPLACED = "the connection was replaced; Inlay asks over the new one";
+
+/** A Problem that has its place in the message, and says when to ask next where that is known. */
 export class VaultProblem extends Problem {
   override readonly retryAfterMs: number | undefined;
-  constructor(reason: Reason, message: string, retryAfterMs?: number) {
-    super(reason, message);
+  constructor(reason: Reason, message: string, retryAfterMs?: number, retryPolicy?: RetryPolicy) {
+    super(reason, message, retryPolicy);
     this.retryAfterMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
   }
 }
@@ -38,6 +41,7 @@ const DISTRUST: Record<Distrust, string> = {
 
 /** Of what a request threw. Throws on what is neither an HttpFailure nor a Problem: it is a bug. */
 export function failed(error: unknown, { place, server, timeoutMs }: Asked): Problem {
+  if (error instanceof VaultProblem) return error;
   if (error instanceof Problem) return new Problem(error.reason, `${place}: ${error.message}`);
   if (!(error instanceof HttpFailure)) throw error;
   const host = server.host;
@@ -64,7 +68,7 @@ export function failed(error: unknown, { place, server, timeoutMs }: Asked): Pro
     case "notJson":
       return unavailable(`the answer of ${host} is not one of Vault; check that the address is that of a Vault server`);
     case "closed":
-      return new Problem("ConnectionNotReady", `${place}: the connection was replaced; Inlay asks over the new one`);
+      return new Problem("ConnectionNotReady", `${place}: ${REPLACED}`);
   }
 }
 

@@ -1,13 +1,14 @@
 /**
  * One login: keeps its token, renews it at two thirds of its life while readers use it, and revokes it when none did for five
- * minutes. A login that failed is not tried again at once, however many readers ask.
+ * minutes. A token that the connection gives is renewed without readers, and never revoked. A login that failed is not tried again
+ * at once, however many readers ask.
  */
 import { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
-import type { Authenticator, Principal, Token } from "./auth.ts";
-import { VaultProblem } from "./failures.ts";
+import type { Authenticator, Lease, Principal, Token } from "./auth.ts";
+import { REPLACED, VaultProblem } from "./failures.ts";
 
-/** A token that no reader used for so long is revoked. */
+/** A login that no reader used for so long ends. */
 const IDLE_MS = 5 * 60_000;
 /** After how much of its life a token is renewed, less up to a tenth, so that not all are renewed at once. */
 const RENEW_AT = 2 / 3;
@@ -15,6 +16,8 @@ const JITTER = 0.1;
 /** What a renewal has to bring, in parts of the first life. Less means that the token nears its end, and a new login is due. */
 const WORTHWHILE = 0.5;
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
+/** Polls vary their pauses by a tenth. One that comes before a login may be tried again would wait for another of its own pauses. */
+const POLL_MARGIN = 1.125;
 /** A reader gets no token that expires before the request arrives. */
 const MARGIN_MS = 1_000;
 /** A token that nears its end is not renewed more often. */
@@ -38,23 +41,37 @@ interface Held extends Token {
   expiresAt: number;
 }
 
+interface Failure {
+  readonly problem: Problem;
+  /** Until then, no login is tried. */
+  until: number;
+  readonly times: number;
+}
+
 export class Login {
   readonly principal: Principal;
   readonly #authenticator: Authenticator;
   readonly #services: LoginServices;
-  readonly #onIdle: () => void;
+  readonly #onIdle: (ended: Promise<void>) => void;
   #held: Held | undefined;
   #usedAt = 0;
   #pending: Promise<Held> | undefined;
-  #failure: { problem: Problem; until: number; times: number } | undefined;
+  #failure: Failure | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isEnded = false;
   /** The check of the token that is under way. */
   #doubt: Promise<SecretValue<string> | undefined> | undefined;
   #believedUntil = 0;
+  /** Those that are under way. */
+  readonly #revocations = new Set<Promise<void>>();
 
-  /** `onIdle` is called when it has ended because no reader used it. */
-  constructor(principal: Principal, authenticator: Authenticator, services: LoginServices, onIdle: () => void) {
+  /** `onIdle` is called when it ends because no reader used it. */
+  constructor(
+    principal: Principal,
+    authenticator: Authenticator,
+    services: LoginServices,
+    onIdle: (ended: Promise<void>) => void,
+  ) {
     this.principal = principal;
     this.#authenticator = authenticator;
     this.#services = services;
@@ -76,6 +93,16 @@ export class Login {
   /** Whether the last login or renewal failed. */
   get isFailing(): boolean {
     return this.#failure !== undefined;
+  }
+
+  /** Has a login that failed tried again with the next use, without the rest of its pause. */
+  retryNow(): void {
+    const retry = () => {
+      if (this.#failure !== undefined) this.#failure.until = 0;
+    };
+    retry();
+    // What is under way may still fail for the former reason.
+    this.#pending?.catch(retry);
   }
 
   /** The token for a reader, after a login if there is none. Throws Problem. */
@@ -110,29 +137,25 @@ export class Login {
     return made.token;
   }
 
-  /** Revokes the token, also that of a login that is under way. */
+  /** Revokes the token, also that of a login that is under way. Waits for all revocations. */
   async end(): Promise<void> {
     this.#isEnded = true;
     clearTimeout(this.#timer);
     const held = (await this.#pending?.catch(() => undefined)) ?? this.#held;
     this.#held = undefined;
-    if (held?.isRevocable) await this.#authenticator.revoke(this.principal, held.token);
+    if (held !== undefined) this.#revoke(held);
+    await Promise.all(this.#revocations);
   }
 
   /** All that ask meanwhile share it. */
   #login(): Promise<Held> {
     if (this.#pending !== undefined) return this.#pending;
-    const { now } = this.#services;
+    if (this.#isEnded) return Promise.reject(new Problem("ConnectionNotReady", REPLACED));
     const failure = this.#failure;
-    if (failure !== undefined && now() < failure.until) return Promise.reject(failure.problem);
-    const ended = "the connection was replaced; Inlay asks over the new one";
-    if (this.#isEnded) return Promise.reject(new Problem("ConnectionNotReady", ended));
+    if (failure !== undefined && this.#services.now() < failure.until) return Promise.reject(this.#problemOf(failure));
     const pending = this.#authenticator.login(this.principal).then(
       (token) => this.#hold(token),
-      (error) => {
-        if (error instanceof Problem) this.#failed(error);
-        throw error;
-      },
+      (error) => this.#failed(error),
     );
     this.#pending = pending.finally(() => {
       this.#pending = undefined;
@@ -158,30 +181,41 @@ export class Login {
     this.#schedule();
   }
 
-  #failed(problem: Problem): void {
+  /** Throws what readers get. */
+  #failed(error: unknown): never {
+    if (!(error instanceof Problem)) throw error;
     const { now, random } = this.#services;
     const times = (this.#failure?.times ?? 0) + 1;
-    const backoff = Math.min(BACKOFF_MS.first * 2 ** (times - 1), BACKOFF_MS.most) * (0.75 + random() / 2);
-    const asked = problem instanceof VaultProblem ? (problem.retryAfterMs ?? 0) : 0;
-    this.#failure = { problem, until: now() + Math.max(backoff, asked), times };
+    const backoff = Math.min(BACKOFF_MS.first * 2 ** (times - 1), BACKOFF_MS.most) * (0.75 + random() / 4);
+    const failure = { problem: error, until: now() + Math.max(backoff, error.retryAfterMs ?? 0), times };
+    this.#failure = failure;
+    throw this.#problemOf(failure);
+  }
+
+  /** With when a login may be tried again, so that polls come right then. */
+  #problemOf({ problem: { reason, message, retryPolicy }, until }: Failure): Problem {
+    const afterMs = (until - this.#services.now()) * POLL_MARGIN;
+    return new VaultProblem(reason, message, afterMs, retryPolicy);
   }
 
   #schedule(): void {
     clearTimeout(this.#timer);
     if (this.#held === undefined || this.#isEnded) return;
-    const due = Math.min(this.#usedAt + IDLE_MS, this.#held.renewAt) - this.#services.now();
+    const due = Math.min(this.#idleAt(this.#held), this.#held.renewAt) - this.#services.now();
     const work = () => void this.#onDue();
     this.#timer = setTimeout(work, Math.min(Math.max(due, 0), MAX_TIMER_MS)).unref();
+  }
+
+  /** A token that was given can't be had once more, so it is renewed also while no reader uses it. */
+  #idleAt({ isGiven }: Held): number {
+    return isGiven ? Number.POSITIVE_INFINITY : this.#usedAt + IDLE_MS;
   }
 
   async #onDue(): Promise<void> {
     const { now } = this.#services;
     const held = this.#held;
     if (held === undefined) return;
-    if (now() >= this.#usedAt + IDLE_MS) {
-      this.#onIdle();
-      return this.end();
-    }
+    if (now() >= this.#idleAt(held)) return this.#onIdle(this.end());
     if (now() < held.renewAt) return this.#schedule();
     await this.#refresh(held);
   }
@@ -189,7 +223,7 @@ export class Login {
   /** Renews the token, or else logs in once more. Until one of them works, the token is used for as long as it is valid. */
   async #refresh(held: Held): Promise<void> {
     try {
-      const lease = held.renewable ? await this.#authenticator.renew(this.principal, held.token) : undefined;
+      const lease = held.renewable ? await this.#renewed(held) : undefined;
       if (this.#held !== held || this.#isEnded) return;
       const isWorthwhile = lease !== undefined && (lease.ttlMs === 0 || lease.ttlMs >= held.firstTtlMs * WORTHWHILE);
       if (isWorthwhile) return this.#extend(held, lease.ttlMs);
@@ -197,14 +231,22 @@ export class Login {
       this.#revoke(held);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      // A login that failed has said so; a renewal has not.
-      if ((this.#failure?.until ?? 0) <= this.#services.now()) this.#failed(error);
+      if (this.#held !== held) return;
       held.renewAt = this.#failure?.until ?? 0;
+      // The next reader logs in.
+      if (this.#services.now() >= held.expiresAt) this.#held = undefined;
       this.#schedule();
     }
   }
 
-  #revoke(held: Held): void {
-    if (held.isRevocable) this.#authenticator.revoke(this.principal, held.token).catch(() => {});
+  #renewed(held: Held): Promise<Lease | undefined> {
+    return this.#authenticator.renew(this.principal, held.token).catch((error) => this.#failed(error));
+  }
+
+  #revoke({ isRevocable, token }: Held): void {
+    if (!isRevocable) return;
+    const revoked = this.#authenticator.revoke(this.principal, token).finally(() => this.#revocations.delete(revoked));
+    revoked.catch(() => {});
+    this.#revocations.add(revoked);
   }
 }

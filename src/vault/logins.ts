@@ -2,10 +2,14 @@
 import { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import { Authenticator, saysUnknown } from "./auth.ts";
+import { REPLACED } from "./failures.ts";
 import type { VaultReply, VaultRequest, VaultSender } from "./http.ts";
 import { Login } from "./login.ts";
 import type { Auth, ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { VaultReader } from "./types.ts";
+
+/** Shorter tokens, such as `root` of a server for development, are words that values have too. Those that Vault makes are longer. */
+const MIN_TOKEN = 20;
 
 type Settings = Pick<ConnectionSettings, "address" | "timeoutMs"> & { readonly auth: Auth };
 
@@ -14,6 +18,9 @@ export class Logins {
   readonly #http: VaultSender;
   readonly #services: { now: () => number; random: () => number };
   readonly #logins = new Map<string, Login>();
+  /** Of logins that no reader used. */
+  readonly #endings = new Set<Promise<void>>();
+  #isEnded = false;
 
   constructor(settings: Settings, http: VaultSender, services: Omit<ConnectionServices, "addresses">) {
     this.#authenticator = new Authenticator(settings, http, services);
@@ -50,7 +57,8 @@ export class Logins {
     const send = async (token: SecretValue<string>) => {
       const reply = await this.#http.send({ ...request, token });
       // Vault tells a token about itself at several places, and a binding could write that anywhere.
-      if (!reply.text.reveal().includes(token.reveal())) return reply;
+      const text = token.reveal();
+      if (text.length < MIN_TOKEN || !reply.text.reveal().includes(text)) return reply;
       throw new Problem("ForbiddenPath", "the answer has the token of the login itself; read another path");
     };
     const token = await login.use();
@@ -60,22 +68,38 @@ export class Logins {
     return other === undefined ? reply : send(other);
   }
 
-  /** Revokes all tokens that were obtained by logins. */
-  async end(): Promise<void> {
-    await Promise.all([...this.#logins.values()].map((login) => login.end()));
-    this.#logins.clear();
+  /** Has logins that failed tried again with the next use. */
+  retry(): void {
+    for (const login of this.#logins.values()) login.retryNow();
   }
 
+  /** Revokes all tokens that were obtained by logins. There are no more logins after that. */
+  async end(): Promise<void> {
+    this.#isEnded = true;
+    for (const login of this.#logins.values()) this.#ending(login.end());
+    this.#logins.clear();
+    await Promise.all(this.#endings);
+  }
+
+  /** Throws Problem. */
   #loginOf(reader: VaultReader): Login {
+    if (this.#isEnded) throw new Problem("ConnectionNotReady", REPLACED);
     const principal = this.#authenticator.principalOf(reader);
     const known = this.#logins.get(principal.key);
     if (known !== undefined) return known;
     // A login that never succeeded has no timer that ends it.
     for (const [key, login] of this.#logins) if (login.isIdle) this.#logins.delete(key);
-    const login = new Login(principal, this.#authenticator, this.#services, () => {
+    const login = new Login(principal, this.#authenticator, this.#services, (ended) => {
       this.#logins.delete(principal.key);
+      this.#ending(ended);
     });
     this.#logins.set(principal.key, login);
     return login;
+  }
+
+  #ending(ended: Promise<void>): void {
+    const ending = ended.finally(() => this.#endings.delete(ending));
+    ending.catch(() => {});
+    this.#endings.add(ending);
   }
 }

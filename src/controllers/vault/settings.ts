@@ -9,10 +9,8 @@ import { SecretValue } from "../../apimachinery/secret-value.ts";
 import { objectKey } from "../../cache/reflector.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { pemBundle } from "../../transform/pem.ts";
+import { TOKEN } from "../../vault/auth.ts";
 import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
-
-/** What can be a header of a request. */
-const TOKEN = /^[!-~]+$/;
 
 /** A key that a connection names. */
 interface NamedKey {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import { Poller } from "../../../src/sources/poller.ts";
 import type { Auth, ConnectionServices } from "../../../src/vault/connection.ts";
 import { VaultReply, type VaultRequest, type VaultSender } from "../../../src/vault/http.ts";
 import { HttpFailure } from "../../../src/vault/http-failure.ts";
@@ -121,8 +122,8 @@ describe("logins to Vault", () => {
     const secretID = secretText("secret-id");
     const auths: [auth: Auth, logins: number][] = [
       [{ ...KUBERNETES, role: "inlay", as }, 1],
-      [{ kind: "appRole", mount: "approle", roleID: "r", secretID: new SecretValue(`${secretID}\n`) }, 1],
-      [{ kind: "token", token: new SecretValue(`${vault.give()}\n`) }, 0],
+      [{ kind: "appRole", mount: "approle", roleID: "r", secretID: new SecretValue(secretID) }, 1],
+      [{ kind: "token", token: new SecretValue(vault.give()) }, 0],
     ];
     for (const [auth, number] of auths) {
       vault.requests.splice(0);
@@ -186,6 +187,32 @@ describe("logins to Vault", () => {
     assert.equal(vault.requests.at(-1), "data 2");
   });
 
+  it("by a token that was given stay, and are renewed, also while no reader uses them", async () => {
+    const logins = loginsOf({ kind: "token", token: new SecretValue(vault.give()) });
+    await logins.logIn(READER);
+    for (let minute = 0; minute < 130; minute++) await clock.pass(MINUTE);
+    assert.deepEqual(vault.requests, ["lookup 1", "renew 1", "renew 1", "renew 1"]);
+    assert.equal((await logins.send(READER, READ)).status, 200);
+    assert.equal(count("lookup"), 1);
+  });
+
+  it("by a token that was given end when it expires, and are tried again with the next use", async () => {
+    vault.renewable = false;
+    const given = vault.give();
+    const logins = loginsOf({ kind: "token", token: new SecretValue(given) });
+    await logins.logIn(READER);
+    vault.valid.delete(given);
+    vault.instead = (operation) =>
+      operation === "lookup" ? reply(403, { errors: ["permission denied", "invalid token"] }) : undefined;
+    for (let minute = 0; minute < 70; minute++) await clock.pass(MINUTE);
+    assert.equal(logins.isFailing(READER), true);
+    const before = count("lookup");
+    await clock.pass(60 * MINUTE);
+    assert.equal(count("lookup"), before);
+    await failsAs(logins.logIn(READER), "VaultDenied", /has expired or was revoked/);
+    assert.equal(count("lookup"), before + 1);
+  });
+
   it("end with the connection, also those that are under way, but for a token that was given", async () => {
     const logins = loginsOf();
     await logins.send(READER, READ);
@@ -204,6 +231,74 @@ describe("logins to Vault", () => {
     await other.send(READER, READ);
     await other.end();
     assert.equal(vault.valid.size, 1);
+  });
+
+  it("are not made when the connection has ended, or ends", async () => {
+    const logins = loginsOf();
+    const slow = Promise.withResolvers<undefined>();
+    await logins.send(READER, READ);
+    vault.instead = (operation) => (operation === "revoke" ? slow.promise.then(() => undefined as never) : undefined);
+    const ended = logins.end();
+    const over = /^the connection was replaced; Inlay asks over the new one$/;
+    for (const reader of [READER, OTHER]) await failsAs(logins.send(reader, READ), "ConnectionNotReady", over);
+    await failsAs(logins.logIn(OTHER), "ConnectionNotReady", over);
+    slow.resolve(undefined);
+    await ended;
+    await failsAs(logins.send(OTHER, READ), "ConnectionNotReady", over);
+    assert.deepEqual([vault.requests, vault.valid.size], [["login", "data 1", "revoke 1"], 0]);
+  });
+
+  for (const [what, made, use] of [
+    [
+      "of a login that nobody used any more",
+      1,
+      (logins: Logins) => readFor(logins, 1).then(() => clock.pass(5 * MINUTE)),
+    ],
+    ["of the token before a new login", 2, (logins: Logins) => readFor(logins, 41)],
+  ] as const) {
+    it(`end when the revocation is done that is under way, ${what}`, async () => {
+      vault.renewable = false;
+      const logins = loginsOf();
+      const slow = Promise.withResolvers<undefined>();
+      vault.instead = (operation) => (operation === "revoke" ? slow.promise.then(() => undefined as never) : undefined);
+      await use(logins);
+      assert.deepEqual([count("login"), count("revoke"), vault.valid.size], [made, 1, made]);
+      let hasEnded = false;
+      const ended = logins.end().then(() => {
+        hasEnded = true;
+      });
+      await settled();
+      assert.equal(hasEnded, false);
+      slow.resolve(undefined);
+      await ended;
+      assert.equal(vault.valid.size, 0);
+    });
+  }
+
+  it("end with both tokens when the new login is under way", async () => {
+    vault.renewable = false;
+    const logins = loginsOf();
+    await readFor(logins, 39);
+    const slow = Promise.withResolvers<undefined>();
+    vault.instead = (operation) => (operation === "login" ? slow.promise.then(() => undefined as never) : undefined);
+    await clock.pass(2 * MINUTE);
+    assert.equal(count("login"), 2);
+    const ended = logins.end();
+    slow.resolve(undefined);
+    await ended;
+    assert.deepEqual([count("revoke"), vault.valid.size], [2, 0]);
+  });
+
+  it("let an answer through that has a word as short as their token, and none with a token of Vault's", async () => {
+    const answer = { data: { data: { user: "root" } } };
+    vault.valid.add("root");
+    const root = loginsOf({ kind: "token", token: new SecretValue("root") });
+    vault.instead = (operation) => (operation === "data" ? reply(200, answer) : undefined);
+    assert.equal((await root.send(READER, READ)).status, 200);
+    const given = vault.give();
+    vault.instead = (operation) => (operation === "data" ? reply(200, { data: { id: `x${given}` } }) : undefined);
+    const long = loginsOf({ kind: "token", token: new SecretValue(given) });
+    await failsAs(long.send(READER, READ), "ForbiddenPath", /has the token of the login itself/);
   });
 
   it("use a token that does not expire, and a batch token, without renewing or revoking it", async () => {
@@ -288,6 +383,62 @@ describe("logins to Vault", () => {
       assert.equal((await logins.send(READER, READ)).status, 200);
     });
 
+    it("are tried with each poll: the pauses of polls and of logins don't add up", async () => {
+      for (const [ofPolls, ofLogins] of [
+        [0, 1],
+        [1, 0],
+        [0.5, 0.5],
+      ] as const) {
+        const logins = loginsOf(KUBERNETES, { random: () => ofLogins });
+        vault.requests.splice(0);
+        vault.instead = (operation) => (operation === "login" ? new HttpFailure("refused") : undefined);
+        const hooks = { changed: () => {}, onError: assert.fail };
+        const poller = new Poller(hooks, { now: () => Date.now(), random: () => ofPolls });
+        let asked = 0;
+        const ask = async () => {
+          asked++;
+          await logins.send(READER, READ);
+          return { version: "1", content: undefined, size: 0 };
+        };
+        poller.subscribe("registry/harbor", [{ id: "x", group: "registry/vault", refreshMs: 1_000, ask }]);
+        for (let tick = 0; tick < 2_000; tick++) await clock.pass(100);
+        assert.ok(asked >= 8, `${asked} polls`);
+        assert.equal(count("login"), asked);
+        poller.stop();
+      }
+    });
+
+    it("are tried at once where that is asked for, also if one is under way, and then with the pauses that they had", async () => {
+      const logins = loginsOf();
+      const refused = reply(403, { errors: ["permission denied"] });
+      vault.instead = (operation) => (operation === "login" ? refused : undefined);
+      const fails = () => failsAs(logins.send(READER, READ), "VaultDenied", /was refused/);
+      for (let second = 0; second < 60; second++) {
+        await fails();
+        await clock.pass(SECOND);
+      }
+      const before = count("login");
+      await fails();
+      logins.retry();
+      await fails();
+      await fails();
+      assert.equal(count("login"), before + 1);
+      await clock.pass(15 * SECOND);
+      await fails();
+      assert.equal(count("login"), before + 1);
+
+      const slow = Promise.withResolvers<VaultReply>();
+      vault.instead = (operation) => (operation === "login" ? slow.promise : undefined);
+      logins.retry();
+      const under = fails();
+      await settled();
+      logins.retry();
+      slow.resolve(refused);
+      await under;
+      vault.instead = () => undefined;
+      assert.equal((await logins.send(READER, READ)).status, 200);
+    });
+
     it("wait for as long as the server wants", async () => {
       const logins = loginsOf();
       vault.instead = () => reply(429, {}, 100 * SECOND);
@@ -336,8 +487,6 @@ describe("logins to Vault", () => {
         "VaultDenied",
         /^the token of the connection has expired or was revoked; /,
       );
-      const broken = loginsOf({ kind: "token", token: new SecretValue(`${secretText("token")}\nmore`) });
-      await failsAs(broken.send(READER, READ), "VaultDenied", /has characters that no token has/);
     });
 
     it("because the account gets no token say what the API server said", async () => {
