@@ -1,10 +1,11 @@
 /** A Vault server as one VaultConnection reaches it: reads for sources, checks for its status, and the end of all of that. */
 import { Problem } from "../apimachinery/problem.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
-import { ServerHealth, type ServerState } from "./health.ts";
+import { type Health, ServerHealth } from "./health.ts";
 import { VaultHttp } from "./http.ts";
 import { KvReader } from "./kv.ts";
 import { Logins } from "./logins.ts";
+import { NAMESPACE } from "./path.ts";
 import type { ConnectionServices, ConnectionSettings, VaultCounts } from "./settings.ts";
 import type { KvDataPlace, KvPlace, VaultAnswer, VaultConnected, VaultReader } from "./types.ts";
 
@@ -40,7 +41,6 @@ export class Connection implements VaultConnected {
   /** Whether a login that a check made has succeeded. Later ones are made by reads. */
   #hasLoggedIn = false;
 
-  /** Throws Problem for a CA that is none. */
   constructor(settings: ConnectionSettings, services: ConnectionServices) {
     this.#settings = settings;
     this.#metrics = services.metrics;
@@ -54,13 +54,6 @@ export class Connection implements VaultConnected {
       this.#reading = { logins, kv: new KvReader(settings, logins, this.#now) };
     }
   }
-
-  /** How each server is that was asked for, by its origin. */
-  get serverStates(): ReadonlyMap<string, ServerState> {
-    return this.#health.states;
-  }
-
-  retryLogins(): void {}
 
   loginOf(reader: VaultReader): string {
     return this.#reading?.logins.keyOf(reader) ?? "";
@@ -80,28 +73,25 @@ export class Connection implements VaultConnected {
 
   /**
    * Asks the server how it is. Where the login is not that of each reader, also logs in, until that has worked, and after a login
-   * failed: a login that no reader uses is not kept.
+   * failed: a login that no reader uses is not kept, but for a token that was given.
    */
   async check(): Promise<ConnectionCheck> {
     let version: string | undefined;
     try {
       const health = await this.#health.own();
       version = health.version;
-      const { host } = this.#settings.address;
-      if (!health.initialized) {
-        throw new Problem("VaultUnavailable", `${host} is not initialized; initialize it (vault operator init)`);
-      }
-      if (health.sealed) throw new Problem("VaultSealed", `${host} is sealed; unseal it`);
-      if (health.disasterRecovery) {
-        const why = "is a disaster recovery secondary, which serves no reads; set address to the primary";
-        throw new Problem("VaultUnavailable", `${host} ${why}`);
-      }
+      assertServing(health, this.#settings.address.host);
       await this.#checkLogin();
       return version === undefined ? {} : { version };
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       return version === undefined ? { problem: error } : { version, problem: error };
     }
+  }
+
+  /** Has logins that failed tried again with the next read or check, without the rest of their pauses. */
+  retryLogins(): void {
+    this.#reading?.logins.retry();
   }
 
   /** Revokes the tokens that logins obtained, within two seconds, and ends the connections. */
@@ -118,7 +108,7 @@ export class Connection implements VaultConnected {
 
   async #checkLogin(): Promise<void> {
     const { auth, key } = this.#settings;
-    const isOfReaders = auth?.kind === "kubernetes" && auth.as === undefined;
+    const isOfReaders = auth?.kind === "kubernetes" && (auth.as === undefined || auth.role.includes(NAMESPACE));
     if (this.#reading === undefined || isOfReaders) return;
     const { logins } = this.#reading;
     const [namespace = "", name = ""] = key.split("/");
@@ -143,4 +133,15 @@ export class Connection implements VaultConnected {
       this.#metrics.readSeconds((this.#now() - startedAt) / 1_000);
     }
   }
+}
+
+/** Throws Problem for a server that serves no reads. */
+function assertServing({ initialized, sealed, disasterRecovery, orphaned, removed }: Health, host: string): void {
+  const unavailable = (what: string) => new Problem("VaultUnavailable", `${host} ${what}`);
+  if (!initialized) throw unavailable("is not initialized; initialize it (vault operator init)");
+  if (removed) throw unavailable("was removed from its cluster; set address to a server of the cluster");
+  if (sealed) throw new Problem("VaultSealed", `${host} is sealed; unseal it`);
+  if (orphaned) throw unavailable("lost its active server; check that the cluster has an active server");
+  const secondary = "is a disaster recovery secondary, which serves no reads; set address to the primary";
+  if (disasterRecovery) throw unavailable(secondary);
 }

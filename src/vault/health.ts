@@ -17,15 +17,14 @@ const REPEAT_MS = 1_000;
 /** A server is down when it was silent for so long while another one answers. */
 const SILENCE_MS = 15_000;
 /** What sys/health answers with, by what the server is. */
-const STATUSES = new Set([200, 429, 472, 473, 501, 503]);
+const STATUSES = new Set([200, 429, 472, 473, 474, 501, 503, 530]);
 /** Of how many servers a connection remembers the state. */
 const MAX_SERVERS = 64;
 
-export type ServerState = "answering" | "refusing" | "silent";
-
 interface Server {
   readonly url: URL;
-  state: ServerState | undefined;
+  /** It refused the last request. */
+  isRefusing: boolean;
   /** When the first request was sent that got no answer, of those since the last answer. */
   silentSince: number | undefined;
 }
@@ -37,6 +36,10 @@ export interface Health {
   readonly standby: boolean;
   readonly performanceStandby: boolean;
   readonly disasterRecovery: boolean;
+  /** A standby that lost its active server. */
+  readonly orphaned: boolean;
+  /** The cluster no longer has the server. */
+  readonly removed: boolean;
   readonly version: string | undefined;
 }
 
@@ -46,6 +49,8 @@ const SHUT_DOWN: Health = {
   standby: false,
   performanceStandby: false,
   disasterRecovery: false,
+  orphaned: false,
+  removed: false,
   version: undefined,
 };
 
@@ -69,11 +74,6 @@ export class ServerHealth {
     this.#http = http;
     this.#addresses = addresses;
     this.#now = now;
-  }
-
-  /** How each server is that was asked for, by its origin. */
-  get states(): ReadonlyMap<string, ServerState> {
-    return new Map([...this.#servers].flatMap(([origin, { state }]) => (state === undefined ? [] : [[origin, state]])));
   }
 
   /** Throws Problem. While it is not clear how the server is, `last` is the answer, with a time to ask again soon. */
@@ -118,7 +118,7 @@ export class ServerHealth {
       this.#answered(server);
       return health;
     } catch (error) {
-      const wasRefusing = server.state === "refusing";
+      const wasRefusing = server.isRefusing;
       const outcome = this.#unanswered(server, error, sentAt);
       if (outcome === undefined) throw failed(error, this.#asked(server));
       if (outcome !== "refused" || wasRefusing || !repeats) return outcome;
@@ -135,7 +135,7 @@ export class ServerHealth {
   }
 
   #answered(server: Server): void {
-    server.state = "answering";
+    server.isRefusing = false;
     server.silentSince = undefined;
   }
 
@@ -143,13 +143,13 @@ export class ServerHealth {
   #unanswered(server: Server, error: unknown, sentAt: number): "refused" | "silent" | undefined {
     const kind = error instanceof HttpFailure ? error.kind : undefined;
     if (kind === "refused") {
-      server.state = "refusing";
+      server.isRefusing = true;
       server.silentSince = undefined;
       return "refused";
     }
     // The name of a pod that is gone has no address, and what is between may end connections.
     if (kind !== "timeout" && kind !== "unreachable" && kind !== "name" && kind !== "broken") return undefined;
-    server.state = "silent";
+    server.isRefusing = false;
     server.silentSince ??= sentAt;
     return "silent";
   }
@@ -171,7 +171,7 @@ export class ServerHealth {
   #serverAt(url: URL): Server {
     const refusal = this.#addresses.refusal(url);
     if (refusal !== undefined) throw new Problem(refusal.reason, `health of ${url.host}: ${refusal.message}`);
-    const server = this.#servers.get(url.origin) ?? { url, state: undefined, silentSince: undefined };
+    const server = this.#servers.get(url.origin) ?? { url, isRefusing: false, silentSince: undefined };
     this.#servers.delete(url.origin);
     this.#servers.set(url.origin, server);
     const [oldest] = this.#servers.keys();
@@ -201,12 +201,15 @@ function healthOf(answer: JsonObject, status: number): Health {
     standby: standby === true,
     performanceStandby: answer["performance_standby"] === true,
     disasterRecovery: status === 472 || answer["replication_dr_mode"] === "secondary",
+    orphaned: status === 474,
+    removed: status === 530 || answer["removed_from_cluster"] === true,
     version: typeof version === "string" && version !== "" ? version : undefined,
   };
 }
 
-function valuesOf({ initialized, sealed, standby, performanceStandby, disasterRecovery, version }: Health) {
-  const active = initialized && !sealed && !standby && !performanceStandby && !disasterRecovery;
+function valuesOf({ initialized, sealed, standby, performanceStandby, version, ...more }: Health) {
+  const serves = initialized && !sealed && !more.disasterRecovery && !more.orphaned && !more.removed;
+  const active = serves && !standby && !performanceStandby;
   const flags = { initialized, sealed, standby, performance_standby: performanceStandby, active };
   const values = new Map(Object.entries(flags).map(([key, value]) => [key, String(value)]));
   return version === undefined ? values : values.set("version", version);

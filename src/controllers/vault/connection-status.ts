@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
 import { conditionOf, type Verdict } from "../../api/verdict.ts";
 import type { ConnectionCheck } from "../../vault/connection.ts";
+import { NAMESPACE } from "../../vault/path.ts";
 import { isTokenReadable } from "./settings.ts";
 
 /** The token of a connection is in a ConfigMap. */
@@ -47,7 +48,7 @@ function withWarning(connection: VaultConnection, verdict: Verdict): Verdict {
 function whatWorks(auth: VaultConnection["spec"]["auth"]): string {
   const answers = "the server answers and is unsealed";
   if (auth === undefined) return answers;
-  return auth.kubernetes?.as === "Binding"
-    ? `${answers}; each binding logs in as its own account`
-    : `${answers}, and the login succeeds`;
+  if (auth.kubernetes?.as === "Binding") return `${answers}; each binding logs in as its own account`;
+  if (auth.kubernetes?.role.includes(NAMESPACE)) return `${answers}; each namespace logs in with a role of its own`;
+  return `${answers}, and the login succeeds`;
 }

@@ -21,7 +21,7 @@ const HEALTH = "GET /v1/sys/health";
 const LOGIN = "POST /v1/auth/kubernetes/login";
 const REVOKE = "POST /v1/auth/token/revoke-self";
 const PLACE = { mount: "kv", path: "x", kv: 2 } as const;
-const AS_CONNECTION = { ...KUBERNETES, as: "system:serviceaccount:registry:inlay" };
+const AS_CONNECTION = { ...KUBERNETES, role: "inlay", as: "system:serviceaccount:registry:inlay" };
 
 describe("a connection to Vault", () => {
   let server: TestServer;
@@ -55,7 +55,29 @@ describe("a connection to Vault", () => {
     const connection = connect({ auth: AS_CONNECTION });
     for (let turn = 0; turn < 3; turn++) assert.deepEqual(await connection.check(), { version: "1.21.4" });
     assert.equal(timesOf(LOGIN), 1);
-    assert.deepEqual([...connection.serverStates], [[server.url.origin, "answering"]]);
+  });
+
+  it("is checked without a login where each namespace logs in with a role of its own", async () => {
+    for (const [role, logins] of [
+      ["inlay-{namespace}", 0],
+      ["inlay", 1],
+    ] as const) {
+      assert.deepEqual(await connect({ auth: { ...AS_CONNECTION, role } }).check(), { version: "1.21.4" });
+      assert.equal(timesOf(LOGIN), logins);
+    }
+  });
+
+  it("tries a login that failed at once where that is asked for", async () => {
+    const working = answers[LOGIN] as Answer;
+    answers[LOGIN] = (_, response) => denied(response);
+    const connection = connect();
+    const reads = () => connection.data(READER, PLACE, undefined);
+    await assert.rejects(reads(), { reason: "VaultDenied" });
+    answers[LOGIN] = working;
+    await assert.rejects(reads(), { reason: "VaultDenied" });
+    connection.retryLogins();
+    assert.equal((await reads()).content, undefined);
+    assert.equal(timesOf(LOGIN), 2);
   });
 
   it("reports a login that fails, each time it is checked, until it works", async () => {
@@ -78,6 +100,14 @@ describe("a connection to Vault", () => {
     ["sealed", { sealed: true }, 503, "VaultSealed", /is sealed; unseal it$/],
     ["not initialized", { initialized: false, sealed: true }, 501, "VaultUnavailable", /is not initialized/],
     ["a DR secondary", {}, 472, "VaultUnavailable", /is a disaster recovery secondary/],
+    ["a standby without an active server", { standby: true }, 474, "VaultUnavailable", /lost its active server; check/],
+    [
+      "removed from its cluster",
+      { sealed: true },
+      530,
+      "VaultUnavailable",
+      /was removed from its cluster; set address/,
+    ],
     ["a standby", { standby: true }, 429, undefined, /^$/],
   ];
   for (const [what, fields, status, reason, says] of states) {

@@ -49,6 +49,10 @@ describe("the status of a VaultConnection", () => {
       /each binding logs in as its own account$/,
     );
     assert.match(messageWith({ kubernetes: { ...kubernetes, as: "Connection" } }), /and the login succeeds$/);
+    assert.match(
+      messageWith({ kubernetes: { ...kubernetes, role: "inlay-{namespace}", as: "Connection" } }),
+      /is unsealed; each namespace logs in with a role of its own$/,
+    );
     assert.match(messageWith({ token: { secret: key } }), /and the login succeeds$/);
   });
 
