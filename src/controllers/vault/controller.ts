@@ -77,7 +77,7 @@ export class VaultController {
     // Reads that failed would otherwise wait for the end of their backoff.
     this.#checks = new Checks({
       changed: (key) => this.queue.add(key),
-      recovered: (key) => vault.refresh(key),
+      recovered: (key) => this.#reconciler.readAgain(key),
       failed,
     });
     this.#reconciler = new ConnectionReconciler({

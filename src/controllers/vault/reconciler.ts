@@ -27,7 +27,7 @@ import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settin
 /** What is made of the settings of a VaultConnection. */
 export type OpenConnection = Pick<
   Connection,
-  "retryLogins" | "loginOf" | "data" | "metadata" | "health" | "check" | "close"
+  "loginOf" | "data" | "metadata" | "health" | "check" | "retryLogins" | "close"
 >;
 
 interface Services {
@@ -111,6 +111,12 @@ export class ConnectionReconciler {
     return requeueResult(connection, problem === undefined ? [] : [{ problem }]);
   }
 
+  /** Has all that is read through a connection read at once, also where its logins failed and wait. */
+  readAgain(key: string): void {
+    this.#entries.get(key)?.opened?.connected.retryLogins();
+    this.#services.registry.refresh(key);
+  }
+
   /** Ends all connections. Their names stay known. */
   closeAll(): void {
     for (const [key, entry] of this.#entries) this.#close(key, entry);
@@ -136,8 +142,8 @@ export class ConnectionReconciler {
     if (text === entry.refresh) return;
     entry.refresh = text;
     if (text === undefined) return;
+    this.readAgain(key);
     this.#services.checks.now(key);
-    this.#services.registry.refresh(key);
   }
 
   /** Throws Problem where the connection may not be used, or can't be as its account. */

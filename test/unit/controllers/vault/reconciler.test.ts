@@ -83,6 +83,7 @@ describe("the reconciler of VaultConnections", () => {
           metadata: never,
           health: never,
           check: async () => READY,
+          retryLogins: () => heard.push("logins"),
           close: async () => {},
         };
         made.push(connection);
@@ -279,9 +280,11 @@ describe("the reconciler of VaultConnections", () => {
       [checked, heard],
       [
         [`start ${KEY}`, `now ${KEY}`],
-        ["ready 1", "refresh"],
+        ["ready 1", "logins", "refresh"],
       ],
     );
+    reconciler.readAgain(KEY);
+    assert.deepEqual(heard.slice(3), ["logins", "refresh"]);
   });
 
   it("ends the connection when it is deleted, or replaced by another of its name", async () => {
