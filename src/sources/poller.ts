@@ -50,7 +50,7 @@ interface Entry {
 interface Hooks {
   /** Called with the key of each binding that needs an answer that changed. */
   changed(key: string): void;
-  /** Called before polls of a group are asked at once because somebody wants that. */
+  /** Called with a group before polls of it are asked at once for a binding. */
   refreshing(group: string): void;
   /** What is no Problem is a mistake of this program. */
   onError(error: unknown): void;
@@ -135,7 +135,6 @@ export class Poller {
 
   /** Has all polls of a group asked at once. */
   refresh(group: string): void {
-    this.#hooks.refreshing(group);
     for (const entry of this.#entries.values()) if (entry.poll.group === group) this.#askNow(entry);
   }
 

@@ -46,6 +46,8 @@ interface Services {
 /** A connection that is in use. */
 interface Opened {
   readonly settings: ConnectionSettings;
+  /** Of the ServiceAccount. One that is created later under its name does not use the login of the former. */
+  readonly accountUid: string | undefined;
   readonly connected: OpenConnection;
 }
 
@@ -67,6 +69,8 @@ interface Entry {
 /** What a VaultConnection names, as the watches show it. */
 interface Observed {
   readonly actor: Actor;
+  /** Of its ServiceAccount, where Inlay acts as that. */
+  readonly accountUid: string | undefined;
   readonly objects: readonly { ref: ObjectRef; seen: string | undefined }[];
   /** Changes with the VaultConnection's spec and with all that it names. */
   readonly inputs: string;
@@ -171,7 +175,7 @@ export class ConnectionReconciler {
       throw accountNotFound(identity, "as which this VaultConnection reads and logs in");
     const versions = looks.map(({ version }) => `${version?.uid}/${version?.resourceVersion}`);
     const objects = looks.slice(1).map(({ ref, version }) => ({ ref, seen: version?.resourceVersion }));
-    return { actor, objects, inputs: [generation, ...versions].join() };
+    return { actor, accountUid: looks[0]?.version?.uid, objects, inputs: [generation, ...versions].join() };
   }
 
   /** Makes the connection what the spec and the named objects say. Returns what keeps it from being used. */
@@ -202,8 +206,10 @@ export class ConnectionReconciler {
     const settings = await this.#settings(connection, observed);
     const refused = this.#services.installation.vaultAddresses.refusal(settings.address);
     if (refused !== undefined) throw refused;
-    if (before !== undefined && isSameSettings(before.settings, settings)) return before;
-    return { settings, connected: this.#services.connect(settings) };
+    const { accountUid } = observed;
+    const isSame =
+      before?.accountUid === accountUid && before !== undefined && isSameSettings(before.settings, settings);
+    return isSame ? before : { settings, accountUid, connected: this.#services.connect(settings) };
   }
 
   /** Throws Problem. */

@@ -77,7 +77,6 @@ describe("the reconciler of VaultConnections", () => {
         const never = () => assert.fail("the controller reads nothing");
         const connection: Made = {
           settings,
-          retryLogins: never,
           loginOf: never,
           data: never,
           metadata: never,
@@ -165,6 +164,15 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual(ended, [made[0]]);
     assert.deepEqual(heard, ["ready 1", "ready 2"]);
     assert.equal(checked.length, 2);
+  });
+
+  it("logs in as an account that was created once more by another login", async () => {
+    put();
+    putSecret({ token: secretText("token") });
+    await reconcile();
+    watcher.objects.set("registry/serviceaccounts/inlay", { ...version("9"), uid: "another" });
+    await reconcile();
+    assert.deepEqual([made.length, ended], [2, [made[0]]]);
   });
 
   it("keeps the connection where another key, another path or a label changed; bindings hear of the last two", async () => {
