@@ -42,7 +42,7 @@ export interface VaultAudited {
   /** `read`, `update`, `list` and so on. */
   operation: string;
   path: string;
-  /** Who asked: `root`, or such as `kubernetes-NAMESPACE-ACCOUNT`. Nobody yet, for a login. */
+  /** Who asked: `root`, or such as `kubernetes-NAMESPACE-ACCOUNT`. Undefined for a login. */
   who: string | undefined;
 }
 

@@ -126,7 +126,7 @@ describe("a VaultConnection", function () {
     assert.equal(server.connections, before);
   });
 
-  it("waits for a Secret that is missing, and logs in anew when its value changes, but not for another key", async () => {
+  it("waits for a Secret that is missing, and logs in once more when its value changes, but not for another key", async () => {
     await connect({ auth: { appRole }, paths: ["kv/*"] });
     assert.match(messageOf(await until("ConnectionNotReady")), /no Secret team-\d+\/login; create it/);
     const before = tokens.length;

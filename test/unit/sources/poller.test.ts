@@ -225,7 +225,7 @@ describe("a poller", () => {
     assert.ok(server.asked.slice(0, 10).some(({ id }) => id === "few"));
   });
 
-  it("ignores an answer that nobody needs any more, and keeps what it may keep of the others", async () => {
+  it("ignores an answer that no binding needs any more, and keeps what it may keep of the others", async () => {
     poller.stop();
     poller = newPoller({ maxBytes: 15 });
     server.size = 10;

@@ -134,7 +134,7 @@ describe("a KV secrets engine", () => {
     ["other custom metadata", { custom_metadata: { owner: "b" } }],
   ];
   for (const [what, change] of changes) {
-    it(`is read anew for ${what}`, async () => {
+    it(`is read once more for ${what}`, async () => {
       write({ custom_metadata: { owner: "a" } });
       const first = await read();
       write({ custom_metadata: { owner: "a" }, values: '{"a":"b"}', ...change });

@@ -250,7 +250,7 @@ describe("logins to Vault", () => {
 
   for (const [what, made, use] of [
     [
-      "of a login that nobody used any more",
+      "of a login that no reader used any more",
       1,
       (logins: Logins) => readFor(logins, 1).then(() => clock.pass(5 * MINUTE)),
     ],

@@ -1,4 +1,4 @@
-/** What is decided about one VaultConnection: when it is connected, connected anew, ended, and what its status and bindings hear. */
+/** What is decided about one VaultConnection: when it is connected, replaced, ended, and what its status and bindings hear. */
 import assert from "node:assert/strict";
 import { REFRESH_ANNOTATION } from "../../../../src/api/binding.ts";
 import type { VaultConnection } from "../../../../src/api/connection.ts";
@@ -153,7 +153,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual(reconciler.health, ["ready"]);
   });
 
-  it("connects anew for another value, and ends the former connection after that", async () => {
+  it("makes another connection for another value, and ends the former connection after that", async () => {
     put();
     putSecret({ token: secretText("token") });
     await reconcile();
