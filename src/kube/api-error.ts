@@ -17,7 +17,7 @@ const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 /** How a right that is missing is told; what else is answered with 403 comes from admission: a webhook, a policy, a quota. */
 const NO_RIGHT = / is forbidden: User "/;
 
-/** How it is told that the right to act as the account is missing, and not a right of the account. */
+/** What the API server says when the right to act as the account is missing, and not a right of the account. */
 const NO_IMPERSONATION = / cannot impersonate resource "serviceaccounts" /;
 
 /** What Node calls a certificate that it does not take, and what to do about it. */

@@ -55,6 +55,12 @@ export class VaultConnections {
     for (const key of missing) this.#tell(key);
   }
 
+  /** Has failed logins of a connection tried with the next read. */
+  retryLogins(key: string): void {
+    const state = this.#states.get(key);
+    if (state?.phase === "ready") state.connected.retryLogins();
+  }
+
   refresh(key: string): void {
     for (const listener of this.#listeners) listener.refresh(key);
   }

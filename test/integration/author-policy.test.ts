@@ -1,14 +1,11 @@
 /** That only he may write a binding who may himself read its sources and act as its account. */
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { controlPlane } from "../control-plane/shared.ts";
-import { type AnyObject, Api } from "../controller/api.ts";
+import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { namespaceWithoutRights, policyAuthor, RBAC } from "../controller/policy-author.ts";
 import { CONTROLLER } from "../controller/requests.ts";
-import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
-
-const AUTHOR = "alice";
-const RBAC = "rbac.authorization.k8s.io";
+import type { Rule, TestNamespace } from "../controller/test-namespace.ts";
 
 const secret = (name: string) => ({ secret: { name } });
 /** From the VaultConnection of that name. */
@@ -50,29 +47,19 @@ describe("the policy on a binding's author", () => {
   let team: TestNamespace;
   /** Another namespace than any test's own. */
   let far = "";
-  let count = 0;
 
-  const author = () => new Api(controlPlane(), AUTHOR);
-  const bindings = () => team.path("inlay.dev/v1alpha1", "secretbindings");
+  const {
+    author,
+    collection: bindings,
+    bound,
+    bindRole: roleRef,
+    give: grant,
+    lets: allowed,
+    refuses: refused,
+  } = policyAuthor("alice", "secretbindings", () => team);
   const clusterPath = (plural: string) => `/apis/${RBAC}/v1/${plural}`;
-  const newNamespace = () => createNamespace({ account: false, rules: [], controller: false });
   const adminCreates = (object: object) => team.api.create(bindings(), object);
 
-  const bound = (kind: "Role" | "ClusterRole", name: string) => ({
-    roleRef: { apiGroup: RBAC, kind, name },
-    subjects: [{ kind: "User", name: AUTHOR, apiGroup: RBAC }],
-  });
-  const roleRef = (kind: "Role" | "ClusterRole", name: string) =>
-    team.api.create(team.path(`${RBAC}/v1`, "rolebindings"), {
-      metadata: { generateName: "author-" },
-      ...bound(kind, name),
-    });
-  /** Gives the author a Role of this namespace. */
-  const grant = async (...rules: Rule[]) => {
-    const name = `author-${++count}`;
-    await team.api.create(team.path(`${RBAC}/v1`, "roles"), { metadata: { name }, rules });
-    await roleRef("Role", name);
-  };
   /** Gives the author a ClusterRole in the whole cluster, until the test ends. */
   const grantInCluster = async (...rules: Rule[]) => {
     const name = team.namespace;
@@ -80,30 +67,15 @@ describe("the policy on a binding's author", () => {
     await team.api.create(clusterPath("clusterrolebindings"), { metadata: { name }, ...bound("ClusterRole", name) });
   };
 
-  /** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
-  const allowed = (object: object) => eventually(() => author().dryRun.create(bindings(), object));
-  /** The refusal's text; once more while the author lacks even the right to write bindings. */
-  const refused = (object: object, saying: RegExp) =>
-    eventually(async () => {
-      const refusal = await author()
-        .dryRun.create(bindings(), object)
-        .then(
-          () => assert.fail("it was let through"),
-          ({ message }: Error) => message,
-        );
-      assert.match(refusal, saying);
-      return refusal;
-    });
-
   before(async () => {
-    team = await newNamespace();
+    team = await namespaceWithoutRights();
     far = team.namespace;
     await roleRef("ClusterRole", "inlay-edit");
     await refused(binding([secret("bucket")]), /inlay-binding-authors.* denied request/);
   });
 
   beforeEach(async () => {
-    team = await newNamespace();
+    team = await namespaceWithoutRights();
   });
 
   afterEach(async () => {

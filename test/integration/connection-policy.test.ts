@@ -6,14 +6,12 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
-import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { namespaceWithoutRights, policyAuthor } from "../controller/policy-author.ts";
 import { CONTROLLER } from "../controller/requests.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
+import type { Rule, TestNamespace } from "../controller/test-namespace.ts";
 
-const AUTHOR = "carol";
-const RBAC = "rbac.authorization.k8s.io";
 const ADDRESS = "https://vault.vault.svc:8200";
 
 const key = (name: string) => ({ name, key: "value" });
@@ -38,44 +36,18 @@ const rule = (resource: string, verb: string, ...resourceNames: string[]): Rule 
 const actAs = (name = "inlay") => rule("serviceaccounts", "impersonate", name);
 
 let team: TestNamespace;
-let count = 0;
-
-const author = () => new Api(controlPlane(), AUTHOR);
-const connections = () => team.path("inlay.dev/v1alpha1", "vaultconnections");
+const {
+  author,
+  collection: connections,
+  accepted,
+  bindRole,
+  give,
+  lets,
+  refuses,
+} = policyAuthor("carol", "vaultconnections", () => team);
 const connectionPath = () => `${connections()}/vault`;
-const accepted = (object: object): Promise<AnyObject> =>
-  team.api.dryRun.create(`${connections()}?fieldValidation=Strict`, object);
-
-const bindRole = (kind: "Role" | "ClusterRole", name: string) =>
-  team.api.create(team.path(`${RBAC}/v1`, "rolebindings"), {
-    metadata: { generateName: "author-" },
-    roleRef: { apiGroup: RBAC, kind, name },
-    subjects: [{ kind: "User", name: AUTHOR, apiGroup: RBAC }],
-  });
-/** Gives the author a Role of this namespace. */
-const give = async (...rules: Rule[]) => {
-  const name = `author-${++count}`;
-  await team.api.create(team.path(`${RBAC}/v1`, "roles"), { metadata: { name }, rules });
-  await bindRole("Role", name);
-};
-
-/** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
-const lets = (object: object) => eventually(() => author().dryRun.create(connections(), object));
-/** The refusal's text; once more while the author lacks even the right to write connections. */
-const refuses = (object: object, saying: RegExp) =>
-  eventually(async () => {
-    const refusal = await author()
-      .dryRun.create(connections(), object)
-      .then(
-        () => assert.fail("it was accepted"),
-        ({ message }: Error) => message,
-      );
-    assert.match(refusal, saying);
-    return refusal;
-  });
-
 const inNewNamespace = async () => {
-  team = await createNamespace({ account: false, rules: [], controller: false });
+  team = await namespaceWithoutRights();
 };
 
 describe("the policy on a connection's author", () => {

@@ -3,12 +3,9 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
-import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
-import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
-
-const AUTHOR = "carol";
-const RBAC = "rbac.authorization.k8s.io";
+import { namespaceWithoutRights, policyAuthor } from "../controller/policy-author.ts";
+import type { Rule, TestNamespace } from "../controller/test-namespace.ts";
 
 const registry = { namespace: "registry" };
 const bucket = { kind: "Secret", name: "bucket" };
@@ -34,44 +31,18 @@ const get = (resource: string, ...resourceNames: string[]): Rule => ({
 });
 
 let team: TestNamespace;
-let count = 0;
-
-const author = () => new Api(controlPlane(), AUTHOR);
-const grants = () => team.path("inlay.dev/v1alpha1", "secretgrants");
+const {
+  author,
+  collection: grants,
+  accepted,
+  bindRole,
+  give,
+  lets,
+  refuses,
+} = policyAuthor("carol", "secretgrants", () => team);
 const grantPath = () => `${grants()}/bucket`;
-const accepted = (object: object): Promise<AnyObject> =>
-  team.api.dryRun.create(`${grants()}?fieldValidation=Strict`, object);
-
-const bindRole = (kind: "Role" | "ClusterRole", name: string) =>
-  team.api.create(team.path(`${RBAC}/v1`, "rolebindings"), {
-    metadata: { generateName: "author-" },
-    roleRef: { apiGroup: RBAC, kind, name },
-    subjects: [{ kind: "User", name: AUTHOR, apiGroup: RBAC }],
-  });
-/** Gives the author a Role of this namespace. */
-const give = async (...rules: Rule[]) => {
-  const name = `author-${++count}`;
-  await team.api.create(team.path(`${RBAC}/v1`, "roles"), { metadata: { name }, rules });
-  await bindRole("Role", name);
-};
-
-/** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
-const lets = (object: object) => eventually(() => author().dryRun.create(grants(), object));
-/** The refusal's text; once more while the author lacks even the right to write grants. */
-const refuses = (object: object, saying: RegExp) =>
-  eventually(async () => {
-    const refusal = await author()
-      .dryRun.create(grants(), object)
-      .then(
-        () => assert.fail("it was let through"),
-        ({ message }: Error) => message,
-      );
-    assert.match(refusal, saying);
-    return refusal;
-  });
-
 const inNewNamespace = async () => {
-  team = await createNamespace({ account: false, rules: [], controller: false });
+  team = await namespaceWithoutRights();
 };
 
 describe("the policy on a grant's author", () => {

@@ -46,6 +46,8 @@ export interface CompositionProvider {
 
 /** Says how VaultConnections are. Sources from Vault go by it. */
 export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "get"> {
+  /** Has failed logins of the connection `namespace/name` tried with the next read. */
+  retryLogins(connection: string): void;
   /** `changed` is called with the `namespace/name` of a connection that is another than before, `refresh` for one of which all is to be read at once. */
   listen(listener: { changed(connection: string): void; refresh(connection: string): void }): void;
 }
@@ -86,11 +88,7 @@ export class BindingController {
         this.#propagation.changed(key);
         this.queue.add(key);
       },
-      refreshing: (connection) => {
-        const [namespace = "", name = ""] = connection.split("/");
-        const state = vault.get(namespace, name);
-        if (state?.phase === "ready") state.connected.retryLogins();
-      },
+      refreshing: (connection) => vault.retryLogins(connection),
       onError: (error) =>
         log.warn({ error: describeError(error) }, "a source could not be polled; retrying with backoff"),
     });

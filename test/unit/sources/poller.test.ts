@@ -196,7 +196,7 @@ describe("a poller", () => {
     assert.deepEqual(refreshed, ["registry/vault"]);
   });
 
-  it("asks again after a request during which it was told to", async () => {
+  it("asks once more after a request during which a refresh came", async () => {
     server.isHolding = true;
     poller.subscribe("registry/one", [server.poll("a")]);
     await clock.pass(1);

@@ -134,7 +134,7 @@ describe("the health of a Vault server", () => {
     });
   }
 
-  it("is not told where all servers are silent", async () => {
+  it("is not reported where all servers are silent", async () => {
     const last = await health.read(FIRST, undefined);
     await health.read(SECOND, undefined);
     for (const each of [OWN, FIRST, SECOND]) answers.set(each, "timeout");
@@ -162,7 +162,7 @@ describe("the health of a Vault server", () => {
     assert.deepEqual(await health.read(FIRST, last), { ...last, refreshMs: 5_000 });
   });
 
-  it("is not told by what only stands between, nor by a server that is not trusted", async () => {
+  it("is not reported by what is only in between, nor by a server that is not trusted", async () => {
     const last = await health.read(FIRST, undefined);
     for (const [answer, reason, says] of [
       [new VaultReply(503, "<html>"), "VaultUnavailable", /not one of Vault/],

@@ -39,7 +39,7 @@ describe("checks of VaultConnections", () => {
     checks = new Checks(hooks, () => Date.now());
   });
 
-  it("are made at once, and every minute while the server is ready, which is told once", async () => {
+  it("are made at once, and every minute while the server is ready, which is reported once", async () => {
     checks.start(KEY, server);
     assert.equal(checks.resultOf(KEY), undefined);
     await settled();
