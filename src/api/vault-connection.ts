@@ -13,7 +13,7 @@ export interface VaultConnection {
     namespace?: string;
     /** How the server proves what it is. Nothing turns this check off. */
     tls?: {
-      /** The certificates, as PEM, that may sign the server's. Those of the system unless given. Exactly one of secret and configMap, in the namespace of the connection. */
+      /** The certificates, as PEM, that may sign the server's. Unless given, those of public authorities, which Node.js brings. Exactly one of secret and configMap, in the namespace of the connection. */
       ca?:
         | {
             /** A key of a Secret in the namespace of the connection. */

@@ -83,13 +83,6 @@ export function fieldsOf(object: JsonObject, names: readonly string[]): Map<stri
   return new Map(entries);
 }
 
-/** An object in an object of an answer; empty where there is none. */
-export function objectAt(object: JsonObject, ...keys: readonly string[]): JsonObject {
-  let value: JsonValue | undefined = object;
-  for (const key of keys) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  return isObject(value) ? value : {};
-}
-
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 function digestOf(value: unknown): string {

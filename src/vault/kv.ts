@@ -2,10 +2,11 @@
  * Reads paths of KV secrets engines, of version 1 and 2, with the login of the reader. Where the policies allow it, the metadata of
  * a path decides whether its data is read.
  */
+import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem, type Reason } from "../apimachinery/problem.ts";
-import { ABSENT, answerOf, customOf, fieldsOf, objectAt, textOf, textsOf, versionText } from "./content.ts";
+import { ABSENT, answerOf, customOf, fieldsOf, textOf, textsOf, versionText } from "./content.ts";
 import { failed, refused, VaultProblem } from "./failures.ts";
 import type { VaultReply } from "./http.ts";
 import { HttpFailure } from "./http-failure.ts";
@@ -56,7 +57,7 @@ export class KvReader {
     const reply = await this.#get(reader, place, "metadata", ["metadata"]);
     if (reply.status === 404) return this.#absent(reader, place, 2, NO_METADATA);
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
-    const metadata = objectAt(this.#json(place, reply), "data");
+    const metadata = fieldsAt(this.#json(place, reply), "data");
     const fields = fieldsOf(metadata, METADATA);
     if (!fields.has("current_version")) throw this.#notVault(place);
     const custom = customOf(metadata["custom_metadata"]);
@@ -90,7 +91,7 @@ export class KvReader {
     const query = place.version === undefined ? "" : `?version=${place.version}`;
     const reply = await this.#get(reader, place, "data", ["data"], query);
     if (reply.status !== 200 && reply.status !== 404) throw await this.#refused(reader, place, reply, "data");
-    const metadata = objectAt(this.#json(place, reply), "data", "metadata");
+    const metadata = fieldsAt(this.#json(place, reply), "data", "metadata");
     const version = Number(metadata["version"]);
     if (!(version > 0)) {
       // An answer without a version is not of version 2.
@@ -101,7 +102,7 @@ export class KvReader {
     const isGone = reply.status === 404;
     const text = versionText({ ...timesOf(metadata), version, custom, isGone });
     if (isGone) return { version: text, content: undefined };
-    const data = textsOf(reply.text, (whole) => objectAt(whole, "data")["data"], describe(place));
+    const data = textsOf(reply.text, (whole) => fieldsAt(whole, "data")["data"], describe(place));
     return answerOf(data, custom, text);
   }
 
@@ -119,12 +120,12 @@ export class KvReader {
     }
     if (reply.status === 404) return (await this.#absent(reader, place, 2, "set kv: 1")).version;
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
-    const metadata = objectAt(this.#json(place, reply), "data");
+    const metadata = fieldsAt(this.#json(place, reply), "data");
     const version = place.version ?? Number(metadata["current_version"]);
-    const versions = objectAt(metadata, "versions");
+    const versions = fieldsAt(metadata, "versions");
     // A path may have metadata before it has data, and no old versions any more.
     if (!Object.hasOwn(versions, String(version))) return ABSENT.version;
-    const facts = objectAt(versions, String(version));
+    const facts = fieldsAt(versions, String(version));
     const custom = customOf(metadata["custom_metadata"]);
     const times = timesOf(facts);
     return versionText({ ...times, version, custom, isGone: times.isDestroyed || times.deletionTime !== "" });
@@ -148,9 +149,9 @@ export class KvReader {
     const path = `sys/internal/ui/mounts/${encodePath(place.mount)}`;
     const reply = await this.#send(reader, place, "lookup", path);
     if (reply.status === 429 || reply.status >= 500) throw refused(reply, this.#asked(place));
-    const data = reply.status === 200 ? objectAt(this.#json(place, reply), "data") : {};
+    const data = reply.status === 200 ? fieldsAt(this.#json(place, reply), "data") : {};
     const type = textOf(data["type"]);
-    const version = objectAt(data, "options")["version"] === "2" ? 2 : 1;
+    const version = fieldsAt(data, "options")["version"] === "2" ? 2 : 1;
     const engine = type === "" ? undefined : KV_ENGINE.test(type) ? version : "other";
     remember(this.#engines, key, { engine, until: this.#now() + REMEMBERED_MS });
     return engine;
