@@ -104,6 +104,21 @@ export interface BindingComposition {
     /** Which namespaces patches may write into a binding. ClaimNamespace: that of the claim. Cluster: any, so users who may write a claim choose the namespace. */
     reach: "ClaimNamespace" | "Cluster";
     /**
+     * What a claim may not ask for. A claim that does gets no binding, one that is there stays as it was made last, and the claim reports NotSupported.
+     *
+     * @maxItems 64
+     */
+    notSupported?: {
+      /** A field of the claim. Where it is missing or empty, or false, there is nothing to report. */
+      fromFieldPath: string;
+      /** Only if this regular expression (RE2) finds something in the text of the field. */
+      matches?: string;
+      /** Only if this regular expression (RE2) finds nothing in the text of the field. */
+      unless?: string;
+      /** What to write instead. */
+      message: string;
+    }[];
+    /**
      * Patches that several bindings share. A patch of the type PatchSet uses them.
      *
      * @maxItems 64
@@ -150,6 +165,8 @@ export interface BindingComposition {
         policy?: {
           /** Optional or Required; Optional unless given. Required makes no binding before the field is there. */
           fromFieldPath?: string;
+          /** Keep or Remove; Keep unless given. What becomes of the field of the binding when an optional field of the claim goes missing: Keep leaves the binding as it was made last, Remove takes the field out. */
+          onMissing?: string;
           /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays; Replace unless given. */
           toFieldPath?: string;
         };
@@ -161,7 +178,7 @@ export interface BindingComposition {
          * Items: One step that changes the value. An unknown type is reported in the condition Accepted.
          */
         transforms?: {
-          /** math, map, match, string or convert. */
+          /** math, map, match, string, convert or forEach. */
           type?: string;
           /** Changes a number. */
           math?: {
@@ -200,7 +217,7 @@ export interface BindingComposition {
           };
           /** Makes a text of the value. */
           string?: {
-            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join or Replace; Format unless given. */
+            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split; Format unless given. */
             type?: string;
             /** A format as in Go, such as "%s-primary". */
             fmt?: string;
@@ -220,6 +237,11 @@ export interface BindingComposition {
               /** What to put between two elements. */
               separator?: string;
             };
+            /** Makes a list of a text. Blanks around each element are removed, and empty elements left out. */
+            split?: {
+              /** What is between two elements. */
+              separator?: string;
+            };
             /** Replaces every occurrence of a text. */
             replace?: {
               /** The text to replace, to the letter. */
@@ -234,6 +256,26 @@ export interface BindingComposition {
             toType?: string;
             /** none, quantity or json; none unless given. */
             format?: string;
+          };
+          /** Makes an object of each element of a list. */
+          forEach?: {
+            /**
+             * The fields of each object. One that an element lacks is left out.
+             *
+             * @maxItems 32
+             */
+            fields?: {
+              /** The field of the element to read. */
+              fromFieldPath?: string;
+              /** The field of the object to write; the same as fromFieldPath unless given. */
+              toFieldPath?: string;
+              /**
+               * What to do with the value. All but forEach.
+               *
+               * @maxItems 32
+               */
+              transforms?: Record<string, unknown>[];
+            }[];
           };
         }[];
       }[];
@@ -290,6 +332,8 @@ export interface BindingComposition {
         policy?: {
           /** Optional or Required; Optional unless given. Required makes no binding before the field is there. */
           fromFieldPath?: string;
+          /** Keep or Remove; Keep unless given. What becomes of the field of the binding when an optional field of the claim goes missing: Keep leaves the binding as it was made last, Remove takes the field out. */
+          onMissing?: string;
           /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays; Replace unless given. */
           toFieldPath?: string;
         };
@@ -301,7 +345,7 @@ export interface BindingComposition {
          * Items: One step that changes the value. An unknown type is reported in the condition Accepted.
          */
         transforms?: {
-          /** math, map, match, string or convert. */
+          /** math, map, match, string, convert or forEach. */
           type?: string;
           /** Changes a number. */
           math?: {
@@ -340,7 +384,7 @@ export interface BindingComposition {
           };
           /** Makes a text of the value. */
           string?: {
-            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join or Replace; Format unless given. */
+            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split; Format unless given. */
             type?: string;
             /** A format as in Go, such as "%s-primary". */
             fmt?: string;
@@ -360,6 +404,11 @@ export interface BindingComposition {
               /** What to put between two elements. */
               separator?: string;
             };
+            /** Makes a list of a text. Blanks around each element are removed, and empty elements left out. */
+            split?: {
+              /** What is between two elements. */
+              separator?: string;
+            };
             /** Replaces every occurrence of a text. */
             replace?: {
               /** The text to replace, to the letter. */
@@ -374,6 +423,26 @@ export interface BindingComposition {
             toType?: string;
             /** none, quantity or json; none unless given. */
             format?: string;
+          };
+          /** Makes an object of each element of a list. */
+          forEach?: {
+            /**
+             * The fields of each object. One that an element lacks is left out.
+             *
+             * @maxItems 32
+             */
+            fields?: {
+              /** The field of the element to read. */
+              fromFieldPath?: string;
+              /** The field of the object to write; the same as fromFieldPath unless given. */
+              toFieldPath?: string;
+              /**
+               * What to do with the value. All but forEach.
+               *
+               * @maxItems 32
+               */
+              transforms?: Record<string, unknown>[];
+            }[];
           };
         }[];
       }[];

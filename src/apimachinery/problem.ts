@@ -37,6 +37,7 @@ export const retryPolicies = {
   ElementNotFound: "OnChange",
   ElementNotUnique: "OnChange",
   FieldNotFound: "OnChange",
+  NotSupported: "OnChange",
   OutOfReach: "OnChange",
   NameTaken: "OnChange",
   BindingNotMade: "Slow",

@@ -1,5 +1,6 @@
 /** Which fields patches may read and write, of the claim and of the binding that is made. Checked when a composition is compiled. Pure. */
 import { Problem } from "../apimachinery/problem.ts";
+import type { CompiledPatch } from "./patches/compile.ts";
 import type { CompositePath } from "./patches/path.ts";
 
 /** Keys of a path; `*` means an element of a list, and `**` means anything below. */
@@ -19,7 +20,7 @@ const WRITABLE: readonly Pattern[] = [
   ["spec", "**"],
 ];
 
-/** What only the author of a composition decides. */
+/** What only the author of a composition decides: a patch writes it only by transforms that list the values. */
 const FIXED: readonly Pattern[] = [
   ["spec", "serviceAccountName"],
   ["spec", "acknowledge"],
@@ -45,14 +46,16 @@ export const isMetadataOnly = ({ group, kind }: Pick<ClaimKind, "group" | "kind"
   group === "" && (kind === "Secret" || kind === "ConfigMap");
 
 /** Throws Problem("InvalidComposition") for a field of the binding that a patch may not write. */
-export function assertWritesBinding(path: CompositePath, place: string): void {
+export function assertWritesBinding({ writes: path, transforms, place }: CompiledPatch): void {
   const keys = keysOf(path);
-  const fixed = FIXED.find((each) => isWithin(keys, each) || contains(keys, each));
-  if (fixed !== undefined) {
-    const what = isWithin(keys, fixed)
+  for (const written of writtenBy(keys, transforms)) {
+    const fixed = FIXED.find((each) => isWithin(written, each) || contains(written, each));
+    if (fixed === undefined) continue;
+    const what = isWithin(written, fixed)
       ? `a patch may not write ${spell(fixed)}`
       : `${path.text} contains ${spell(fixed)}, which a patch may not write`;
-    throw invalid(`${place}.toFieldPath`, `${what}; set it in base, and write the fields beside it`);
+    const advice = "set it in base and write the fields beside it, or list its values by a transform map or match";
+    throw invalid(`${place}.toFieldPath`, `${what}; ${advice}`);
   }
   if (!WRITABLE.some((each) => isWithin(keys, each)))
     throw invalid(
@@ -79,6 +82,13 @@ export function assertReadsClaim(path: CompositePath, kind: ClaimKind, place: st
   if (!isMetadataOnly(kind) || OF_METADATA.some((each) => isWithin(keysOf(path), each))) return;
   const what = `patches read only metadata of a ${kind.kind}`;
   throw invalid(`${place}.fromFieldPath`, `${what}; read its data by a source of the binding`);
+}
+
+/** The fields that a patch may write any value into. Values that the composition lists are its author's. */
+function writtenBy(keys: readonly string[], { isListed, elements }: CompiledPatch["transforms"]): string[][] {
+  if (isListed) return [];
+  if (elements === undefined) return [[...keys]];
+  return elements.filter((each) => !each.isListed).map((each) => [...keys, "*", ...keysOf(each.writes)]);
 }
 
 /** The keys of a path, with `*` for what leads into a list. */

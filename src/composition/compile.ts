@@ -12,6 +12,7 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKind, invalid } from "./allowed-paths.ts";
+import { compileNotSupported, type NotSupportedRule } from "./not-supported.ts";
 import { claimPaths } from "./patches/claim-paths.ts";
 import { type CompiledPatch, checkPatchSets, compilePatches } from "./patches/compile.ts";
 
@@ -36,6 +37,8 @@ export interface CompiledComposition {
   readonly kind: ClaimKind;
   readonly reach: CompositionSpec["reach"];
   readonly bindings: readonly CompiledBinding[];
+  /** What no claim may ask for. */
+  readonly notSupported: readonly NotSupportedRule[];
   /** The fields of a claim that patches read, and those that they write, as paths of keys alone. */
   readonly reads: readonly FieldPath[];
   readonly writes: readonly FieldPath[];
@@ -66,8 +69,10 @@ export function compileComposition(spec: CompositionSpec, kind: ClaimKind): Comp
       `a ${kind.kind} belongs to the cluster and is in no namespace; leave this out`,
     );
   const bindings = spec.bindings.map((each) => compileBinding(each, spec, kind));
-  const paths = claimPaths(bindings.flatMap((each) => each.patches));
-  return { kind, reach: spec.reach, bindings, ...paths };
+  const notSupported = compileNotSupported(spec.notSupported, kind);
+  const patches = bindings.flatMap((each) => each.patches);
+  const paths = claimPaths(patches, notSupported);
+  return { kind, reach: spec.reach, bindings, notSupported, ...paths };
 }
 
 function compileBinding(
@@ -84,7 +89,7 @@ function compileBinding(
       assertWritesClaim(patch.writes, kind, patch.place);
       continue;
     }
-    assertWritesBinding(patch.writes, patch.place);
+    assertWritesBinding(patch);
     for (const each of patch.reads) assertReadsClaim(each, kind, patch.place);
   }
   return { name: template.name, base, patches };

@@ -13,6 +13,7 @@ import { checkManifest } from "../transform/schema-check.ts";
 import { isMetadataOnly } from "./allowed-paths.ts";
 import { type Claim, claimObject, namespaceOfClaim } from "./claim.ts";
 import { BINDING_SCHEMA, type CompiledBinding, type CompiledComposition } from "./compile.ts";
+import { assertSupported } from "./not-supported.ts";
 import { applyPatch } from "./patches/apply.ts";
 import { assertWithinReach, type WrittenPatch } from "./reach.ts";
 import { assertSameExpressions } from "./templates.ts";
@@ -40,6 +41,8 @@ export interface MissingField {
   /** Of the binding. */
   readonly toFieldPath: string;
   readonly isRequired: boolean;
+  /** Whether the field of the binding goes with it. */
+  readonly isRemoved: boolean;
 }
 
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
@@ -51,9 +54,9 @@ const PATCHES_PER_CHECK = 16;
 const OWN_KEY = /^inlay\.dev\//;
 const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
 
-/** Throws Problem: InvalidValue, OutOfReach or FieldNotFound, with the place, the path and the rule, never a value. */
+/** Throws Problem: NotSupported, InvalidValue, OutOfReach or FieldNotFound, with the place, the path and the rule, never a value. */
 export function composeBinding(
-  { kind, reach }: CompiledComposition,
+  { kind, reach, notSupported }: CompiledComposition,
   binding: CompiledBinding,
   claim: Claim,
 ): ComposedBinding {
@@ -62,6 +65,7 @@ export function composeBinding(
   const { base } = binding;
   const made: JsonObject = structuredClone({ metadata: { ...base.metadata }, spec: base.spec }) as JsonObject;
   const from = claimObject(claim);
+  assertSupported(notSupported, from);
   const missing: MissingField[] = [];
   const written: WrittenPatch[] = [];
   let applied = 0;
@@ -77,6 +81,7 @@ export function composeBinding(
         path: outcome.path,
         toFieldPath: patch.writes.text,
         isRequired: patch.isRequired,
+        isRemoved: patch.isRemoved,
       });
   }
   if (reach === "ClaimNamespace") assertWithinReach(made, written, home);

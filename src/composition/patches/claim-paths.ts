@@ -1,7 +1,7 @@
 /** Tells which parts of a claim the patches of a composition need. */
-import type { FieldPath } from "../../apimachinery/field-path.ts";
+import { FieldPath } from "../../apimachinery/field-path.ts";
 import type { CompiledPatch } from "./compile.ts";
-import { plainPrefix } from "./path.ts";
+import { type CompositePath, plainPrefix } from "./path.ts";
 
 /** Each path ends before its first list or wildcard. None is below another one. */
 export interface ClaimPaths {
@@ -9,10 +9,18 @@ export interface ClaimPaths {
   readonly writes: readonly FieldPath[];
 }
 
-export function claimPaths(patches: readonly CompiledPatch[]): ClaimPaths {
+/** What a condition of a binding that could not be made dates from. */
+const CREATED = FieldPath.parse("metadata.creationTimestamp");
+
+/** `others` are read besides the patches. */
+export function claimPaths(
+  patches: readonly CompiledPatch[],
+  others: readonly { readonly reads: CompositePath }[] = [],
+): ClaimPaths {
   const reads = patches.filter(({ direction }) => direction === "FromComposite").flatMap((patch) => patch.reads);
   const writes = patches.filter(({ direction }) => direction === "ToComposite").map((patch) => patch.writes);
-  return { reads: topmost(reads.map(plainPrefix)), writes: topmost(writes.map(plainPrefix)) };
+  const all = [...reads, ...others.map((each) => each.reads)].map(plainPrefix);
+  return { reads: topmost(writes.length > 0 ? [...all, CREATED] : all), writes: topmost(writes.map(plainPrefix)) };
 }
 
 /** In the order of their texts. */

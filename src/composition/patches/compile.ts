@@ -7,7 +7,8 @@ import { compileFormat } from "./go-format.ts";
 import type { MergePolicy } from "./merge.ts";
 import { mistake, Options } from "./options.ts";
 import { type CompositePath, type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
-import { type CompiledTransforms, compileTransforms } from "./transforms.ts";
+import type { CompiledTransforms } from "./steps.ts";
+import { compileTransforms } from "./transforms.ts";
 
 export interface CompiledPatch {
   /** Where it is in the composition, such as `bindings[s3].patches[2]`. */
@@ -19,6 +20,8 @@ export interface CompiledPatch {
   readonly writes: CompositePath;
   /** Whether the policy demands that the fields to read are there. */
   readonly isRequired: boolean;
+  /** Whether the field of the binding goes with the one of the claim. */
+  readonly isRemoved: boolean;
   /** How the value is merged into what is there; without it, the value replaces that. */
   readonly merge: MergePolicy | undefined;
   /** Makes one text of all values, for patches that combine. */
@@ -132,7 +135,7 @@ function compilePatch(type: CopyType, options: Options, { transforms: given }: P
     direction: DIRECTIONS[type],
     reads,
     writes: compileTarget(options, isCombined),
-    ...compilePolicy(options),
+    ...compilePolicy(options, DIRECTIONS[type]),
     combine,
     transforms,
     constants: [...constants, ...transforms.constants],
@@ -186,11 +189,19 @@ function compilePath(options: Options, name: string): CompositePath {
   throw options.wrong(name, "does not begin with a field of the object, such as spec");
 }
 
-function compilePolicy(patch: Options): Pick<CompiledPatch, "isRequired" | "merge"> {
+function compilePolicy(
+  patch: Options,
+  direction: CompiledPatch["direction"],
+): Pick<CompiledPatch, "isRequired" | "isRemoved" | "merge"> {
   const options = new Options(patch.get("policy") ?? {}, `${patch.place}.policy`);
-  options.only(["fromFieldPath", "toFieldPath"]);
+  options.only(["fromFieldPath", "onMissing", "toFieldPath"]);
+  const isRequired = options.choice("fromFieldPath", ["Optional", "Required"], "Optional") === "Required";
+  const isRemoved = options.choice("onMissing", ["Keep", "Remove"], "Keep") === "Remove";
+  if (isRemoved && (isRequired || direction === "ToComposite"))
+    throw options.wrong("onMissing", "is Remove, which is for optional fields of the claim; leave it out");
   return {
-    isRequired: options.choice("fromFieldPath", ["Optional", "Required"], "Optional") === "Required",
+    isRequired,
+    isRemoved,
     merge: MERGE_POLICIES[options.choice("toFieldPath", POLICY_NAMES, "Replace")],
   };
 }

@@ -6,7 +6,7 @@ import { parseBoolean, parseFloat64, parseInteger } from "./go/numbers.ts";
 import { parseQuantity } from "./go/quantity.ts";
 import { fromJson, type GoValue, invalid, typeOf } from "./go/value.ts";
 import type { Options } from "./options.ts";
-import type { Step } from "./string-transforms.ts";
+import type { Step } from "./steps.ts";
 
 const TO_TYPES = ["string", "int", "int64", "bool", "float64", "object", "array"] as const;
 const FORMATS = ["none", "quantity", "json"] as const;

@@ -6,12 +6,7 @@ import { assertShort, bytesOf, type GoValue, invalid, TextBuilder, textOf, typeO
 import { compileGoFormat, plainText } from "./go-format.ts";
 import type { Options } from "./options.ts";
 import { checkPattern, Matcher } from "./patterns.ts";
-
-/** What a transform does, and the texts that the composition gives in it. */
-export interface Step {
-  apply(value: GoValue): GoValue;
-  constants: readonly string[];
-}
+import type { Step } from "./steps.ts";
 
 const OPTION = {
   Format: "fmt",
@@ -21,6 +16,7 @@ const OPTION = {
   Regexp: "regexp",
   Join: "join",
   Replace: "replace",
+  Split: "split",
 } as const;
 type StringType = keyof typeof OPTION;
 const TYPES = Object.keys(OPTION) as StringType[];
@@ -52,6 +48,7 @@ const compilers: Readonly<Record<StringType, (options: Options) => Step>> = {
   Regexp: compileRegexp,
   Join: compileJoin,
   Replace: compileReplace,
+  Split: compileSplit,
 };
 
 function compileFmt(options: Options): Step {
@@ -137,4 +134,17 @@ function compileReplace(options: Options): Step {
     return parts.join(replace);
   };
   return { apply, constants: [replace] };
+}
+
+/** Crossplane has none. */
+function compileSplit(given: Options): Step {
+  const options = given.below("split", 'separator: "," below it').only(["separator"]);
+  const separator = options.text("separator", '","');
+  if (separator === "") throw options.wrong("separator", 'is empty; write for example ","');
+  const split = (text: string) =>
+    text
+      .split(separator)
+      .map((each) => each.trim())
+      .filter((each) => each !== "");
+  return { apply: (value) => split(plainText(value)), constants: [] };
 }

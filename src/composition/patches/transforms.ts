@@ -4,17 +4,12 @@ import { isInt64 } from "../../apimachinery/json.ts";
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { compileConvert } from "./conversions.ts";
+import { compileForEach } from "./for-each.ts";
 import { bounded, fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
 import { mistake, Options } from "./options.ts";
 import { checkPattern, Matcher } from "./patterns.ts";
-import { compileString, type Step } from "./string-transforms.ts";
-
-export interface CompiledTransforms {
-  /** Throws Problem("InvalidValue") that says which transform failed and why, never a value. The caller adds the place and path. */
-  apply(value: JsonValue): JsonValue;
-  /** All texts that the composition itself gives in them: formats, map values, results, replacements, and what is in nested JSON. */
-  constants: readonly string[];
-}
+import type { CompiledTransforms, Step } from "./steps.ts";
+import { compileString } from "./string-transforms.ts";
 
 const compilers = {
   math: compileMath,
@@ -22,6 +17,7 @@ const compilers = {
   match: compileMatch,
   string: compileString,
   convert: compileConvert,
+  forEach: (options: Options) => compileForEach(options, compileTransforms),
 } as const;
 const TYPES = Object.keys(compilers) as (keyof typeof compilers)[];
 
@@ -35,6 +31,9 @@ export function compileTransforms(transforms: readonly Transform[] | undefined, 
   return {
     apply: (value) => (steps.length === 0 ? value : toJson(chain(fromJson(value)))),
     constants: steps.flatMap(({ constants }) => constants),
+    // What is made of a listed value is listed too.
+    isListed: steps.some(({ isListed }) => isListed),
+    elements: steps.at(-1)?.elements,
   };
 }
 
@@ -93,7 +92,7 @@ function compileMap(options: Options): Step {
     if (result === undefined) throw invalid("map has no key for the value");
     return result;
   };
-  return { apply, constants: [...results.values()].flatMap(textsIn) };
+  return { apply, constants: [...results.values()].flatMap(textsIn), isListed: true };
 }
 
 const MATCH_NAMES = ["patterns", "fallbackTo", "fallbackValue"];
@@ -116,7 +115,8 @@ function compileMatch(options: Options): Step {
     if (first !== undefined) return first.result;
     return fallbackTo === "Input" ? value : fallback;
   };
-  return { apply, constants: [...patterns.map(({ result }) => result), fallback].flatMap(textsIn) };
+  const constants = [...patterns.map(({ result }) => result), fallback].flatMap(textsIn);
+  return { apply, constants, isListed: fallbackTo === "Value" };
 }
 
 interface MatchPattern {

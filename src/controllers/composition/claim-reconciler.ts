@@ -64,7 +64,7 @@ export class ClaimReconciler {
     const before = state.records.get(key);
     const own = this.#ownOf(composition, state, key);
     for (const each of own) this.#remember(state, key, each);
-    const { desired, held, problems, taken } = this.#compose(ref, claim, own, before);
+    const { desired, held, problems, failed, taken } = this.#compose(ref, claim, own, before);
     this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
     // Other problems are added to these below.
     state.records.set(key, { uid: seen.uid, desired, held, problems });
@@ -82,7 +82,11 @@ export class ClaimReconciler {
       const failures = [...accepted.generated.failuresOf(key).values()];
       problems.push(...(failures.length > 0 ? failures.map(notMade) : [error]));
     }
-    const written = await this.#writeBack(ref, claim, desired);
+    for (const [name, problem] of accepted.generated.failuresOf(key)) {
+      const template = [...desired.values()].find((each) => each.name === name)?.template;
+      if (template !== undefined) failed.set(template, notMade(problem));
+    }
+    const written = await this.#writeBack(ref, claim, desired, failed);
     problems.push(...written.problems);
     if (written.result !== undefined) results.push(written.result);
     this.#announce(claim, ref, problems, before?.problems ?? []);
@@ -114,6 +118,7 @@ export class ClaimReconciler {
     const desired = new Map<string, MadeBinding>();
     const held = new Set<string>();
     const problems: Problem[] = [];
+    const failed = new Map<string, Problem>();
     const taken: string[] = [];
     for (const binding of compiled.bindings) {
       const made = own.filter((each) => isMadeBy(each, binding, claim));
@@ -124,14 +129,16 @@ export class ClaimReconciler {
         desired.set(madeKey(found), found);
         continue;
       }
-      problems.push(found);
+      // What a claim may not ask for is said once for all entries.
+      if (!problems.some(({ message }) => message === found.message)) problems.push(found);
+      failed.set(binding.name, found);
       if (found.reason === "NameTaken") continue;
       // What was made last stays, and is repaired, if it is known how it was.
       const last = [...(before?.desired.values() ?? [])].find(({ template }) => template === binding.name);
       if (last !== undefined && before?.uid === claim.uid) desired.set(madeKey(last), last);
       else if (made.length > 0) held.add(binding.name);
     }
-    return { desired, held, problems, taken };
+    return { desired, held, problems, failed, taken };
   }
 
   /** Whether the binding can be made as it is composed: all that it was made of is there still, and its name is free. */
@@ -158,13 +165,20 @@ export class ClaimReconciler {
       return new Problem("NameTaken", message);
     }
     const patched = new Set(kept ? patchedFields(kept) : []);
-    const gone = composed.missing.find(({ isRequired, toFieldPath }) => isRequired || patched.has(toFieldPath));
+    const gone = composed.missing.find(
+      ({ isRequired, isRemoved, toFieldPath }) => isRequired || (!isRemoved && patched.has(toFieldPath)),
+    );
     if (gone === undefined) return binding;
     const consequence = kept ? "so the binding stays as it was made last" : "so the binding is not made";
     return new Problem("FieldNotFound", `${gone.place}: the claim has no ${gone.path}, ${consequence}`);
   }
 
-  async #writeBack(ref: ClaimRef, claim: Claim, desired: ReadonlyMap<string, MadeBinding>) {
+  async #writeBack(
+    ref: ClaimRef,
+    claim: Claim,
+    desired: ReadonlyMap<string, MadeBinding>,
+    failed: ReadonlyMap<string, Problem>,
+  ) {
     const { compiled, identity, resource } = ref.accepted;
     if (compiled.writes.length === 0) return { problems: [] };
     const made = new Map<string, object>();
@@ -172,7 +186,7 @@ export class ClaimReconciler {
       const binding = this.#services.bindings.get(key);
       if (binding !== undefined) made.set(template, binding);
     }
-    const { fields, problems } = writeBack(compiled, made, claim);
+    const { fields, problems } = writeBack(compiled, made, failed, claim);
     if (Object.keys(fields).length === 0) return { problems };
     const { name, namespace, uid } = claim;
     const target = { resource, name, ...(namespace !== undefined && { namespace }) };

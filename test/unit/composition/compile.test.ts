@@ -104,7 +104,55 @@ describe("a composition that is accepted", () => {
       ]),
       SHOPS,
     );
-    assert.deepEqual(reads.map(String), ["metadata.labels.a", "spec.list"]);
+    // Conditions of a binding that could not be made date from the creation of the claim.
+    assert.deepEqual(reads.map(String), ["metadata.creationTimestamp", "metadata.labels.a", "spec.list"]);
     assert.deepEqual(writes.map(String), ["status.ready.s3"]);
+  });
+});
+
+describe("a field that only the author decides", () => {
+  const listed = [{ type: "map", map: { true: "Any", false: "Equal" } }];
+  const write = (toFieldPath: string, transforms: object[]) => () =>
+    compiled(specOf([{ fromFieldPath: "spec.a", toFieldPath, transforms } as Patch]));
+
+  it("may be written with values that the composition lists", () => {
+    write("spec.targets[0].create.adopt", listed)();
+    write("spec.targets[0].create", [{ type: "match", match: { patterns: [], fallbackValue: { adopt: "Any" } } }])();
+    write("spec.targets[0].kind", [...listed, { type: "string", string: { type: "Format", fmt: "%sKind" } }])();
+  });
+
+  it("may not be written with what a claim gives", () => {
+    const place = "bindings[s3].patches[0].toFieldPath";
+    refuses(write("spec.targets[0].create.adopt", [{ type: "match", match: { fallbackTo: "Input" } }]), place);
+    refuses(write("spec.targets[0].create.adopt", [{ type: "string", string: { fmt: "%s" } }]), place);
+  });
+
+  it("may be written in a list by forEach if the composition lists its values", () => {
+    const to = "spec.rollout.targets";
+    const elements = (...fields: object[]) => write(to, [{ type: "forEach", forEach: { fields } }]);
+    elements({ fromFieldPath: "name" }, { fromFieldPath: "kind", transforms: listed })();
+    const place = "bindings[s3].patches[0].toFieldPath";
+    refuses(elements({ fromFieldPath: "name" }, { fromFieldPath: "kind" }), place);
+    refuses(elements({ fromFieldPath: "name", toFieldPath: "apiVersion" }), place);
+    // A step behind it may make anything of the list.
+    const join = { type: "string", string: { type: "Join", join: { separator: "" } } };
+    refuses(write(to, [{ type: "forEach", forEach: { fields: [{ fromFieldPath: "name" }] } }, join]), place);
+  });
+});
+
+describe("notSupported", () => {
+  const rule =
+    (more: object, kind = SHOPS) =>
+    () =>
+      compiled(specOf([], { notSupported: [{ fromFieldPath: "spec.a", message: "leave it out", ...more }] }), kind);
+
+  it("reads its fields of claims", () => assert.deepEqual(rule({})().reads.map(String), ["spec.a"]));
+
+  it("has a field of the claim, and regular expressions", () => {
+    refuses(rule({ fromFieldPath: "spec.a[*]" }), "notSupported[0].fromFieldPath");
+    refuses(rule({ fromFieldPath: "spec..a" }), "notSupported[0].fromFieldPath");
+    refuses(rule({ fromFieldPath: "data.a" }, SECRETS), "notSupported[0].fromFieldPath");
+    refuses(rule({ matches: "(" }), "notSupported[0].matches");
+    refuses(rule({ unless: "(" }), "notSupported[0].unless");
   });
 });

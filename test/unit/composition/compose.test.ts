@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import type { Patch } from "../../../src/api/composition.ts";
 import { at } from "../../../src/apimachinery/fields.ts";
-import type { JsonObject } from "../../../src/apimachinery/objects.ts";
-import { Problem, type Reason } from "../../../src/apimachinery/problem.ts";
+import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
+import { attemptSync, Problem, type Reason } from "../../../src/apimachinery/problem.ts";
 import { writeBack } from "../../../src/composition/write-back.ts";
 import { BASE, claimOf, compiled, composed, NAMESPACES, SECRETS, specOf } from "./compositions.ts";
 
@@ -239,23 +239,86 @@ describe("what a claim shows of its bindings", () => {
 
   it("is what patches write, and what is there where they find nothing", () => {
     const composition = compiled(specOf([shown("status.s3"), shown("metadata.annotations[s3]")]));
-    const all = writeBack(composition, made("1/1"), claimOf());
+    const all = writeBack(composition, made("1/1"), new Map(), claimOf());
     assert.deepEqual(
       [all.isSame, all.fields],
       [false, { status: { s3: "1/1" }, metadata: { annotations: { s3: "1/1" } } }],
     );
-    const none = writeBack(composition, made(), claimOf({ status: { s3: "1/1", others: 5 } }));
+    const none = writeBack(composition, made(), new Map(), claimOf({ status: { s3: "1/1", others: 5 } }));
     assert.deepEqual([none.isSame, none.fields], [true, { status: { s3: "1/1" } }]);
-    assert.deepEqual(writeBack(composition, new Map(), claimOf()).fields, {});
+    assert.deepEqual(writeBack(composition, new Map(), new Map(), claimOf()).fields, {});
   });
 
   it("reports a field that has to be there, and does the rest", () => {
     const required = shown("status.a", { policy: { fromFieldPath: "Required" }, fromFieldPath: "status.hush" });
-    const { fields, problems } = writeBack(compiled(specOf([required, shown("status.b")])), made("1/1"), claimOf());
+    const { fields, problems } = writeBack(
+      compiled(specOf([required, shown("status.b")])),
+      made("1/1"),
+      new Map(),
+      claimOf(),
+    );
     assert.deepEqual(fields, { status: { b: "1/1" } });
     assert.deepEqual(
       problems.map(({ reason }) => reason),
       ["FieldNotFound"],
     );
+  });
+});
+
+describe("what a composition does not support", () => {
+  const specWith = (rule: object) =>
+    specOf([], { notSupported: [{ fromFieldPath: "spec.list", message: "leave it out", ...rule }] });
+  const isRefused = (rule: object, list: JsonValue | undefined) => {
+    const made = attemptSync(() => composed(specWith(rule), claimOf(list === undefined ? {} : { spec: { list } })));
+    if (!(made instanceof Problem)) return false;
+    assert.equal(made.reason, "NotSupported");
+    assert.equal(made.message, "notSupported[0], spec.list: leave it out");
+    return true;
+  };
+
+  it("is a field that is there and not empty", () => {
+    for (const value of ["hush", 0, true, [1], { a: 1 }]) assert.ok(isRefused({}, value), String(value));
+    for (const value of [undefined, null, "", false, [], {}]) assert.ok(!isRefused({}, value), String(value));
+  });
+
+  it("is a text that matches, or one that does not", () => {
+    assert.deepEqual([isRefused({ matches: "/" }, "a/b"), isRefused({ matches: "/" }, "a")], [true, false]);
+    assert.deepEqual([isRefused({ unless: "^[a-z]+$" }, "a/b"), isRefused({ unless: "^[a-z]+$" }, "a")], [true, false]);
+    assert.ok(isRefused({ matches: '"kind":"x"' }, [{ kind: "x" }]), "of what is no text, its JSON counts");
+  });
+});
+
+describe("what a claim shows of a binding that could not be made or updated", () => {
+  const shown = (type: string) => ({
+    type: "ToCompositeFieldPath",
+    fromFieldPath: `status.conditions[type=${type}].reason`,
+    toFieldPath: `status.${type}`,
+  });
+  const problem = new Map([["s3", new Problem("NotSupported", "leave it out")]]);
+  const claim = claimOf({ metadata: { creationTimestamp: "2026-11-23T10:00:00Z" } });
+
+  it("is the problem as its conditions, with RolledOut where it rolls out", () => {
+    const patches = [shown("Ready"), shown("RolledOut")];
+    const without = writeBack(compiled(specOf(patches)), new Map(), problem, claim);
+    assert.deepEqual(without.fields, { status: { Ready: "NotSupported" } });
+    const rolling = { spec: { ...BASE.spec, rollout: { consumersOf: ["bucket"] } } };
+    const { fields } = writeBack(compiled(specOf(patches, {}, rolling)), new Map(), problem, claim);
+    assert.deepEqual(fields, { status: { Ready: "NotSupported", RolledOut: "NotSupported" } });
+  });
+
+  it("dates from the binding's own condition, or the creation of the claim", () => {
+    const time = { ...shown("Ready"), fromFieldPath: "status.conditions[type=Ready].lastTransitionTime" };
+    const composition = compiled(specOf([time, { ...shown("synced"), fromFieldPath: "status.synced" }]));
+    assert.ok(composition.reads.map(String).includes("metadata.creationTimestamp"));
+    const made = new Map([
+      [
+        "s3",
+        { status: { synced: "1/1", conditions: [{ type: "Ready", lastTransitionTime: "2026-11-23T11:00:00Z" }] } },
+      ],
+    ]);
+    const { fields } = writeBack(composition, made, problem, claim);
+    assert.deepEqual(fields, { status: { Ready: "2026-11-23T11:00:00Z", synced: "1/1" } });
+    const none = writeBack(composition, new Map(), problem, claim);
+    assert.deepEqual(none.fields, { status: { Ready: "2026-11-23T10:00:00Z" } });
   });
 });

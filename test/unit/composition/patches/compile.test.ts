@@ -199,7 +199,8 @@ describe("the paths of a claim that patches need", () => {
       { type: "ToCompositeFieldPath", fromFieldPath: "status.b", toFieldPath: "status" },
     ]);
     const { reads, writes } = claimPaths(patches);
-    assert.deepEqual(reads.map(String), ['metadata.labels["example.com/a"]', "spec.hosts", "spec.hostsAll.a"]);
+    const labels = 'metadata.labels["example.com/a"]';
+    assert.deepEqual(reads.map(String), ["metadata.creationTimestamp", labels, "spec.hosts", "spec.hostsAll.a"]);
     assert.deepEqual(writes.map(String), ["status"]);
   });
 });

@@ -6,7 +6,8 @@ import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
 import { compileConvert } from "../../../../src/composition/patches/conversions.ts";
 import type { GoValue } from "../../../../src/composition/patches/go/value.ts";
 import { Options } from "../../../../src/composition/patches/options.ts";
-import { compileString, type Step } from "../../../../src/composition/patches/string-transforms.ts";
+import type { Step } from "../../../../src/composition/patches/steps.ts";
+import { compileString } from "../../../../src/composition/patches/string-transforms.ts";
 import { useOracle } from "../../../oracle/oracle.ts";
 import { askGo, jsonValue, plainText, scalar, tag, text, value } from "./go-values.ts";
 

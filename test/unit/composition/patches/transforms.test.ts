@@ -215,3 +215,51 @@ describe("a mistake of the author", () => {
     assert.match(message(convert("flaot64")), /mean float64\?/);
   });
 });
+
+describe("forEach", () => {
+  const forEach = (...fields: object[]) => ({ type: "forEach", forEach: { fields } });
+  const kinds = map({ Deployment: "Deployment", "argo.Rollout": "Rollout" });
+
+  it("makes an object of each element, with the fields that the element has", () => {
+    const workloads = [
+      { kind: "argo.Rollout", name: "web", more: "hush" },
+      { kind: "Deployment", name: "db", path: { to: "x" } },
+    ];
+    const fields = [{ fromFieldPath: "kind", transforms: [kinds] }, { fromFieldPath: "name" }];
+    assert.deepEqual(of(workloads, forEach(...fields, { fromFieldPath: "path.to", toFieldPath: "place" })), [
+      { kind: "Rollout", name: "web" },
+      { kind: "Deployment", name: "db", place: "x" },
+    ]);
+    assert.deepEqual(of([], forEach(...fields)), []);
+  });
+
+  it("refuses what is no list of objects, and says which element has a wrong value", () => {
+    for (const value of ["hush-hush", 1, {}, ["hush"], [null]]) fails(value, forEach({ fromFieldPath: "name" }));
+    fails([{ kind: "Deployment" }, { kind: "hush-hush" }], forEach({ fromFieldPath: "kind", transforms: [kinds] }));
+  });
+
+  it("has fields with one place each, and no forEach in it", () => {
+    isMistake(forEach(), ".forEach.fields");
+    isMistake(forEach({}), ".forEach.fields[0].fromFieldPath");
+    isMistake(forEach({ fromFieldPath: "a[*]" }), ".forEach.fields[0].fromFieldPath");
+    isMistake(forEach({ fromFieldPath: "a", toFieldPath: "b[2000]" }), ".forEach.fields[0].toFieldPath");
+    isMistake(forEach({ fromFieldPath: "a", name: "b" }), ".forEach.fields[0].name");
+    const inner = [forEach({ fromFieldPath: "b" })];
+    isMistake(forEach({ fromFieldPath: "a", transforms: inner }), ".forEach.fields[0].transforms");
+  });
+});
+
+describe("Split", () => {
+  const split = (separator: string) => string({ type: "Split", split: { separator } });
+
+  it("makes a list of a text, without blanks around the elements and without empty ones", () => {
+    assert.deepEqual(of(" a, b,,c ,", split(",")), ["a", "b", "c"]);
+    assert.deepEqual(of("", split(",")), []);
+    assert.equal(of("a,b", split(","), string({ type: "Join", join: { separator: "-" } })), "a-b");
+  });
+
+  it("has a separator", () => {
+    isMistake(split(""), ".string.split.separator");
+    isMistake(string({ type: "Split" }), ".string.split");
+  });
+});

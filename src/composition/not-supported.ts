@@ -1,0 +1,55 @@
+/** Finds what a claim asks for and a composition says that it does not support. Pure. */
+import type { CompositionSpec } from "../api/composition.ts";
+import { isObject, stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { assertReadsClaim, type ClaimKind, invalid } from "./allowed-paths.ts";
+import { getField } from "./patches/fields.ts";
+import { type ConcretePath, isConcrete, parseCompositePath } from "./patches/path.ts";
+import { checkPattern, Matcher } from "./patches/patterns.ts";
+
+export interface NotSupportedRule {
+  /** Where it is in the composition, such as `notSupported[2]`. */
+  readonly place: string;
+  readonly reads: ConcretePath;
+  readonly message: string;
+  /** Regular expressions: refused if the text of the field matches this one, or does not match that one. */
+  readonly matches: string | undefined;
+  readonly unless: string | undefined;
+}
+
+type Rules = NonNullable<CompositionSpec["notSupported"]>;
+
+/** Throws Problem("InvalidComposition") with the place of the first mistake. */
+export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): NotSupportedRule[] {
+  return (rules ?? []).map(({ fromFieldPath, matches, unless, message }, index) => {
+    const place = `notSupported[${index}]`;
+    const path = attemptSync(() => parseCompositePath(fromFieldPath));
+    if (path instanceof Problem) throw invalid(`${place}.fromFieldPath`, path.message);
+    if (!isConcrete(path))
+      throw invalid(`${place}.fromFieldPath`, "it has [*], which can't be read; name one element, or the whole list");
+    assertReadsClaim(path, kind, place);
+    if (matches !== undefined) checkPattern(matches, `${place}.matches`);
+    if (unless !== undefined) checkPattern(unless, `${place}.unless`);
+    return { place, reads: path, message, matches, unless };
+  });
+}
+
+/** Throws Problem("NotSupported") for the first rule that refuses the claim. */
+export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonObject): void {
+  for (const { place, reads, message, matches, unless } of rules) {
+    const value = attemptSync(() => getField(claim, reads.segments));
+    if (value instanceof Problem || value === undefined || isEmpty(value)) continue;
+    const text = typeof value === "string" ? value : stringifyJson(value);
+    const isFound = (pattern: string) => new Matcher().isFoundIn(pattern, text);
+    if (matches !== undefined && !isFound(matches)) continue;
+    if (unless !== undefined && isFound(unless)) continue;
+    throw new Problem("NotSupported", `${place}, ${reads.text}: ${message}`);
+  }
+}
+
+function isEmpty(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (isObject(value)) return Object.keys(value).length === 0;
+  return value === null || value === "" || value === false;
+}

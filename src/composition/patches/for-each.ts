@@ -1,0 +1,69 @@
+/** Compiles the transform forEach: what comes in is a list of objects, what goes out is a list of objects with the fields that it names. */
+import type { Transform } from "../../api/composition.ts";
+import { isObject } from "../../apimachinery/json.ts";
+import type { JsonObject } from "../../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
+import { getField, MAX_WRITTEN_INDEX, setField } from "./fields.ts";
+import { fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
+import { Options } from "./options.ts";
+import { type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
+import type { CompiledTransforms, ElementField, Step } from "./steps.ts";
+
+type Compile = (transforms: readonly Transform[] | undefined, place: string) => CompiledTransforms;
+
+const FIELD_NAMES = ["fromFieldPath", "toFieldPath", "transforms"];
+const EXAMPLE = "a list of fields, as in [{fromFieldPath: name}]";
+
+/** `compile` compiles the transforms of a field. */
+export function compileForEach(options: Options, compile: Compile): Step {
+  options.only(["fields"]);
+  const fields = options.list("fields").map((each, n) => compileField(each, `${options.place}.fields[${n}]`, compile));
+  if (fields.length === 0) throw options.missing("fields", EXAMPLE);
+  const apply = (value: GoValue): GoValue => {
+    if (!Array.isArray(value)) throw invalid(`forEach takes a list, not ${typeOf(value)}`);
+    return value.map((element, at) => {
+      const from = toJson(element);
+      if (!isObject(from)) throw invalid(`forEach takes a list of objects, and element ${at} is ${typeOf(element)}`);
+      return elementOf(from, fields, at);
+    });
+  };
+  return { apply, constants: fields.flatMap(({ transforms }) => transforms.constants), elements: fields };
+}
+
+interface CompiledField extends ElementField {
+  readonly reads: ConcretePath;
+  readonly transforms: CompiledTransforms;
+}
+
+function compileField(field: unknown, place: string, compile: Compile): CompiledField {
+  const options = new Options(field, place).only(FIELD_NAMES);
+  const reads = pathOf(options, "fromFieldPath");
+  const writes = options.get("toFieldPath") === undefined ? reads : pathOf(options, "toFieldPath");
+  const transforms = compile(options.get("transforms") as readonly Transform[] | undefined, place);
+  if (transforms.elements !== undefined)
+    throw options.wrong("transforms", "has forEach, which can't be in another forEach; copy the inner list as it is");
+  return { reads, writes, transforms, isListed: transforms.isListed };
+}
+
+function pathOf(options: Options, name: string): ConcretePath {
+  const text = options.text(name, "the path of a field of each element, such as name");
+  const path = attemptSync(() => parseCompositePath(text));
+  if (path instanceof Problem) throw options.wrong(name, path.message);
+  if (!isConcrete(path)) throw options.wrong(name, "has [*], which a field of an element can't have");
+  if (path.segments.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
+    throw options.wrong(name, `has an index over ${MAX_WRITTEN_INDEX}, the highest that is written`);
+  return path;
+}
+
+/** A field that the element lacks is left out. */
+function elementOf(from: JsonObject, fields: readonly CompiledField[], at: number): GoValue {
+  const made: JsonObject = {};
+  for (const { reads, writes, transforms } of fields) {
+    const value = getField(from, reads.segments);
+    if (value === undefined) continue;
+    const changed = attemptSync(() => transforms.apply(value));
+    if (changed instanceof Problem) throw invalid(`element ${at}, ${reads.text}: ${changed.message}`);
+    if (changed !== null) setField(made, writes.segments, changed);
+  }
+  return fromJson(made);
+}
