@@ -8,6 +8,9 @@ import { sharedController } from "../controller/shared.ts";
 import { foldersIn, root, runPage, shell } from "./pages.ts";
 
 export const folders = foldersIn("compositions");
+/** Their pages need a Vault server: compositions-vault.test.ts and compositions-registration.test.ts run them. */
+const WITH_VAULT = ["vault-sync-status", "vault-static-secret", "vault-service-registration"];
+const plain = folders.filter((each) => !WITH_VAULT.includes(each));
 /** What all pages apply, and none removes. */
 export const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
 
@@ -21,7 +24,7 @@ export function testCompositions(share: number, shares: number): void {
     });
     after(() => deleteFile(api(), MANIFEST));
 
-    for (const name of folders.filter((_, index) => index % shares === share - 1))
+    for (const name of plain.filter((_, index) => index % shares === share - 1))
       it(`the README of ${name} does what it says, and leaves nothing`, async () => {
         const before = await objects();
         const steps = await runPage(`compositions/${name}/README.md`);
