@@ -18,6 +18,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["vault"],
   ["apply"],
   ["cache"],
+  ["notifications"],
   ["observability"],
   ["kube"],
   ["composition"],
@@ -29,7 +30,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 /** Packages that only some layers may import. */
 const PACKAGES: readonly { layers: readonly string[]; packages: RegExp }[] = [
   { layers: ["kube"], packages: /^@kubernetes\/client-node(\/|$)/ },
-  { layers: ["kube", "vault"], packages: /^undici(\/|$)/ },
+  { layers: ["kube", "vault", "notifications"], packages: /^undici(\/|$)/ },
 ];
 
 const root = join(import.meta.dirname, "..");

@@ -8,6 +8,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, Resource } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import type { ReceiverRules } from "./notification-rules.ts";
 import { VaultAddresses } from "./vault-addresses.ts";
 
 /** What to match; all that is given has to. Groups, kinds and namespaces are globs; a path means all that is below it too. */
@@ -57,6 +58,8 @@ export interface InstallationRules {
   readonly rollouts?: RolloutRules;
   /** Without it, those annotations are not looked at. */
   readonly reloader?: ReloaderRules | undefined;
+  /** Who is notified of restarts; no one without it. */
+  readonly notifications?: readonly ReceiverRules[];
   /** The servers to which VaultConnections may lead; none without it. */
   readonly vaultAddresses?: VaultAddresses;
 }
@@ -83,6 +86,7 @@ export class Installation {
   /** Where the controller runs. */
   readonly ownNamespace: string;
   readonly reloader: ReloaderRules | undefined;
+  readonly notifications: readonly ReceiverRules[];
   readonly vaultAddresses: VaultAddresses;
   readonly #isReloading: (namespace: string) => boolean;
   readonly #closed: ReadonlySet<string>;
@@ -98,6 +102,7 @@ export class Installation {
     this.scope = scope;
     this.ownNamespace = ownNamespace;
     this.reloader = reloader;
+    this.notifications = rules.notifications ?? [];
     this.vaultAddresses = rules.vaultAddresses ?? new VaultAddresses([]);
     this.#isReloading = nameMatcher(reloader?.namespaces ?? []);
     // Who installs it for the namespace in which it runs means that one.

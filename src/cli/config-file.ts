@@ -13,13 +13,12 @@ import {
 } from "../api/installation.ts";
 import { VaultAddresses } from "../api/vault-addresses.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { isObject } from "../apimachinery/json.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { suggestNames } from "../apimachinery/suggest-names.ts";
+import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
+import { notificationsOf } from "./notifications-config.ts";
 
 const TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
 
-type Fields = Record<string, unknown>;
 const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
 const ROLLOUT_LIMITS = ["maxConcurrent", "maxConcurrentPerNamespace"] as const;
 const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
@@ -40,7 +39,15 @@ export function loadInstallation(file: string | undefined, ownNamespace: string,
 
 /** The same, of the file's text. */
 export function installationOf(text: string, ownNamespace: string, scope?: string): Installation {
-  const sections = ["allowSystemNamespaces", "targets", "requireAcknowledgement", "rollouts", "reloader", "vault"];
+  const sections = [
+    "allowSystemNamespaces",
+    "targets",
+    "requireAcknowledgement",
+    "rollouts",
+    "reloader",
+    "notifications",
+    "vault",
+  ];
   const config = fieldsOf(read(text), "", [...Object.keys(TYPE), ...sections]);
   for (const [field, expected] of Object.entries(TYPE)) {
     if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
@@ -65,6 +72,7 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     }),
     rollouts: rolloutsOf(rollouts),
     reloader: reloader === undefined ? undefined : reloaderOf(reloader),
+    notifications: notificationsOf(config["notifications"] ?? []),
     vaultAddresses: vaultAddressesOf(config["vault"] ?? {}),
   });
 }
@@ -123,26 +131,4 @@ function pathOf(text: string, at: string): FieldPath {
   const path = attemptSync(() => FieldPath.parse(text));
   if (path instanceof Problem) throw new Error(`${at}: ${path.message}`);
   return path;
-}
-
-function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
-  const where = at === "" ? "the configuration" : at;
-  if (!isObject(value)) throw new Error(`${where}: must be an object`);
-  const unknown = Object.keys(value).find((key) => !known.includes(key));
-  if (unknown === undefined) return value as Fields;
-  const field = at === "" ? unknown : `${at}.${unknown}`;
-  throw new Error(`${field}: there is no such field; ${suggestNames(where, unknown, known)}`);
-}
-
-function listOf<T>(value: unknown, at: string, each: (item: unknown, at: string) => T): T[] {
-  if (!Array.isArray(value)) throw new Error(`${at}: must be a list`);
-  return value.map((item, n) => each(item, `${at}[${n}]`));
-}
-
-/** Globs and names. The empty one is the core group. */
-function textsOf(value: unknown, at: string): string[] {
-  return listOf(value, at, (item, where) => {
-    if (typeof item !== "string") throw new Error(`${where}: must be a text`);
-    return item;
-  });
 }

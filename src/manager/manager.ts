@@ -4,6 +4,7 @@
  */
 import type { Informers } from "../cache/informers.ts";
 import type { StreamState } from "../cache/reflector.ts";
+import type { Notifier } from "../notifications/notifier.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import { serveHealth } from "../observability/health.ts";
 import type { HttpServer } from "../observability/http-server.ts";
@@ -40,6 +41,7 @@ interface ManagerOptions {
   /** What all controllers watch together. */
   informers: Pick<Informers, "states" | "stop">;
   events: Pick<EventRecorder, "stop">;
+  notifier: Pick<Notifier, "stop">;
   /** Without it, this replica is the only one. */
   election: LeaderElection | undefined;
   /** Called when this replica led and may not lead any more. */
@@ -52,7 +54,7 @@ interface ManagerOptions {
   serveMetrics: (() => Promise<HttpServer>) | undefined;
 }
 
-/** How long a replica that others wait for stays to write events. */
+/** How long a replica that others wait for stays to write events, and to notify receivers. */
 const MAX_EVENTS_MS = 500;
 
 export class Manager {
@@ -97,9 +99,10 @@ export class Manager {
 
   /** Finishes what is under way, gives the lease away, then ends every watch. */
   async stop(): Promise<void> {
-    const { election, events, informers } = this.#options;
+    const { election, events, informers, notifier } = this.#options;
     await Promise.all(this.#controllers.map(({ queue }) => queue.stop()));
-    await events.stop(election && MAX_EVENTS_MS);
+    const withinMs = election && MAX_EVENTS_MS;
+    await Promise.all([events.stop(withinMs), notifier.stop(withinMs)]);
     await election?.stop();
     const stopped = this.#controllers.flatMap((each) => [each.store?.stop(), each.stop?.()]);
     await Promise.all([...stopped, informers.stop()]);

@@ -23,6 +23,7 @@ import { LosslessClient } from "../kube/lossless-client.ts";
 import { Schemas } from "../kube/schemas.ts";
 import { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
+import { Notifier } from "../notifications/notifier.ts";
 import { EventRecorder } from "../observability/events.ts";
 import { createLog, describeError, type Log, type LogLevel } from "../observability/log.ts";
 import { Metrics } from "../observability/metrics.ts";
@@ -127,7 +128,7 @@ function metricsServerOf(
 }
 
 function servicesOf(installation: Installation, transport: Transport, mayWrite: () => boolean, log: Log) {
-  const { scope } = installation;
+  const { notifications, ownNamespace, scope } = installation;
   const metrics = new Metrics();
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
@@ -153,6 +154,7 @@ function servicesOf(installation: Installation, transport: Transport, mayWrite: 
     bindings: new BindingStore(storeOf(SECRET_BINDINGS)),
     contention: new ContentionBudget(),
     events: new EventRecorder(client, hostname()),
+    notifier: new Notifier(notifications, { client, ownNamespace, notified: metrics.notified.bind(metrics), log }),
     metrics,
     log,
   };

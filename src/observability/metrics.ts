@@ -81,6 +81,13 @@ export class Metrics {
     "From the change that was noticed to the last workload that has rolled out.",
   );
 
+  readonly #notifications = this.#counter(
+    "inlay_notifications_total",
+    "Notifications of restarts, by receiver and what became of them.",
+    "receiver",
+    "result",
+  );
+
   readonly vault = new VaultMetrics(this.#registry, SECONDS);
 
   /** Adds what Node and the process tell of themselves. */
@@ -137,6 +144,11 @@ export class Metrics {
   /** All workloads of a binding have rolled out, so many seconds after the change was noticed. */
   ended(seconds: number): void {
     this.#rolloutTime.observe(seconds);
+  }
+
+  /** So many notifications to a receiver were sent, or not. */
+  notified(receiver: string, result: string, count: number): void {
+    this.#notifications.inc({ receiver, result }, count);
   }
 
   propagated(seconds: number): void {

@@ -5,6 +5,7 @@ import type { Watcher } from "../cache/watcher.ts";
 import type { Client } from "../kube/client.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { Schemas } from "../kube/schemas.ts";
+import type { Notifier } from "../notifications/notifier.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
 import type { RolloutCounts } from "../observability/metrics.ts";
@@ -15,6 +16,7 @@ export interface RestartDependencies {
   client: Pick<Client, keyof Client>;
   propagation: Pick<Propagation, "wrote">;
   events: Pick<EventRecorder, "record" | "recordOn">;
+  notifier: Pick<Notifier, "notify">;
   rollouts: RolloutCounts;
   log: Pick<Log, "info">;
 }

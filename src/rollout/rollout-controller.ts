@@ -26,6 +26,7 @@ import { apartFrom, dependentsOf, type Owners, type RolloutContext, withHiddenUs
 import { type RolloutSubject, resolveRollout } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
 import { RolloutMemories } from "./memory.ts";
+import { failureNotifications, refusalNotifications } from "./notifications.ts";
 import { JobCopies } from "./restart/job-copies.ts";
 import { withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
@@ -170,7 +171,7 @@ export class RolloutController {
     note: (status: RolloutStatus) => Promise<void>,
   ): Promise<RolloutResult> {
     const { binding, spec, wrong, dependents } = rolling;
-    const { client, installation } = this.#deps;
+    const { client, installation, notifier } = this.#deps;
     const memory = this.#memories.of(binding);
     const stored = binding.status?.rollout;
     const noted = intentStatus(decided, stored, spec, installation.rollouts);
@@ -187,6 +188,8 @@ export class RolloutController {
       : { done: written };
     this.#slots.update(bindingKey(binding), done.rolling.map(placeOf));
     recordRolloutEvents(this.#deps, binding, done.happened);
+    const refused = refusalNotifications(binding, unwritten, decided, stored);
+    for (const each of [...failureNotifications(binding, done), ...refused]) notifier.notify(each);
     const reasons = [...unwritten.values()];
     const apart = apartFrom(dependents);
     const [problem = unreplaced ?? wrong ?? apart] = reasons.filter((each) => each !== "stale");

@@ -45,6 +45,11 @@ const RESERVED = new Set([...WORDS.split(" "), ...helpers.keys()]);
 export class Expressions {
   /** Every path, in order. */
   readonly slots: Slot[] = [];
+  readonly #root: readonly string[];
+
+  constructor(root?: string) {
+    this.#root = root === undefined ? [] : [root];
+  }
 
   /** The value that `{{…}}` stands for. */
   mustache(node: hbs.AST.MustacheStatement): Evaluate {
@@ -147,9 +152,10 @@ export class Expressions {
 
   #slot(node: hbs.AST.PathExpression): Slot {
     const { parts, original } = node;
-    const [source, ...path] = parts;
+    const [source, ...path] = [...this.#root, ...parts];
     // Equal unless the path begins with @, ../ or this, or has slashes for dots.
-    if (source === undefined || original !== parts.join(".")) throw refuse(node, `${original} is no path of a value`);
+    if (source === undefined || parts.length === 0 || original !== parts.join("."))
+      throw refuse(node, `${original} is no path of a value`);
     const at = positionOf(node);
     if (RESERVED.has(source)) {
       const message = `template ${at}: ${source} is a word of templates; give the source another name by its field name`;

@@ -7,7 +7,7 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, refuse } from "./template-expression.ts";
 import { nestingOf } from "./template-nesting.ts";
-import { type Reference, type Sources, sourceOf } from "./template-value.ts";
+import { type Slot, type Sources, sourceOf } from "./template-value.ts";
 
 /** Far more than a template may have, which is told better once it is parsed. */
 const MAX_NESTING = 128;
@@ -38,10 +38,12 @@ export function compileTemplate(text: string): Template {
 }
 
 export class Template {
-  readonly #expressions = new Expressions();
+  readonly #expressions: Expressions;
   readonly #render: Evaluate;
 
-  constructor(text: string) {
+  /** With a `root`, every path is one of the source of that name: `{{a.b}}` means `{{root.a.b}}`. */
+  constructor(text: string, root?: string) {
+    this.#expressions = new Expressions(root);
     const program = parse(text);
     const [only, ...others] = program.body;
     const isAlone = only?.type === "MustacheStatement" && others.length === 0;
@@ -49,7 +51,7 @@ export class Template {
   }
 
   /** Every value that the template names, in order, those of branches not taken too. */
-  get references(): readonly Reference[] {
+  get references(): readonly Slot[] {
     return this.#expressions.slots;
   }
 

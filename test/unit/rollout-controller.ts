@@ -4,6 +4,7 @@ import { Installation } from "../../src/api/installation.ts";
 import type { RolloutSpec, RolloutStatus } from "../../src/api/rollout.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../src/apimachinery/objects.ts";
 import type { Problem } from "../../src/apimachinery/problem.ts";
+import type { Notification } from "../../src/notifications/notification.ts";
 import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { wrongPace } from "../../src/rollout/decide/pace.ts";
 import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
@@ -33,6 +34,8 @@ export class RolloutFixture {
   readonly stamped: string[] = [];
   /** What was said to have changed, in order. */
   readonly told: string[] = [];
+  /** Of what receivers are notified, in order. */
+  readonly notified: Notification[] = [];
   /** What status said before something was done. */
   readonly noted: RolloutStatus[] = [];
   /** Which binding it is. */
@@ -76,6 +79,7 @@ export class RolloutFixture {
       bindings: { all: [] },
       events: { record: ignore, recordOn: ignore },
       propagation: { wrote: ignore },
+      notifier: { notify: (each: Notification) => this.notified.push(each) },
       rollouts: { restarted: ignore, failed: ignore, ended: ignore },
       log: { info: ({ changedKeys }: { changedKeys: string[] }) => this.told.push(changedKeys.join()) },
     });

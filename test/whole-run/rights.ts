@@ -45,20 +45,22 @@ const isAboutVersions = ({ user, verb, resource }: AuditedRequest) =>
 const isAboutCompositions = ({ user, resource }: AuditedRequest) =>
   user !== CONTROLLER && resource.startsWith("inlay.dev/bindingcompositions");
 
-/** The rights that are shipped: of the controller, of the accounts for annotations and compositions, and to act as these. */
+/** The rights that are shipped: of the controller, of the accounts for annotations and compositions, to act as these, and to read the URLs of receivers. */
 export interface ShippedRights {
   controller: Right[];
   reloader: Right[];
   opening: Right[];
   compositions: Right[];
   openingCompositions: Right[];
+  notifying: Right[];
 }
 
 export async function shippedRights(): Promise<ShippedRights> {
   const controller = rightsIn(await readFile(join(manifests, "10-controller-role.yaml"), "utf8"));
   const [reloader, opening] = await rightsOfAccount("reloader.yaml");
   const [compositions, openingCompositions] = await rightsOfAccount("compositions.yaml");
-  return { controller, reloader, opening, compositions, openingCompositions };
+  const [, notifying] = await rightsOfAccount("notifications.yaml");
+  return { controller, reloader, opening, compositions, openingCompositions, notifying };
 }
 
 /** The rights of the account that a manifest makes, and those to act as it. */
@@ -199,14 +201,14 @@ export class RightsCheck {
   /** As itself, wherever it is installed: one for a namespace has the same rights, there. */
   isAllowed(request: AuditedRequest): boolean {
     const { user, verb, resource, namespace, uri, at } = request;
-    const { controller, opening } = this.#rights;
+    const { controller, opening, notifying } = this.#rights;
     if (resource === "") return verb === "get" && DESCRIBES_THE_API.test(uri);
     if (REVIEWS.includes(resource)) return verb === "create";
     if (isAboutVersions(request) || isAboutCompositions(request)) return true;
     const own = CONTROLLERS.exec(user)?.[1];
     if (user !== CONTROLLER && namespace !== own) return false;
     if (controller.some((right) => isBy(right, request)) || this.#isOtherAccount(request)) return true;
-    if (namespace === own && opening.some((right) => isBy(right, request))) return true;
+    if (namespace === own && [...opening, ...notifying].some((right) => isBy(right, request))) return true;
     const isTry = request.lacks !== undefined;
     return this.#lent.some(({ right, from, until }) => isBy(right, request) && from <= at && (isTry || at <= until));
   }

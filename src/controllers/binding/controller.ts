@@ -11,6 +11,7 @@ import { describeError } from "../../observability/log.ts";
 import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
 import { Propagation } from "../../observability/propagation.ts";
 import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
+import type { RolloutDependencies } from "../../rollout/dependencies.ts";
 import { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
@@ -62,6 +63,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   actors: ActorProvider;
   compositions: CompositionProvider;
   vault: VaultConnectionProvider;
+  notifier: RolloutDependencies["notifier"];
 }
 
 export class BindingController {

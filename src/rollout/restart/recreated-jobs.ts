@@ -5,10 +5,12 @@ import { Problem } from "../../apimachinery/problem.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
+import type { Notifier } from "../../notifications/notifier.ts";
 import type { EventRecorder } from "../../observability/events.ts";
 import { copyName, isJob } from "../../workloads/job-copy.ts";
 import type { Dependents, RolloutContext } from "../discover/dependents.ts";
 import { lostJobEvent } from "../event-messages.ts";
+import { lostJobNotification } from "../notifications.ts";
 import type { Dependent } from "../types.ts";
 import { finishRecreation, isGone } from "./recreate-job.ts";
 
@@ -72,7 +74,15 @@ export function withRecreated(
  * `settled` has the uids of former Jobs that were recreated, or reported as lost. Throws Problem, after all others were tried.
  */
 export async function finishCutOff(
-  { client, events }: { client: Pick<Client, "get" | "make" | "delete">; events: Pick<EventRecorder, "record"> },
+  {
+    client,
+    events,
+    notifier,
+  }: {
+    client: Pick<Client, "get" | "make" | "delete">;
+    events: Pick<EventRecorder, "record">;
+    notifier: Pick<Notifier, "notify">;
+  },
   { binding, identity, dependents, spec }: Pick<RolloutContext, "binding" | "identity" | "dependents" | "spec">,
   before: RolloutStatus | undefined,
   settled: Set<string>,
@@ -95,7 +105,10 @@ export async function finishCutOff(
     }
     isOne ||= made !== undefined;
     const isLost = made === undefined && copyUID !== undefined && (await isGone(client, identity, ref));
-    if (isLost) events.record(binding, lostJobEvent(ref, copyName(uid)));
+    if (isLost) {
+      events.record(binding, lostJobEvent(ref, copyName(uid)));
+      notifier.notify(lostJobNotification(binding, ref, uid));
+    }
     if (made !== undefined || isLost) settled.add(uid);
   }
   if (problem !== undefined) throw problem;

@@ -16,6 +16,7 @@ import { type ValueDigests, writtenFor } from "../digest/values.ts";
 import type { RolloutContext } from "../discover/dependents.ts";
 import { unbudgetedEvent, unprobedEvent, workloadEvent } from "../event-messages.ts";
 import type { RolloutMemory } from "../memory.ts";
+import { restartNotification } from "../notifications.ts";
 import type { Dependent } from "../types.ts";
 import type { JobCopies } from "./job-copies.ts";
 import { recreateJob } from "./recreate-job.ts";
@@ -92,12 +93,13 @@ export class Restarter {
     causes: readonly string[],
     { warned }: RolloutMemory,
   ): void {
-    const { events, log, rollouts } = this.#deps;
+    const { events, log, notifier, rollouts } = this.#deps;
     const { ref, workload } = dependent;
     const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
     log.info({ binding: bindingKey(binding), workload: where, changedKeys: causes }, "restarted");
     rollouts.restarted();
     events.recordOn(regarding(dependent, metadata), workloadEvent(binding, causes));
+    notifier.notify(restartNotification(binding, dependent, metadata, causes));
     if (workload.unprobed.length === 0 || warned.has(metadata.uid)) return;
     warned.add(metadata.uid);
     events.recordOn(regarding(dependent, metadata), unprobedEvent(workload.unprobed));

@@ -81,6 +81,39 @@ describe("the rollout of a binding", () => {
     });
   }
 
+  it("notifies of a restart and of a failure once, also when it is another process that sees it", async () => {
+    const rollout = new RolloutFixture();
+    const told = () => rollout.notified.map(({ event, reason, keys, message }) => [event, reason, keys, message]);
+    await rollout.roll("a");
+    assert.deepEqual(told(), []);
+    await rollout.roll("b");
+    const restarted = "restarted by SecretBinding registry/harbor, as bucket/key changed";
+    assert.deepEqual(told(), [["Restarted", "Restarted", ["bucket/key"], restarted]]);
+    rollout.workload = { stamps: rollout.stamped };
+    rollout.progress = { state: "Failed", message: "no progress" };
+    for (let n = 0; n < 3; n++) {
+      rollout.forget();
+      await rollout.roll("b");
+    }
+    assert.deepEqual(told().slice(1), [["RestartFailed", "RolloutFailed", ["bucket/key"], "no progress"]]);
+    const [one, failure] = rollout.notified;
+    assert.deepEqual(one?.workload, { apiVersion: "apps/v1", kind: "Deployment", namespace: "registry", name: "core" });
+    assert.notEqual(one?.id, failure?.id);
+  });
+
+  it("notifies of a refused restart once, and not where the API server is away", async () => {
+    const rollout = new RolloutFixture();
+    await rollout.roll("a");
+    rollout.refused = () => new ApiError("PATCH", 503, "ServiceUnavailable");
+    await rollout.roll("b");
+    assert.equal(rollout.notified.length, 0);
+    rollout.refused = () => new ApiError("PATCH", 403, "Forbidden");
+    for (let n = 0; n < 3; n++) await rollout.roll("b");
+    const told = rollout.notified.map(({ event, reason, keys }) => [event, reason, keys]);
+    assert.deepEqual(told, [["RestartFailed", "Forbidden", ["bucket/key"]]]);
+    assert.match(rollout.notified[0]?.message ?? "", /may not patch/);
+  });
+
   it("leaves all as it is while it is not known yet which workloads there are", async () => {
     const rollout = new RolloutFixture();
     rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });

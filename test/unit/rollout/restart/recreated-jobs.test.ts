@@ -6,6 +6,7 @@ import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { attempt } from "../../../../src/kube/access-error.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { Notification } from "../../../../src/notifications/notification.ts";
 import type { Dependents } from "../../../../src/rollout/discover/dependents.ts";
 import {
   finishCutOff,
@@ -118,6 +119,7 @@ describe("a Job that a crash cut off", () => {
   async function lookFor(workloads: Entry[], { all = [], isPending = false, there = {}, settled }: Cluster = {}) {
     const asked: string[] = [];
     const told: string[] = [];
+    const notified: string[] = [];
     const client = fakeClient({
       get: async (_: unknown, { name }: ObjectRef) => {
         asked.push(name);
@@ -128,12 +130,13 @@ describe("a Job that a crash cut off", () => {
       delete: async () => undefined,
     });
     const events = { record: (_: unknown, { note }: { note: string }) => void told.push(note) };
+    const notifier = { notify: ({ event, workload }: Notification) => void notified.push(`${event} ${workload.name}`) };
     const dependents = { ...of(all), pending: isPending };
     const run = { binding: bindingOf({}), identity: "", dependents, spec: rolloutSpecOf() };
     const pending = { firstChangeTime: "", lastChangeTime: "", reason: "", message: "", workloads };
     const before = { digestKeyID: "one", revision: 0, pending };
-    const isOne = await attempt(finishCutOff({ client, events }, run, before, settled ?? new Set()));
-    return { asked, told, isOne };
+    const isOne = await attempt(finishCutOff({ client, events, notifier }, run, before, settled ?? new Set()));
+    return { asked, told, notified, isOne };
   }
 
   const askedFor = async (workloads: Entry[], all: Dependent[] = [], isPending = false) => {
@@ -151,8 +154,9 @@ describe("a Job that a crash cut off", () => {
     const lost = await lookFor([waiting], { settled });
     const copy = `Job shop/${copyName("old")}`;
     assert.deepEqual(lost.told, [`Job shop/migrate and its copy, ${copy}, are gone; create Job shop/migrate again`]);
+    assert.deepEqual(lost.notified, ["RestartFailed migrate"]);
     assert.equal(lost.isOne, false);
-    assert.deepEqual(await lookFor([waiting], { settled }), { asked: [], told: [], isOne: false });
+    assert.deepEqual(await lookFor([waiting], { settled }), { asked: [], told: [], notified: [], isOne: false });
     assert.deepEqual((await lookFor([waiting], { there: { migrate: job("other") } })).told, []);
   });
 

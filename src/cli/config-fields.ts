@@ -1,0 +1,28 @@
+/** Reads objects, lists and texts of a configuration. Throws Error with the place of what is wrong. */
+import { isObject } from "../apimachinery/json.ts";
+import { suggestNames } from "../apimachinery/suggest-names.ts";
+
+export type Fields = Record<string, unknown>;
+
+/** The fields of an object, all of which have to be known. */
+export function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
+  const where = at === "" ? "the configuration" : at;
+  if (!isObject(value)) throw new Error(`${where}: must be an object`);
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  if (unknown === undefined) return value as Fields;
+  const field = at === "" ? unknown : `${at}.${unknown}`;
+  throw new Error(`${field}: there is no such field; ${suggestNames(where, unknown, known)}`);
+}
+
+export function listOf<T>(value: unknown, at: string, each: (item: unknown, at: string) => T): T[] {
+  if (!Array.isArray(value)) throw new Error(`${at}: must be a list`);
+  return value.map((item, n) => each(item, `${at}[${n}]`));
+}
+
+/** Globs and names. The empty one is the core group. */
+export function textsOf(value: unknown, at: string): string[] {
+  return listOf(value, at, (item, where) => {
+    if (typeof item !== "string") throw new Error(`${where}: must be a text`);
+    return item;
+  });
+}

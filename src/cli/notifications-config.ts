@@ -1,0 +1,63 @@
+/** Reads the section `notifications` of a configuration: who is notified of restarts. Throws Error with the place of what is wrong. */
+import { NOTIFIED_EVENTS, type NotifiedEvent, RECEIVER_TYPES, type ReceiverRules } from "../api/notification-rules.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { notificationTemplate } from "../notifications/text.ts";
+import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
+
+const FIELDS = ["name", "type", "url", "insecure", "events", "namespaces", "template"];
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+export function notificationsOf(value: unknown): ReceiverRules[] {
+  const receivers = listOf(value, "notifications", receiverOf);
+  for (const [n, { name }] of receivers.entries())
+    if (receivers.findIndex((each) => each.name === name) < n)
+      throw new Error(`notifications[${n}].name: another receiver is called ${name} too; give each a name of its own`);
+  return receivers;
+}
+
+function receiverOf(value: unknown, at: string): ReceiverRules {
+  const { name, type, url, insecure = false, events, namespaces, template } = fieldsOf(value, at, FIELDS);
+  if (typeof name !== "string" || !NAME.test(name))
+    throw new Error(`${at}.name: must be a name of small letters, digits and -, such as ops`);
+  const known = RECEIVER_TYPES.find((each) => each === type);
+  if (known === undefined) throw new Error(`${at}.type: must be ${RECEIVER_TYPES.join(", ")}`);
+  if (typeof insecure !== "boolean") throw new Error(`${at}.insecure: must be true or false`);
+  return {
+    name,
+    type: known,
+    url: urlOf(url, `${at}.url`),
+    insecure,
+    events: events === undefined ? NOTIFIED_EVENTS : filled(listOf(events, `${at}.events`, eventOf), `${at}.events`),
+    namespaces: namespaces === undefined ? ["*"] : filled(textsOf(namespaces, `${at}.namespaces`), `${at}.namespaces`),
+    ...(template !== undefined && { template: templateOf(template, `${at}.template`) }),
+  };
+}
+
+/** The URL itself is a secret: a configuration is no place for it. */
+function urlOf(value: unknown, at: string): ReceiverRules["url"] {
+  if (typeof value === "string")
+    throw new Error(`${at}: keep the URL in a Secret, and write { secret: { name, key } } here`);
+  const { secret } = fieldsOf(value, at, ["secret"]);
+  const { name, key } = fieldsOf(secret, `${at}.secret`, ["name", "key"]);
+  for (const [field, text] of Object.entries({ name, key }))
+    if (typeof text !== "string" || text === "") throw new Error(`${at}.secret.${field}: must be a text`);
+  return { secret: String(name), key: String(key) };
+}
+
+function eventOf(value: unknown, at: string): NotifiedEvent {
+  const known = NOTIFIED_EVENTS.find((each) => each === value);
+  if (known === undefined) throw new Error(`${at}: must be ${NOTIFIED_EVENTS.join(" or ")}`);
+  return known;
+}
+
+function filled<T>(list: readonly T[], at: string): readonly T[] {
+  if (list.length === 0) throw new Error(`${at}: is empty, so nothing is sent; leave it out for all`);
+  return list;
+}
+
+function templateOf(value: unknown, at: string): string {
+  if (typeof value !== "string" || value === "") throw new Error(`${at}: must be a text`);
+  const template = attemptSync(() => notificationTemplate(value));
+  if (template instanceof Problem) throw new Error(`${at}: ${template.message}`);
+  return value;
+}

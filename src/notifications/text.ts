@@ -1,0 +1,146 @@
+/**
+ * Writes what a message says of notifications: one sentence of ours or the text of a template, and counts where a message is about
+ * many. What comes from the cluster is escaped, so that a name or message can't call people or make a link in a chat. Pure.
+ */
+import type { ReceiverType } from "../api/notification-rules.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { suggestNames } from "../apimachinery/suggest-names.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import { Template } from "../transform/template.ts";
+import type { Notification } from "./notification.ts";
+
+/** What templates may name. */
+const EXAMPLE: Notification = {
+  id: "",
+  event: "Restarted",
+  reason: "Restarted",
+  message: "restarted by SecretBinding shop/web, as bucket/token changed",
+  time: "2026-01-01T00:00:00.000Z",
+  workload: { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web" },
+  binding: { namespace: "shop", name: "web" },
+  keys: ["bucket/token"],
+};
+const { id: _, ...NAMED } = EXAMPLE;
+
+const SOURCE = "notification";
+/** Slack cuts texts of 4,000 characters. */
+const MAX_TEXT = 3_500;
+/** So many failures, and namespaces, are named in a message about many. */
+const MAX_NAMED = 10;
+
+type Escape = (text: string) => string;
+
+const ESCAPES: Readonly<Record<ReceiverType, Escape>> = {
+  Slack: (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
+  // Teams renders Markdown.
+  Teams: (text) => text.replace(/[\\[\]*]/g, "\\$&"),
+  Webhook: (text) => text,
+};
+
+/** Throws Problem("InvalidTemplate") for what is no template, or names what a notification does not have. */
+export function notificationTemplate(text: string): Template {
+  const template = new Template(text, SOURCE);
+  for (const { path, at } of template.references) {
+    const [first = "", ...rest] = path;
+    const value: unknown = Object.hasOwn(NAMED, first) ? NAMED[first as keyof typeof NAMED] : undefined;
+    const isGroup = first === "workload" || first === "binding";
+    const below = isGroup ? Object.keys(value as object) : [];
+    const [field = ""] = rest;
+    const isKnown = value !== undefined && (isGroup ? rest.length === 1 && below.includes(field) : rest.length === 0);
+    if (isKnown) continue;
+    const advice = isGroup
+      ? suggestNames(first, field, below)
+      : suggestNames("a notification", first, Object.keys(NAMED));
+    const message = `template ${at}: there is no ${path.join(".")}; ${advice}`;
+    throw new Problem("InvalidTemplate", message);
+  }
+  // A call of a helper that can't be made at all fails here, and not at the first restart.
+  render(template, EXAMPLE, ESCAPES.Webhook);
+  return template;
+}
+
+export class NotificationText {
+  readonly #template: Template | undefined;
+  readonly #escape: Escape;
+
+  /** Throws what `notificationTemplate` throws. */
+  constructor(type: ReceiverType, template: string | undefined) {
+    this.#template = template === undefined ? undefined : notificationTemplate(template);
+    this.#escape = (text) => ESCAPES[type](inOneLine(text));
+  }
+
+  /** Of one or more. */
+  of(notifications: readonly Notification[]): string {
+    const [only, ...others] = notifications;
+    if (only === undefined) return "";
+    return shortened(others.length === 0 ? this.#one(only) : this.#many(notifications));
+  }
+
+  #one(notification: Notification): string {
+    if (this.#template === undefined) return sentence(notification, this.#escape);
+    const text = attemptSync(() => render(this.#template as Template, notification, this.#escape));
+    return text instanceof Problem ? sentence(notification, this.#escape) : text;
+  }
+
+  #many(notifications: readonly Notification[]): string {
+    const failed = notifications.filter(({ event }) => event === "RestartFailed");
+    const restarted = notifications.length - failed.length;
+    const counts = [...(restarted > 0 ? [`${workloads(restarted)} restarted`] : [])];
+    if (failed.length > 0) counts.push(`${workloads(failed.length)} failed to restart`);
+    const byNamespace = Map.groupBy(notifications, ({ workload }) => workload.namespace);
+    const largest = [...byNamespace].toSorted(([, one], [, other]) => other.length - one.length);
+    const named = largest.slice(0, MAX_NAMED).map(([namespace, all]) => `${namespace} (${all.length})`);
+    const more = largest.length - named.length;
+    const places = `${named.join(", ")}${more > 0 ? ` and ${more} more namespaces` : ""}`;
+    const lines = failed.slice(0, MAX_NAMED).map((each) => sentence(each, this.#escape));
+    const unnamed = failed.length - lines.length;
+    return [
+      `${counts.join(", ")}, in ${places}`,
+      ...lines,
+      ...(unnamed > 0 ? [`and ${unnamed} more that failed`] : []),
+    ].join("\n");
+  }
+}
+
+const workloads = (count: number) => `${count} workload${count === 1 ? "" : "s"}`;
+
+/** Throws Problem. */
+function render(template: Template, notification: Notification, neutral: Escape): string {
+  const { id: _, workload, binding, keys, ...texts } = notification;
+  const escaped = (all: object) =>
+    Object.fromEntries(Object.entries(all).map(([name, text]) => [name, neutral(String(text))]));
+  const object: JsonObject = {
+    ...escaped(texts),
+    keys: neutral(keys.join(", ")),
+    workload: escaped(workload),
+    binding: escaped(binding),
+  };
+  const source: LiveSource = {
+    kind: "object",
+    description: "the notification",
+    version: "",
+    policy: { onMissing: "Wait", optional: true },
+    annotations: new SecretValue({}),
+    labels: new SecretValue({}),
+    object: new SecretValue(object),
+  };
+  // A template that is one expression alone makes a value of its type.
+  const made = template.render(new Map([[SOURCE, source]])).reveal();
+  return typeof made === "string" ? made : JSON.stringify(made);
+}
+
+function sentence({ event, message, workload, binding }: Notification, neutral: Escape): string {
+  const { kind, namespace, name } = workload;
+  const what = neutral(`${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`);
+  if (event === "Restarted") return `${what} ${neutral(message)}`;
+  return `${what} failed to restart: ${neutral(message)} (SecretBinding ${neutral(`${binding.namespace}/${binding.name}`)})`;
+}
+
+/** A message can't look like two. */
+const inOneLine = (text: string) => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
+
+function shortened(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT).toWellFormed()}…`;
+}

@@ -1,0 +1,89 @@
+/** What happened to a workload comes in; what receivers are notified of goes out. Pure but for the time. */
+import type { SecretBinding } from "../api/binding.ts";
+import type { RolloutStatus } from "../api/rollout.ts";
+import { apiVersionOf, type ObjectMeta, type ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { Notification } from "../notifications/notification.ts";
+import { copyName } from "../workloads/job-copy.ts";
+import type { RolloutDecision } from "./decide/engine.ts";
+import { lostJobEvent, workloadEvent } from "./event-messages.ts";
+import type { Dependent } from "./types.ts";
+
+/** So many keys are named; all of a binding's would be too long for a chat. */
+const MAX_KEYS = 20;
+
+/** Bindings that share a restart come to the same version of the workload. */
+export function restartNotification(
+  binding: SecretBinding,
+  { ref }: Dependent,
+  { uid, resourceVersion }: ObjectMeta,
+  causes: readonly string[],
+): Notification {
+  const keys = fewOf(causes);
+  const { reason, note } = workloadEvent(binding, keys);
+  const id = `restarted/${uid}/${resourceVersion}`;
+  return { ...about(binding, ref), id, event: "Restarted", reason, message: note, keys };
+}
+
+/** Of the workloads that failed to roll out since the last decision. */
+export function failureNotifications(
+  binding: SecretBinding,
+  { happened, status }: Pick<RolloutDecision, "happened" | "status">,
+): Notification[] {
+  return happened.flatMap((each) => {
+    if (each.what !== "failed") return [];
+    const { dependent, message } = each;
+    const { version, workload } = dependent;
+    const restart = [version.generation ?? version.resourceVersion, workload.restart, ...workload.stamps];
+    const id = ["failed", version.uid, ...restart].join("/");
+    return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason: "RolloutFailed", message }];
+  });
+}
+
+/**
+ * Of the workloads whose restart was refused. What status says already was reported before, maybe by another process; and an API
+ * server that does not answer is no refusal.
+ */
+export function refusalNotifications(
+  binding: SecretBinding,
+  unwritten: ReadonlyMap<Dependent, Problem | "stale">,
+  { stamps, status }: RolloutDecision,
+  stored: RolloutStatus | undefined,
+): Notification[] {
+  const said = new Map(stored?.pending?.workloads?.map(({ uid, message }) => [uid, message]));
+  const planned = new Map(stamps.map(({ dependent, stamp }) => [dependent, stamp]));
+  return [...unwritten].flatMap(([dependent, problem]) => {
+    if (!(problem instanceof Problem) || problem.reason === "Unavailable") return [];
+    const { reason, message } = problem;
+    const { uid } = dependent.version;
+    if (said.get(uid) === message) return [];
+    const id = ["refused", uid, planned.get(dependent), reason].join("/");
+    return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason, message }];
+  });
+}
+
+/** Of a Job that was deleted to be recreated, when its copy is not there. */
+export function lostJobNotification(binding: SecretBinding, job: ObjectRef, uid: string): Notification {
+  const { reason, note } = lostJobEvent(job, copyName(uid));
+  return { ...failed(binding, job, []), id: `lost/${uid}`, reason, message: note };
+}
+
+const failed = (binding: SecretBinding, ref: ObjectRef, keys: readonly string[]) =>
+  ({ ...about(binding, ref), event: "RestartFailed", keys: fewOf(keys) }) as const;
+
+function about({ metadata }: SecretBinding, { resource, namespace = "", name }: ObjectRef) {
+  return {
+    time: new Date().toISOString(),
+    workload: { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name },
+    binding: { namespace: metadata.namespace ?? "", name: metadata.name },
+  };
+}
+
+function changedFor({ uses }: Dependent, { pending }: RolloutStatus): string[] {
+  return [...uses].filter((key) => pending?.digests?.[key] !== undefined).sort();
+}
+
+function fewOf(keys: readonly string[]): readonly string[] {
+  const more = keys.length - MAX_KEYS;
+  return more > 0 ? [...keys.slice(0, MAX_KEYS), `${more} more`] : keys;
+}

@@ -1,0 +1,84 @@
+/** That a notification is sent once however many bindings see it, and what is said of a URL that can't be used. */
+import assert from "node:assert/strict";
+import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { Notifier } from "../../../src/notifications/notifier.ts";
+import { resultOf } from "../../../src/notifications/post.ts";
+import { receiverUrl } from "../../../src/notifications/receiver-url.ts";
+import { fakeClient } from "../fakes.ts";
+import { kubeObjectOf } from "../objects.ts";
+import { notificationOf, rulesOf } from "./notifications.ts";
+
+const FORBIDDEN = new ApiError("GET /secrets", 403, "Forbidden");
+
+describe("a notifier", () => {
+  it("gives each notification once to all receivers, and shows all of them in the metrics before", () => {
+    const given: string[] = [];
+    const client = fakeClient({
+      get: async (_: unknown, { name }: ObjectRef) => {
+        given.push(name);
+        throw FORBIDDEN;
+      },
+    });
+    const counts: string[] = [];
+    const ignore = () => undefined;
+    const notifier = new Notifier([rulesOf(), rulesOf({ name: "beside", url: { secret: "other", key: "url" } })], {
+      client,
+      ownNamespace: "inlay-system",
+      notified: (receiver, result, count) => counts.push(`${receiver} ${result} ${count}`),
+      log: { warn: ignore, error: ignore },
+    });
+    assert.deepEqual(
+      counts,
+      ["ops", "beside"].flatMap((name) => ["sent", "rejected", "failed", "dropped"].map((each) => `${name} ${each} 0`)),
+    );
+    for (const _ of ["one binding", "another"]) notifier.notify(notificationOf("web"));
+    return notifier.stop(1_000).then(() => assert.deepEqual(given, ["inlay-notifications", "other"]));
+  });
+});
+
+describe("the URL of a receiver", () => {
+  const of = (value: string | undefined, insecure = false) => {
+    const data = value === undefined ? {} : { ops: Buffer.from(value).toString("base64") };
+    const client = fakeClient({ get: async () => kubeObjectOf({ kind: "Secret", data }) });
+    return receiverUrl(client, "inlay-system", rulesOf({ insecure }));
+  };
+
+  it("is what the key of the Secret holds, but for blanks around it", async () => {
+    const url = await of("https://example.com/a?b=c\n");
+    assert.ok(typeof url !== "string");
+    assert.equal(url.reveal().href, "https://example.com/a?b=c");
+  });
+
+  it("is plain http only where the receiver says so", async () => {
+    assert.match(String(await of("http://example.com/a")), /is an http URL; the receiver needs insecure: true/);
+    assert.ok(typeof (await of("http://example.com/a", true)) !== "string");
+  });
+
+  it("is not told by what is said of one that can't be used", async () => {
+    for (const bad of ["ftp://example.com/path-of-it", "path-of-it", "https://user:path-of-it@example.com/", ""]) {
+      const said = await of(bad);
+      assert.ok(typeof said === "string");
+      assert.match(said, /^key ops of Secret inlay-system\/inlay-notifications (is|has) /);
+      assert.doesNotMatch(said, /path-of-it|example/);
+    }
+    assert.match(String(await of(undefined)), /has no key ops$/);
+    const refuse = (error: Error) => fakeClient({ get: () => Promise.reject(error) });
+    const none = refuse(new ApiError("GET", 404, "NotFound"));
+    assert.match(String(await receiverUrl(none, "inlay-system", rulesOf())), /^there is no Secret inlay-system/);
+    assert.match(String(await receiverUrl(refuse(FORBIDDEN), "inlay-system", rulesOf())), /may not get/);
+  });
+});
+
+describe("the answer of a receiver", () => {
+  it("decides whether the message is sent again", () => {
+    for (const status of [200, 202, 204]) assert.equal(resultOf(status, undefined).outcome, "sent");
+    for (const status of [408, 429, 500, 503]) assert.equal(resultOf(status, undefined).outcome, "retry");
+    for (const status of [301, 307, 400, 401, 404, 410]) assert.equal(resultOf(status, undefined).outcome, "rejected");
+    assert.deepEqual(resultOf(429, "7"), { outcome: "retry", why: "it answers with 429", afterMs: 7_000 });
+    const date = new Date(Date.now() + 60_000).toUTCString();
+    const { afterMs = 0 } = resultOf(503, date) as { afterMs?: number };
+    assert.ok(afterMs > 50_000 && afterMs <= 60_000, `${afterMs}`);
+    for (const none of ["soon", "-1", undefined, ["1"]]) assert.ok(!("afterMs" in resultOf(429, none)));
+  });
+});

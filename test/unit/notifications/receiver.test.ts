@@ -1,0 +1,172 @@
+/** When notifications are sent to a receiver, in which order, how often again, and what is dropped. */
+import assert from "node:assert/strict";
+import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
+import type { PostResult } from "../../../src/notifications/post.ts";
+import { Receiver } from "../../../src/notifications/receiver.ts";
+import { fakeClock } from "../clock.ts";
+import { failureOf, notificationOf, rulesOf } from "./notifications.ts";
+
+const OPEN = new SecretValue(new URL("https://example.com/hook"));
+const sent: PostResult = { outcome: "sent" };
+const busy: PostResult = { outcome: "retry", why: "it answers with 503" };
+
+function receiving(more: Parameters<typeof rulesOf>[0] = {}) {
+  const bodies: { event: string; workload?: { name: string }; notifications?: unknown[] }[] = [];
+  const results: Record<string, number> = {};
+  const logged: string[] = [];
+  const world = {
+    answer: (): Promise<PostResult> | PostResult => sent,
+    url: OPEN as SecretValue<URL> | string,
+    bodies,
+    results,
+    logged,
+    names: () => bodies.map(({ workload, notifications }) => workload?.name ?? `${notifications?.length} of them`),
+  };
+  const log = (_: object, text: string) => void logged.push(text);
+  const receiver = new Receiver(rulesOf(more), {
+    url: async () => world.url,
+    post: async (_, body) => {
+      bodies.push(JSON.parse(body));
+      return world.answer();
+    },
+    delivered: (result, count) => {
+      results[result] = (results[result] ?? 0) + count;
+    },
+    log: { warn: log, error: log },
+  });
+  return { receiver, world };
+}
+
+describe("a receiver of notifications", () => {
+  const { pass } = fakeClock();
+
+  it("gets them in order, at most one message a second", async () => {
+    const { receiver, world } = receiving();
+    for (const name of ["a", "b", "c"]) receiver.offer(notificationOf(name));
+    await pass(0);
+    assert.deepEqual(world.names(), ["a"]);
+    await pass(999);
+    assert.deepEqual(world.names(), ["a"]);
+    await pass(1);
+    await pass(1_000);
+    assert.deepEqual(world.names(), ["a", "b", "c"]);
+    // The next one waits for its second too.
+    receiver.offer(notificationOf("d"));
+    await pass(0);
+    assert.deepEqual(world.results, { sent: 3 });
+    await pass(1_000);
+    assert.deepEqual(world.results, { sent: 4 });
+  });
+
+  it("gets a burst as one message", async () => {
+    const { receiver, world } = receiving();
+    receiver.offer(notificationOf("first"));
+    await pass(0);
+    for (let n = 0; n < 21; n++) receiver.offer(n === 7 ? failureOf(`w${n}`) : notificationOf(`w${n}`));
+    await pass(1_000);
+    assert.deepEqual(world.names(), ["first", "21 of them"]);
+    assert.deepEqual(world.results, { sent: 22 });
+  });
+
+  it("gets what it is for, by event and by the namespace of the workload", async () => {
+    const { receiver, world } = receiving({ events: ["RestartFailed"], namespaces: ["sh*"] });
+    receiver.offer(notificationOf("restarted"));
+    receiver.offer(failureOf("failed"));
+    const { workload } = failureOf("elsewhere");
+    receiver.offer(failureOf("elsewhere", { workload: { ...workload, namespace: "prod" } }));
+    await pass(10_000);
+    assert.deepEqual(world.names(), ["failed"]);
+  });
+
+  it("gets the same message again with growing pauses, in its order, until it takes it", async () => {
+    const { receiver, world } = receiving();
+    world.answer = () => busy;
+    for (const name of ["a", "b"]) receiver.offer(notificationOf(name));
+    await pass(0);
+    for (const ms of [1_000, 2_000, 4_000]) {
+      const { length } = world.bodies;
+      await pass(ms - 1);
+      assert.equal(world.bodies.length, length);
+      await pass(1);
+      assert.equal(world.bodies.length, length + 1);
+    }
+    world.answer = () => sent;
+    await pass(8_000);
+    await pass(1_000);
+    assert.deepEqual(world.names(), ["a", "a", "a", "a", "a", "b"]);
+    assert.deepEqual(world.logged, ["notification not sent; retrying with backoff"]);
+  });
+
+  it("waits as long as Retry-After says, for two minutes at most", async () => {
+    for (const [afterMs, waits] of [
+      [20_000, 20_000],
+      [7_200_000, 120_000],
+    ] as const) {
+      const { receiver, world } = receiving();
+      world.answer = () =>
+        world.bodies.length === 1 ? { outcome: "retry", why: "it answers with 429", afterMs } : sent;
+      receiver.offer(notificationOf("a"));
+      await pass(0);
+      await pass(waits - 1);
+      assert.equal(world.bodies.length, 1);
+      await pass(1);
+      assert.deepEqual(world.results, { sent: 1 });
+    }
+  });
+
+  it("is given up for a message that it refuses at once, and for one that it never takes after minutes", async () => {
+    const { receiver, world } = receiving();
+    world.answer = () => ({ outcome: "rejected", why: "it answers with 404" });
+    receiver.offer(notificationOf("a"));
+    await pass(0);
+    assert.deepEqual([world.results, world.bodies.length], [{ rejected: 1 }, 1]);
+    world.answer = () => busy;
+    receiver.offer(notificationOf("b"));
+    for (let n = 0; n < 14; n++) await pass(30_000);
+    assert.deepEqual(world.results, { rejected: 1 });
+    await pass(30_000);
+    assert.deepEqual([world.results, world.bodies.length], [{ rejected: 1, failed: 1 }, 16]);
+    assert.match(world.logged.at(-1) ?? "", /not sent; dropping it/);
+  });
+
+  it("gets what waited for its URL, once that is there", async () => {
+    const { receiver, world } = receiving();
+    world.url = "there is no Secret inlay-system/inlay-notifications";
+    receiver.offer(notificationOf("a"));
+    await pass(0);
+    world.url = OPEN;
+    await pass(1_000);
+    assert.deepEqual(world.results, { sent: 1 });
+  });
+
+  it("keeps the newest of more than a thousand that wait, and says so once", async () => {
+    const { receiver, world } = receiving();
+    world.answer = () => new Promise(() => {});
+    receiver.offer(notificationOf("silent"));
+    await pass(0);
+    for (let n = 0; n < 1_500; n++) receiver.offer(notificationOf(`w${n}`));
+    assert.deepEqual(world.results, { dropped: 500 });
+    assert.deepEqual(world.logged, ["more than 1000 notifications wait; dropping the oldest"]);
+  });
+
+  it("gets what waits in one message when the controller stops, without a pause", async () => {
+    const { receiver, world } = receiving();
+    for (const name of ["a", "b", "c"]) receiver.offer(notificationOf(name));
+    await pass(0);
+    await receiver.stop(1_000);
+    assert.deepEqual(world.names(), ["a", "2 of them"]);
+    assert.deepEqual(world.results, { sent: 3 });
+    receiver.offer(notificationOf("late"));
+    assert.deepEqual(world.results, { sent: 3, dropped: 1 });
+  });
+
+  it("holds up the stop of the controller for no longer than it may", async () => {
+    const { receiver, world } = receiving();
+    world.answer = () => new Promise(() => {});
+    receiver.offer(notificationOf("a"));
+    await pass(0);
+    const stopped = receiver.stop(500);
+    await pass(500);
+    await stopped;
+  });
+});
