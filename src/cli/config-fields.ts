@@ -1,10 +1,9 @@
-/** Reads objects, lists and texts of a configuration. Throws Error with the place of what is wrong. */
+/** Reads fields of the configuration of an installation. Each function throws an Error that names the field, and what is wrong with it. */
 import { isObject } from "../apimachinery/json.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 
-export type Fields = Record<string, unknown>;
+type Fields = Record<string, unknown>;
 
-/** The fields of an object, all of which have to be known. */
 export function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
   const where = at === "" ? "the configuration" : at;
   if (!isObject(value)) throw new Error(`${where}: must be an object`);
@@ -25,4 +24,10 @@ export function textsOf(value: unknown, at: string): string[] {
     if (typeof item !== "string") throw new Error(`${where}: must be a text`);
     return item;
   });
+}
+
+/** Undefined for a field that is not there. */
+export function flagOf(value: unknown, at: string): boolean | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  throw new Error(`${at}: must be true or false`);
 }

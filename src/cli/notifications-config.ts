@@ -2,7 +2,7 @@
 import { NOTIFIED_EVENTS, type NotifiedEvent, RECEIVER_TYPES, type ReceiverRules } from "../api/notification-rules.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { notificationTemplate } from "../notifications/text.ts";
-import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
+import { fieldsOf, flagOf, listOf, textsOf } from "./config-fields.ts";
 
 const FIELDS = ["name", "type", "url", "insecure", "events", "namespaces", "template"];
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -16,17 +16,16 @@ export function notificationsOf(value: unknown): ReceiverRules[] {
 }
 
 function receiverOf(value: unknown, at: string): ReceiverRules {
-  const { name, type, url, insecure = false, events, namespaces, template } = fieldsOf(value, at, FIELDS);
+  const { name, type, url, insecure, events, namespaces, template } = fieldsOf(value, at, FIELDS);
   if (typeof name !== "string" || !NAME.test(name))
     throw new Error(`${at}.name: must be a name of small letters, digits and -, such as ops`);
   const known = RECEIVER_TYPES.find((each) => each === type);
   if (known === undefined) throw new Error(`${at}.type: must be ${RECEIVER_TYPES.join(", ")}`);
-  if (typeof insecure !== "boolean") throw new Error(`${at}.insecure: must be true or false`);
   return {
     name,
     type: known,
     url: urlOf(url, `${at}.url`),
-    insecure,
+    insecure: flagOf(insecure, `${at}.insecure`) ?? false,
     events: events === undefined ? NOTIFIED_EVENTS : filled(listOf(events, `${at}.events`, eventOf), `${at}.events`),
     namespaces: namespaces === undefined ? ["*"] : filled(textsOf(namespaces, `${at}.namespaces`), `${at}.namespaces`),
     ...(template !== undefined && { template: templateOf(template, `${at}.template`) }),

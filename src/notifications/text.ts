@@ -1,6 +1,6 @@
 /**
  * Writes what a message says of notifications: one sentence of ours or the text of a template, and counts where a message is about
- * many. What comes from the cluster is escaped, so that a name or message can't call people or make a link in a chat. Pure.
+ * many. What comes from the cluster is escaped, so that a name or message can't mention people or disguise a link in a chat. Pure.
  */
 import type { ReceiverType } from "../api/notification-rules.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";

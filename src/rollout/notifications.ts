@@ -50,6 +50,7 @@ export function refusalNotifications(
   { stamps, status }: RolloutDecision,
   stored: RolloutStatus | undefined,
 ): Notification[] {
+  if (unwritten.size === 0) return [];
   const said = new Map(stored?.pending?.workloads?.map(({ uid, message }) => [uid, message]));
   const planned = new Map(stamps.map(({ dependent, stamp }) => [dependent, stamp]));
   return [...unwritten].flatMap(([dependent, problem]) => {

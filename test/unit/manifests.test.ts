@@ -52,6 +52,13 @@ describe("deploy/namespaced", () => {
     assert.deepEqual(await rights("namespaced"), await rights("manifests"));
   });
 
+  it("lets the controller read the one Secret for notifications, as deploy/manifests does", async () => {
+    for (const folder of ["namespaced", "manifests"]) {
+      const rights = rightsIn(await text(`${folder}/optional`, "notifications.yaml")).map(describeRight);
+      assert.deepEqual(rights, ["get secrets inlay-notifications"]);
+    }
+  });
+
   for (const file of ["35-config.yaml", "36-digest-key.yaml", "40-controller.yaml", "50-metrics.yaml"]) {
     it(`has what deploy/manifests/${file} has, for its namespace alone`, async () => {
       const cluster = (await text("manifests", file))

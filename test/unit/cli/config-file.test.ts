@@ -20,6 +20,7 @@ describe("the configuration of an installation", () => {
       assert.equal(installation.requires("ReadableCopies"), false);
       assert.deepEqual(installation.rollouts, { suspend: false });
       assert.equal(installation.reloader, undefined);
+      assert.deepEqual(installation.notifications, []);
       assert.equal(installation.vaultAddresses.refusal(VAULT)?.reason, "ForbiddenAddress");
     }
   });
@@ -125,6 +126,16 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
     assert.deepEqual(Object.keys(installation.rollouts), rollouts);
     assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false, jobs: false });
+    const { template = "", ...receiver } = installation.notifications[0] ?? assert.fail();
+    assert.deepEqual(receiver, {
+      name: "ops",
+      type: "Slack",
+      url: { secret: "inlay-notifications", key: "slack" },
+      insecure: false,
+      events: ["Restarted", "RestartFailed"],
+      namespaces: ["*"],
+    });
+    assert.match(template, /\{\{message\}\}/);
     for (const field of [
       "addresses",
       "autoReloadAll",

@@ -50,7 +50,7 @@ describe("the text of a notification", () => {
       assert.throws(() => notificationTemplate(template), { reason: /InvalidTemplate|InvalidValue/, message: says }));
   }
 
-  it("neither calls people nor makes links or lines by what a workload says", () => {
+  it("neither calls people, nor disguises links, nor makes lines by what a workload says", () => {
     const message = "<!channel> [click](https://example.com) & *more*\nDeployment shop/other restarted";
     const hostile = failureOf("web", { message });
     for (const template of [undefined, "{{message}}"]) {

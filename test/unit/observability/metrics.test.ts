@@ -33,6 +33,7 @@ describe("the metrics", () => {
       "controller_runtime_reconcile_errors_total counter",
       "controller_runtime_reconcile_time_seconds histogram",
       "controller_runtime_reconcile_total counter",
+      "inlay_notifications_total counter",
       "inlay_propagation_seconds histogram",
       "inlay_rollout_failures_total counter",
       "inlay_rollout_restarts_total counter",
