@@ -11,7 +11,7 @@ import type { LiveSource } from "../transform/live-source.ts";
 import { Template } from "../transform/template.ts";
 import type { Notification } from "./notification.ts";
 
-/** What templates may name. */
+/** Templates are tried with it. */
 const EXAMPLE: Notification = {
   id: "",
   event: "Restarted",
@@ -22,7 +22,12 @@ const EXAMPLE: Notification = {
   binding: { namespace: "shop", name: "web" },
   keys: ["bucket/token"],
 };
-const { id: _, ...NAMED } = EXAMPLE;
+/** What templates may name. */
+const NAMES = [
+  ...["event", "reason", "message", "time", "keys"],
+  ...["workload.kind", "workload.name", "workload.namespace", "workload.apiVersion"],
+  ...["binding.name", "binding.namespace"],
+];
 
 const SOURCE = "notification";
 /** Slack cuts texts of 4,000 characters. */
@@ -43,18 +48,10 @@ const ESCAPES: Readonly<Record<ReceiverType, Escape>> = {
 export function notificationTemplate(text: string): Template {
   const template = new Template(text, SOURCE);
   for (const { path, at } of template.references) {
-    const [first = "", ...rest] = path;
-    const value: unknown = Object.hasOwn(NAMED, first) ? NAMED[first as keyof typeof NAMED] : undefined;
-    const isGroup = first === "workload" || first === "binding";
-    const below = isGroup ? Object.keys(value as object) : [];
-    const [field = ""] = rest;
-    const isKnown = value !== undefined && (isGroup ? rest.length === 1 && below.includes(field) : rest.length === 0);
-    if (isKnown) continue;
-    const advice = isGroup
-      ? suggestNames(first, field, below)
-      : suggestNames("a notification", first, Object.keys(NAMED));
-    const message = `template ${at}: there is no ${path.join(".")}; ${advice}`;
-    throw new Problem("InvalidTemplate", message);
+    const name = path.join(".");
+    if (NAMES.includes(name)) continue;
+    const advice = suggestNames("a notification", name, NAMES);
+    throw new Problem("InvalidTemplate", `template ${at}: there is no ${name}; ${advice}`);
   }
   // A call of a helper that can't be made at all fails here, and not at the first restart.
   render(template, EXAMPLE, ESCAPES.Webhook);

@@ -34,10 +34,14 @@ describe("the text of a notification", () => {
 
   const mistakes: [template: string, says: RegExp][] = [
     ["{{", /^template 1, near \{\{: not well-formed; /],
-    ["a {{workload.nam}}", /^template 1:5: there is no workload\.nam; did you mean name\? workload has name, /],
-    ["{{workload}}", /^template 1:3: there is no workload; workload has /],
+    [
+      "a {{workload.nam}}",
+      /^template 1:5: there is no workload\.nam; did you mean workload\.name\? a notification has workload\.name, /,
+    ],
+    ["{{workload}}", /^template 1:3: there is no workload; a notification has workload\.kind, /],
     ["{{evnt}}", /^template 1:3: there is no evnt; did you mean event\? a notification has event, /],
     ["{{event.name}}", /^template 1:3: there is no event\.name; /],
+    ["{{[workload.name]}}", /no field workload\.name/],
     ["{{#if value}}{{/if}}", /^template 1:7: there is no value; /],
     ["{{__proto__.name}}", /^template 1:3: there is no __proto__\.name; /],
     ["{{workload.constructor}}", /^template 1:3: there is no workload\.constructor; /],
@@ -47,7 +51,10 @@ describe("the text of a notification", () => {
   ];
   for (const [template, says] of mistakes) {
     it(`is not made by ${template}`, () =>
-      assert.throws(() => notificationTemplate(template), { reason: /InvalidTemplate|InvalidValue/, message: says }));
+      assert.throws(() => notificationTemplate(template), {
+        reason: /^(InvalidTemplate|InvalidValue|KeyNotFound)$/,
+        message: says,
+      }));
   }
 
   it("neither calls people, nor disguises links, nor makes lines by what a workload says", () => {
