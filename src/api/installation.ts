@@ -9,6 +9,7 @@ import type { JsonObject, JsonValue, Resource } from "../apimachinery/objects.ts
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { ReceiverRules } from "./notification-rules.ts";
+import type { ReloaderRules } from "./reloader-rules.ts";
 import { VaultAddresses } from "./vault-addresses.ts";
 
 /** What to match; all that is given has to. Groups, kinds and namespaces are globs; a path means all that is below it too. */
@@ -32,16 +33,6 @@ export interface RolloutRules {
   /** How many workloads may roll at once; without it, as many as bindings let. */
   readonly maxConcurrent?: number;
   readonly maxConcurrentPerNamespace?: number;
-}
-
-/** Where workloads are restarted by the annotations of Stakater Reloader. */
-export interface ReloaderRules {
-  /** Globs. */
-  readonly namespaces: readonly string[];
-  /** Whoever says nothing restarts for all that his pods refer to. */
-  readonly autoReloadAll: boolean;
-  /** A Job that says so is deleted and made anew. */
-  readonly jobs: boolean;
 }
 
 export interface InstallationRules {
@@ -104,7 +95,11 @@ export class Installation {
     this.reloader = reloader;
     this.notifications = rules.notifications ?? [];
     this.vaultAddresses = rules.vaultAddresses ?? new VaultAddresses([]);
-    this.#isReloading = nameMatcher(reloader?.namespaces ?? []);
+    this.#isReloading = nameMatcher(reloader?.namespaces ?? [], reloader?.exceptNamespaces);
+    if (scope !== undefined && reloader?.namespaceSelector !== undefined) {
+      const why = `this Inlay is for the namespace ${scope} alone, and sees no labels of namespaces; leave it out`;
+      throw new Error(`reloader.namespaceSelector: ${why}`);
+    }
     // Who installs it for the namespace in which it runs means that one.
     const closed = new Set(scope === ownNamespace ? [KUBE_SYSTEM] : [KUBE_SYSTEM, ownNamespace]);
     const mistaken = allowSystemNamespaces.find((each) => !closed.has(each));
@@ -141,7 +136,7 @@ export class Installation {
     return new Problem("ForbiddenNamespace", `${why}; ${ASK}`);
   }
 
-  /** Whether workloads that stand in a namespace are restarted by annotations of Reloader. */
+  /** Whether workloads in a namespace are restarted by annotations of Reloader, if it has the labels for that. */
   isReloading(namespace: string): boolean {
     if (!this.#isReloading(namespace) || this.#closed.has(namespace)) return false;
     return this.scope === undefined || this.scope === namespace;

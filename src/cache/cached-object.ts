@@ -3,12 +3,12 @@
  * its own key, as one of its collection, and as one whose pods read something.
  */
 import { isDeepStrictEqual } from "node:util";
-import { markOf, type ReloaderMark } from "../api/reloader.ts";
+import { type ReloaderMark, STANDARD_VIEW } from "../api/reloader.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { pickFields } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { apiVersionOf, type JsonObject, type KubeObject, type Version } from "../apimachinery/objects.ts";
-import { NAMESPACES } from "../apimachinery/resources.ts";
+import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../apimachinery/resources.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
 import { consumersKey, isCollection, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
 
@@ -27,15 +27,22 @@ export interface CachedObject extends Version {
 
 export type Projection = (object: KubeObject) => CachedObject;
 
-/** Throws Problem("InvalidPath") for a path in a workload that is none. */
-export function projectionFor(dependency: Subscription): Projection {
+/** Throws Problem("InvalidPath") for a path in a workload that is none. `view`: what Reloader's annotations are here. */
+export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): Projection {
+  const isSource = [SECRETS, CONFIG_MAPS].some((each) => resourceKey(each) === resourceKey(resourceOf(dependency)));
+  /** Enough to tell whether it changed. */
+  const versionOf = ({ metadata }: KubeObject): CachedObject => {
+    const { uid, resourceVersion, generation, annotations, labels } = metadata;
+    const mark = isSource ? view.markOfSource(annotations, labels) : annotations && view.markOf(annotations);
+    return { uid, resourceVersion, generation, ...(mark && { mark }) };
+  };
   if (dependency.workload !== undefined) {
     const { template, restart } = dependency.workload;
     const [pods, field] = [template, restart].map((path) => (path === undefined ? undefined : FieldPath.parse(path)));
     const resource = resourceOf(dependency);
     // Of the kinds that Kubernetes has built in, a list says once what all in it are.
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-    return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field) });
+    return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field, view) });
   }
   if (isCollection(dependency) && dependency.fields !== undefined) {
     const paths = dependency.fields.map((path) => FieldPath.parse(path));
@@ -45,23 +52,11 @@ export function projectionFor(dependency: Subscription): Projection {
       ...(object.metadata.deletionTimestamp !== undefined && { isDeleted: true }),
     });
   }
-  if (resourceKey(resourceOf(dependency)) === resourceKey(NAMESPACES)) return labelledOf;
-  return isCollection(dependency) && dependency.whole ? wholeOf : versionOf;
+  if (resourceKey(resourceOf(dependency)) === resourceKey(NAMESPACES))
+    return (object) => ({ ...versionOf(object), labels: object.metadata.labels ?? {} });
+  if (!isCollection(dependency) || !dependency.whole) return versionOf;
+  return (object) => ({ ...versionOf(object), spec: object["spec"] });
 }
-
-/** Enough to tell whether it changed. */
-function versionOf({ metadata }: KubeObject): CachedObject {
-  const { uid, resourceVersion, generation, annotations } = metadata;
-  const mark = annotations && markOf(annotations);
-  return { uid, resourceVersion, generation, ...(mark && { mark }) };
-}
-
-const wholeOf = (object: KubeObject): CachedObject => ({ ...versionOf(object), spec: object["spec"] });
-
-const labelledOf = (object: KubeObject): CachedObject => ({
-  ...versionOf(object),
-  labels: object.metadata.labels ?? {},
-});
 
 /**
  * What a change says. Of a workload much is written while its pods change that says nothing new of them; and that it restarts

@@ -4,6 +4,7 @@
  * it, and is shared by the whole cluster only for kinds that the platform opened to the controller.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { STANDARD_VIEW } from "../api/reloader.ts";
 import type { Effort } from "../apimachinery/glob.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
@@ -22,9 +23,8 @@ import {
   type CollectionSubscription,
   isCollection,
   isTelling,
-  projectionKey,
-  resourceKey,
   type Subscription,
+  streamKeyOf,
   subjectKey,
   subscriptionKey,
 } from "./subscription.ts";
@@ -50,6 +50,7 @@ export class Informers {
       if (subscriber.refused === TOO_MANY_NAMES) void this.#subscribe(subscriber);
   });
   readonly #calls = new PacedCalls();
+  readonly #view: typeof STANDARD_VIEW;
   #watchers = 0;
 
   /** Of the whole cluster, unless all that is watched is in one namespace. */
@@ -58,7 +59,9 @@ export class Informers {
     client: Pick<Client, "may" | "rules">,
     restarted: RestartHandler,
     isNamespaced = false,
+    view = STANDARD_VIEW,
   ) {
+    this.#view = view;
     const reviews = new AccountRules(client);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
     this.#streams = new Streams(transport, restarted, {
@@ -102,7 +105,7 @@ export class Informers {
       const key = subscriptionKey(dependency);
       const known = before.get(key) ?? after.get(key);
       if (known === undefined) this.#scopes.join(dependency);
-      after.set(key, known ?? subscriberOf(dependent, dependency, notify));
+      after.set(key, known ?? subscriberOf(dependent, dependency, notify, this.#view));
     }
     this.#subscriptions.set(dependent, after);
     for (const [key, subscriber] of before) {
@@ -131,13 +134,12 @@ export class Informers {
     const members: ListedObject[] = [];
     if (subscriber === undefined || stream?.reflector === undefined) return { ...state, members };
     const { index, reflector } = stream;
-    const { namespace } = collection;
     for (const key of index.keysOf(subjectKey(collection), reflector)) {
       const name = nameIn(key);
       const version = reflector.get(key);
       if (effort !== undefined && effort.left < 0) break;
       if (version === undefined || !subscriber.isNamed(name, effort)) continue;
-      members.push({ ...(namespace !== undefined && { namespace }), name, version });
+      members.push({ ...(collection.namespace !== undefined && { namespace: collection.namespace }), name, version });
     }
     return { ...state, members };
   }
@@ -171,9 +173,7 @@ export class Informers {
     const identity = watchScope.startsWith("shared") ? CONTROLLER : dependency.identity;
     const scope = listWatchScope(watchScope, dependency);
     const tenant = tenantOf(watchScope, dependency);
-    const { namespace = "", name = "", labels = "" } = scope;
-    const place = [identity, resourceKey(scope.resource), namespace, name, labels, scope.form];
-    const streamKey = [...place, projectionKey(dependency), tenant ?? ""].join("|");
+    const streamKey = streamKeyOf(identity, scope, dependency, tenant);
     if (subscriber.streamKey === streamKey) return;
     // Names in many namespaces are not the binding's, and each namespace is watched by itself.
     const isOneByOne = watchScope === "name" && !dependency.wide && identity !== CONTROLLER;

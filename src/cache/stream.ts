@@ -1,5 +1,6 @@
 /** A stream that subscriptions share, and what each of these is to it: who is called for what, and whose share of the streams it takes. */
 import { isDeepStrictEqual } from "node:util";
+import type { ReloaderView } from "../api/reloader.ts";
 import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import type { ApiError } from "../kube/api-error.ts";
@@ -50,10 +51,15 @@ export interface Subscriber {
   isOneByOne: boolean;
 }
 
-export function subscriberOf(dependent: string, dependency: Subscription, notify: Subscriber["notify"]): Subscriber {
+export function subscriberOf(
+  dependent: string,
+  dependency: Subscription,
+  notify: Subscriber["notify"],
+  view?: ReloaderView,
+): Subscriber {
   const { names, exceptNames } = isCollection(dependency) ? dependency : { names: undefined };
   const isNamed = nameMatcher(names, exceptNames);
-  const keep = projectionFor(dependency);
+  const keep = projectionFor(dependency, view);
   const none = { streamKey: undefined, refused: undefined, wasSynced: false, isOneByOne: false };
   return { dependent, notify, dependency, isNamed, keep, ...none };
 }

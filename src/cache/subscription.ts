@@ -1,6 +1,7 @@
 /** What a binding depends on, one object or all that match, and the keys under which streams share that. */
 import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
-import type { WatchIdentity } from "../kube/identity.ts";
+import type { Identity, WatchIdentity } from "../kube/identity.ts";
+import type { Scope } from "../kube/list-watch.ts";
 import type { PodReference } from "../workloads/pod-references.ts";
 import type { WorkloadPaths } from "../workloads/workload.ts";
 import { objectKey } from "./reflector.ts";
@@ -69,6 +70,13 @@ export const projectionKey = (dependency: Subscription): string => {
   const { template = "", restart = "" } = dependency.workload ?? {};
   return [template, restart, ...(isCollection(dependency) ? (dependency.fields ?? []) : [])].join("|");
 };
+
+/** Those who have the same one share a stream. `scope` is what the stream is asked for. */
+export function streamKeyOf(identity: Identity, scope: Scope, dependency: Subscription, tenant = ""): string {
+  const { resource, namespace = "", name = "", labels = "", form } = scope;
+  const place = [identity, resourceKey(resource), namespace, name, labels, form];
+  return [...place, projectionKey(dependency), tenant].join("|");
+}
 
 /** Whether more than metadata is looked at, of which there may be much. Little of it is kept. */
 export const looksAtWhole = (dependency: Subscription): boolean =>

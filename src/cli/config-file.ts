@@ -4,18 +4,13 @@
  */
 import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
-import {
-  type Acknowledgement,
-  Installation,
-  type ReloaderRules,
-  type RolloutRules,
-  type WriteRule,
-} from "../api/installation.ts";
+import { type Acknowledgement, Installation, type RolloutRules, type WriteRule } from "../api/installation.ts";
 import { VaultAddresses } from "../api/vault-addresses.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
 import { notificationsOf } from "./notifications-config.ts";
+import { reloaderOf } from "./reloader-config.ts";
 
 const TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
 
@@ -91,17 +86,6 @@ function rolloutsOf(value: unknown): RolloutRules {
     throw new Error(`rollouts.${name}: must be a whole number from 1; leave it out for no limit`);
   }
   return { suspend, ...limits };
-}
-
-function reloaderOf(value: unknown): ReloaderRules {
-  const known = ["namespaces", "autoReloadAll", "jobs"];
-  const { namespaces, autoReloadAll = false, jobs = false } = fieldsOf(value, "reloader", known);
-  const names = namespaces === undefined ? [] : textsOf(namespaces, "reloader.namespaces");
-  if (names.length === 0)
-    throw new Error('reloader.namespaces: must name some; write ["*"] for all, or leave reloader out');
-  if (typeof autoReloadAll !== "boolean") throw new Error("reloader.autoReloadAll: must be true or false");
-  if (typeof jobs !== "boolean") throw new Error("reloader.jobs: must be true or false");
-  return { namespaces: names, autoReloadAll, jobs };
 }
 
 function read(text: string): unknown {

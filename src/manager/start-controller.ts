@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Installation } from "../api/installation.ts";
+import { ReloaderView } from "../api/reloader.ts";
 import { type Resource, resourceName } from "../apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { BindingStore } from "../cache/binding-store.ts";
@@ -128,7 +129,7 @@ function metricsServerOf(
 }
 
 function servicesOf(installation: Installation, transport: Transport, mayWrite: () => boolean, log: Log) {
-  const { notifications, ownNamespace, scope } = installation;
+  const { notifications, ownNamespace, scope, reloader } = installation;
   const metrics = new Metrics();
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
@@ -149,7 +150,7 @@ function servicesOf(installation: Installation, transport: Transport, mayWrite: 
     serverTime: () => transport.serverTime(),
     discovery: new Discovery(transport, (resource) => versions.wholeOf(resource)),
     schemas,
-    informers: new Informers(transport, client, restarted, scope !== undefined),
+    informers: new Informers(transport, client, restarted, scope !== undefined, new ReloaderView(reloader)),
     storeOf,
     bindings: new BindingStore(storeOf(SECRET_BINDINGS)),
     contention: new ContentionBudget(),

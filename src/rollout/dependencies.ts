@@ -19,10 +19,11 @@ export interface RestartDependencies {
   notifier: Pick<Notifier, "notify">;
   rollouts: RolloutCounts;
   log: Pick<Log, "info">;
+  installation: Pick<Installation, "reloader">;
 }
 
 export interface RolloutDependencies extends RestartDependencies {
-  installation: Pick<Installation, "scope" | "rollouts" | "refusal">;
+  installation: Pick<Installation, "scope" | "rollouts" | "refusal" | "reloader">;
   discovery: Pick<Discovery, "byKind">;
   schemas: Pick<Schemas, "of">;
   watcher: Watcher;

@@ -1,5 +1,5 @@
 /** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
-import { type ReloaderAnnotations, reloaderAnnotations } from "../api/reloader.ts";
+import { type ReloaderAnnotations, STANDARD_VIEW } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt, valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
@@ -71,7 +71,12 @@ const NO_TEXTS = {};
  * `template`: the path of the pod template. Where there is none, such as in a Rollout that takes that of a Deployment, there
  * are no references. `restart`: the field that it restarts on, where that is another.
  */
-export function workloadOf(object: KubeObject, template: FieldPath | undefined, restart?: FieldPath): Workload {
+export function workloadOf(
+  object: KubeObject,
+  template: FieldPath | undefined,
+  restart?: FieldPath,
+  view = STANDARD_VIEW,
+): Workload {
   const pods = template && valueAt(object, template);
   const podSpec = at(pods, "spec");
   const { spec, metadata } = object;
@@ -82,7 +87,7 @@ export function workloadOf(object: KubeObject, template: FieldPath | undefined, 
   const text = restart && restartText(object, restart);
   const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
   const original = isAJob ? copied(object) : undefined;
-  const annotations = reloaderAnnotations(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
+  const annotations = view.annotationsOf(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
   return {
     references: orNone(podReferences(podSpec)),
     progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,

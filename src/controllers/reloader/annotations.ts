@@ -4,6 +4,7 @@
  * template count for a kind of which the workload itself says nothing.
  */
 import type { ReloaderAnnotations, Texts } from "../../api/reloader.ts";
+import { RELOADER_KEYS, type ReloaderKeys, type ReloaderKind } from "../../api/reloader-rules.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 
@@ -25,6 +26,10 @@ export interface Rule {
   excluded: ReadonlySet<string>;
   /** What says so says it of this kind alone. */
   isOwn: boolean;
+  /** Nothing restarts for this kind here, whatever leads to it. */
+  isIgnored: boolean;
+  /** The key of the annotation that lists. */
+  listedBy: string;
 }
 
 export interface ReloadRules {
@@ -37,29 +42,27 @@ export interface ReloadRules {
   mistakes: readonly string[];
 }
 
-export const AUTO = "reloader.stakater.com/auto";
-const SEARCH = "reloader.stakater.com/search";
-const STRATEGY = "reloader.stakater.com/rollout-strategy";
-const PAUSE = "deployment.reloader.stakater.com/pause-period";
+/** What the configuration says of how annotations are read. */
+export interface AnnotationRules {
+  keys: ReloaderKeys;
+  /** Who says nothing means `auto`. That a Job runs once more has to be said. */
+  reloadAll: boolean;
+  ignored: readonly ReloaderKind[];
+}
 
-const keysOf = (kind: string, plural: string) => ({
-  auto: `${kind}.reloader.stakater.com/auto`,
-  listed: `${kind}.reloader.stakater.com/reload`,
-  excluded: `${plural}.exclude.reloader.stakater.com/reload`,
-});
-const typed = {
-  Secret: keysOf("secret", "secrets"),
-  ConfigMap: keysOf("configmap", "configmaps"),
-  SecretProviderClass: keysOf("secretproviderclass", "secretproviderclasses"),
-} as const satisfies Record<ChosenKind, object>;
+export const STANDARD_RULES: AnnotationRules = { keys: RELOADER_KEYS, reloadAll: false, ignored: [] };
 
-const BOOLEANS: readonly string[] = [AUTO, SEARCH, ...CHOSEN_KINDS.map((kind) => typed[kind].auto)];
-const KNOWN = new Set([
-  ...BOOLEANS,
-  STRATEGY,
-  PAUSE,
-  ...CHOSEN_KINDS.flatMap((kind) => [typed[kind].listed, typed[kind].excluded]),
-]);
+/** The keys that are about one kind of sources. */
+const keysOf = (keys: ReloaderKeys, kind: ChosenKind) =>
+  ({
+    Secret: { auto: keys.secretAuto, listed: keys.secretReload, excluded: keys.secretExclude },
+    ConfigMap: { auto: keys.configMapAuto, listed: keys.configMapReload, excluded: keys.configMapExclude },
+    SecretProviderClass: {
+      auto: keys.secretProviderClassAuto,
+      listed: keys.secretProviderClassReload,
+      excluded: keys.secretProviderClassExclude,
+    },
+  })[kind];
 
 /** As Go reads a truth. */
 const TRUE = ["1", "t", "T", "TRUE", "true", "True"];
@@ -69,75 +72,98 @@ const FALSE = ["0", "f", "F", "FALSE", "false", "False"];
 const INTERVAL = /^([0-9]+(ms|s|m|h))+$/;
 const MAX_INTERVAL_LENGTH = 32;
 
-/**
- * Undefined for a workload that restarts for nothing and says nothing wrong. `reloadAll`: who says nothing means `auto`. That a
- * Job runs once more has to be said.
- */
+/** Undefined for a workload that restarts for nothing and says nothing wrong. */
 export function choiceOf(
-  kind: string,
+  { kind, namespace }: { kind: string; namespace: string },
   annotations: ReloaderAnnotations | undefined,
-  reloadAll: boolean,
+  given: AnnotationRules = STANDARD_RULES,
 ): ReloadRules | undefined {
   const { own, pods } = annotations ?? { own: {}, pods: {} };
-  const autoReloadAll = reloadAll && kind !== "Job";
-  const rules = {
-    Secret: ruleOf("Secret", own, pods, autoReloadAll),
-    ConfigMap: ruleOf("ConfigMap", own, pods, autoReloadAll),
-    SecretProviderClass: ruleOf("SecretProviderClass", own, pods, autoReloadAll),
-  };
+  const { keys } = given;
   const mistakes: string[] = [];
-  const minInterval = intervalOf(kind, own, mistakes);
-  checkAll({ ...pods, ...own }, mistakes);
+  const rule = (each: ChosenKind) => {
+    const autoReloadAll = given.reloadAll && kind !== "Job";
+    return ruleOf(each, own, pods, { ...given, autoReloadAll }, (text, key) => listOf(text, key, namespace, mistakes));
+  };
+  const rules = {
+    Secret: rule("Secret"),
+    ConfigMap: rule("ConfigMap"),
+    SecretProviderClass: rule("SecretProviderClass"),
+  };
+  const minInterval = intervalOf(kind, own, keys.pausePeriod, mistakes);
+  checkAll({ ...pods, ...own }, keys, mistakes);
   const isNothing = CHOSEN_KINDS.every((each) => isIdle(rules[each]));
   // All others restart by their template alone.
-  const restartAt = kind === "Rollout" && own[STRATEGY] === "restart";
-  return isNothing && mistakes.length === 0 ? undefined : { rules, minInterval, restartAt, mistakes };
+  const restartAt = kind === "Rollout" && own[keys.rolloutStrategy] === "restart";
+  return isNothing && mistakes.length === 0
+    ? undefined
+    : { rules, minInterval, restartAt, mistakes: [...new Set(mistakes)] };
 }
 
-function ruleOf(kind: ChosenKind, own: Texts, pods: Texts, autoReloadAll: boolean): Rule {
-  const { auto, listed, excluded } = typed[kind];
-  const texts = [listed, SEARCH, AUTO, auto].some((key) => own[key] !== undefined) ? own : pods;
-  const autos = [texts[AUTO] ?? "", texts[auto] ?? ""];
-  const list = listOf(texts[listed]);
+function ruleOf(
+  kind: ChosenKind,
+  own: Texts,
+  pods: Texts,
+  { keys, ignored, autoReloadAll }: AnnotationRules & { autoReloadAll: boolean },
+  namesIn: (text: string | undefined, key: string) => string[],
+): Rule {
+  const { auto, listed, excluded } = keysOf(keys, kind);
+  const isIgnored = ignored.includes(kind);
+  const texts = [listed, keys.search, keys.auto, auto].some((key) => own[key] !== undefined) ? own : pods;
+  const autos = [texts[keys.auto] ?? "", texts[auto] ?? ""];
+  const isAuto = autos.some((text) => TRUE.includes(text)) || (autoReloadAll && autos.every((text) => text === ""));
+  const list = isIgnored ? [] : namesIn(texts[listed], listed);
   return {
-    auto: autos.some((text) => TRUE.includes(text)) || (autoReloadAll && autos.every((text) => text === "")),
-    search: texts[SEARCH] === "true",
+    auto: !isIgnored && isAuto,
+    search: !isIgnored && texts[keys.search] === "true",
     listed: list,
-    excluded: new Set([...listOf(own[excluded]), ...listOf(texts[excluded])]),
+    excluded: new Set([own[excluded], texts[excluded]].flatMap((text) => namesIn(text, excluded))),
     isOwn: list.length > 0 || TRUE.includes(texts[auto] ?? ""),
+    isIgnored,
+    listedBy: listed,
   };
 }
 
 const isIdle = ({ auto, search, listed }: Rule) => !auto && !search && listed.length === 0;
 
-const listOf = (text = "") =>
-  text
-    .split(",")
-    .map((each) => each.trim())
-    .filter((each) => each !== "");
+/** A namespace and a name, as Wave has it: `shop/login`. */
+const QUALIFIED = /^([-a-z0-9]+)\/([-a-z0-9.]+)$/;
 
-function intervalOf(kind: string, own: Texts, mistakes: string[]): string | undefined {
-  const text = own[PAUSE];
+/** What is in the namespace of the workload may be listed with it. */
+function listOf(text = "", key: string, namespace: string, mistakes: string[]): string[] {
+  const entries = text.split(",").map((each) => each.trim());
+  return entries.flatMap((entry) => {
+    const [, place = namespace, name = entry] = QUALIFIED.exec(entry) ?? [];
+    if (place === namespace) return name === "" ? [] : [name];
+    mistakes.push(`${key}: ${shown(entry)} is not in the namespace ${namespace}; name both in a SecretBinding`);
+    return [];
+  });
+}
+
+function intervalOf(kind: string, own: Texts, key: string, mistakes: string[]): string | undefined {
+  const text = own[key];
   if (text === undefined) return undefined;
   if (kind !== "Deployment") {
     mistakes.push(
-      `${PAUSE} is for Deployments; take it out of this ${kind}, or name its Secrets in a SecretBinding with minInterval`,
+      `${key} is for Deployments; take it out of this ${kind}, or name its Secrets in a SecretBinding with minInterval`,
     );
     return undefined;
   }
-  const ms = attemptSync(() => parseDuration(text, PAUSE));
+  const ms = attemptSync(() => parseDuration(text, key));
   if (!(ms instanceof Problem)) return INTERVAL.test(text) && text.length <= MAX_INTERVAL_LENGTH ? text : `${ms}ms`;
   mistakes.push(ms.message);
   return undefined;
 }
 
-function checkAll(texts: Texts, mistakes: string[]): void {
+function checkAll(texts: Texts, keys: ReloaderKeys, mistakes: string[]): void {
+  const known = new Set(Object.values(keys));
+  const booleans = [keys.auto, ...CHOSEN_KINDS.map((kind) => keysOf(keys, kind).auto)];
   for (const [key, text] of Object.entries(texts).sort()) {
-    if (!KNOWN.has(key)) mistakes.push(`${key} is not known; see docs/rollouts.md for those that are`);
+    if (!known.has(key)) mistakes.push(`${key} is not known; see docs/rollouts.md for those that are`);
     // Only the very word is taken for a search.
-    else if (key === SEARCH ? !["true", "false"].includes(text) : BOOLEANS.includes(key) && !isTruth(text))
+    else if (key === keys.search ? !["true", "false"].includes(text) : booleans.includes(key) && !isTruth(text))
       mistakes.push(`${key}: ${shown(text)} is neither true nor false; write "true"`);
-    else if (key === STRATEGY && !["rollout", "restart"].includes(text))
+    else if (key === keys.rolloutStrategy && !["rollout", "restart"].includes(text))
       mistakes.push(`${key}: ${shown(text)} is no strategy; write "rollout", or take it out`);
   }
 }
@@ -148,6 +174,3 @@ const MAX_SHOWN_LENGTH = 80;
 /** What somebody wrote, for people. */
 export const shown = (text: string): string =>
   JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
-
-/** The key of the annotation that lists sources of a kind. */
-export const listedBy = (kind: ChosenKind): string => typed[kind].listed;

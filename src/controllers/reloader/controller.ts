@@ -6,16 +6,18 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { bindingKey, namespaceIn, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
-import { claimsToBeGenerated, RELOADER_ACCOUNT } from "../../api/reloader.ts";
+import { claimsToBeGenerated, RELOADER_ACCOUNT, ReloaderView } from "../../api/reloader.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
+import type { Client } from "../../kube/client.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { serviceAccountIdentity } from "../../kube/identity.ts";
 import type { Log } from "../../observability/log.ts";
 import { type Actor, actorOf } from "../../targets/actor.ts";
+import { soonest } from "../../workqueue/soonest.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { choiceOf, type ReloadRules } from "./annotations.ts";
@@ -29,6 +31,7 @@ import {
   type ReloaderBinding,
 } from "./bindings.ts";
 import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
+import { type Pausable, Pauses } from "./pauses.ts";
 import { concernsClasses, There } from "./sources.ts";
 
 /** A kind may be served from now on. */
@@ -49,6 +52,7 @@ interface Services extends GeneratedBindingServices {
   discovery: Discovery;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher">;
+  client: GeneratedBindingServices["client"] & Pick<Client, "apply">;
   log: Log;
 }
 
@@ -64,6 +68,9 @@ export class ReloaderController {
   readonly #actor: Actor;
   readonly #generated: GeneratedBindings<ReloaderBinding>;
   readonly #inventory: Inventory;
+  readonly #view: ReloaderView;
+  /** Where workloads carry what Reloader writes on them. */
+  readonly #pauses: Pauses | undefined;
   #actorChanged: (key: string) => void = () => {};
   /** By namespace, and there by the name of the binding: what there has to be. Of the others it is not known yet. */
   readonly #desired = new Map<string, ReadonlyMap<string, ReloaderBinding>>();
@@ -76,10 +83,13 @@ export class ReloaderController {
   constructor(services: Services) {
     this.#services = services;
     const { installation, informers, bindings } = services;
+    this.#view = new ReloaderView(installation.reloader);
     const namespace = installation.ownNamespace;
     const identity = serviceAccountIdentity(namespace, RELOADER_ACCOUNT);
     const account = { resource: SERVICE_ACCOUNTS, namespace, name: RELOADER_ACCOUNT };
     this.#actor = { as: { identity, wide: true }, account };
+    if (installation.reloader?.recordOnWorkloads)
+      this.#pauses = new Pauses(services.client, identity, this.#view.keys.pausedAt);
     const generator = { ...RELOADER_BINDINGS, identity };
     this.#generated = new GeneratedBindings(services, generator, (key) => this.#actorChanged(key));
     const watcher = informers.watcher((key) => this.queue.add(Inventory.subjectOf(key)));
@@ -112,9 +122,12 @@ export class ReloaderController {
     const { namespace = "", name } = binding.metadata;
     if (!this.#inventory.has(namespace) || (!name.startsWith(PREFIX) && !claimsToBeGenerated(binding))) return;
     const desired = this.#desired.get(namespace)?.get(name);
-    if (isGone) this.#generated.gone(binding);
+    // Its Deployment says since when it is held back.
+    const hasBegun = this.#pauses?.hasBegun(binding) === true;
     // Someone else's binding matters only when it comes or goes.
-    else if (desired === undefined ? isOthers(binding) : this.#generated.isAsGenerated(binding, desired)) return;
+    const isSettled = desired === undefined ? isOthers(binding) : this.#generated.isAsGenerated(binding, desired);
+    if (isGone) for (const each of [this.#generated, this.#pauses]) each?.gone(binding);
+    else if (isSettled && !hasBegun) return;
     this.queue.add(namespace);
   }
 
@@ -129,8 +142,9 @@ export class ReloaderController {
     if (!installation.isReloading(namespace)) return leftOver(binding);
     const desired = this.#desired.get(namespace)?.get(name);
     if (desired !== undefined && this.#generated.isAsGenerated(binding, desired)) return this.#actor;
+    // Its namespace may be given the labels, or be new.
     this.#waiting.add(bindingKey(binding));
-    return undefined;
+    return this.#inventory.isUnselected(namespace) ? leftOver(binding) : undefined;
   }
 
   async #work(namespace: string): Promise<WorkResult> {
@@ -140,7 +154,7 @@ export class ReloaderController {
     const rest = (this.#rests.get(namespace) ?? 0) - began;
     if (rest > 0) return { retry: "after", ms: rest };
     const found = this.#inventory.in(namespace);
-    const choosers = found && (await this.#choosersOf(found));
+    const choosers = found && (await this.#choosersOf(namespace, found));
     const classes = choosers && (await this.#classesFor(namespace, choosers));
     if (found === undefined || choosers === undefined || classes === undefined) return DONE;
     // Nothing is made that is there already.
@@ -151,28 +165,55 @@ export class ReloaderController {
     const took = performance.now() - began;
     if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, MAX_REST_MS));
     this.#desired.set(namespace, made);
+    this.#wake(namespace);
+    const obsolete = obsoleteOf([...there.values()], made, found.unseen);
+    const generated = await this.#generated.sync(namespace, [...made.values()], obsolete, ({ name }) =>
+      there.get(name),
+    );
+    return soonest([generated, (await this.#pauses?.sync(this.#pausablesIn(found, made, there))) ?? DONE]);
+  }
+
+  #pausablesIn(
+    { workloads }: InventoryResult,
+    made: ReadonlyMap<string, ReloaderBinding>,
+    there: ReadonlyMap<string, SecretBinding>,
+  ): Pausable[] {
+    const byOwner = Map.groupBy(made.values(), ({ owner }) => owner.uid);
+    return workloads.flatMap(({ resource, namespace, name, version }) => {
+      const noted = version.workload?.reloaderAnnotations?.own[this.#view.keys.pausedAt];
+      const bindings = (byOwner.get(version.uid) ?? []).flatMap((each) => there.get(each.name) ?? []);
+      const isPausable = noted !== undefined || bindings.some(({ spec }) => spec.rollout?.minInterval !== undefined);
+      return isPausable ? [{ ref: { resource, ...(namespace && { namespace }), name }, version, noted, bindings }] : [];
+    });
+  }
+
+  #wake(namespace: string): void {
     for (const key of this.#waiting) {
       if (namespaceIn(key) !== namespace) continue;
       this.#waiting.delete(key);
       this.#actorChanged(key);
     }
-    const obsolete = obsoleteOf([...there.values()], made, found.unseen);
-    return this.#generated.sync(namespace, [...made.values()], obsolete, ({ name }) => there.get(name));
   }
 
+  /** It has gone, or has lost the labels by which annotations count there. */
   #forget(namespace: string): WorkResult {
     for (const map of [this.#desired, this.#mistakes, this.#rests]) map.delete(namespace);
     this.#inventory.forget(namespace);
     this.#generated.forget(namespace);
+    for (const binding of this.#services.bindings.in(namespace).values())
+      if (claimsToBeGenerated(binding)) this.#waiting.add(bindingKey(binding));
+    this.#wake(namespace);
     return DONE;
   }
 
   /** Those that say anything. */
-  async #choosersOf({ workloads }: InventoryResult): Promise<Chooser[]> {
-    const { autoReloadAll = false } = this.#services.installation.reloader ?? {};
+  async #choosersOf(namespace: string, { workloads }: InventoryResult): Promise<Chooser[]> {
+    const { autoReloadAll = false, ignoreKinds = [] } = this.#services.installation.reloader ?? {};
+    const rules = { keys: this.#view.keys, reloadAll: autoReloadAll, ignored: ignoreKinds };
     const choosers: Chooser[] = [];
     for (const each of workloads) {
-      const choice = choiceOf(each.resource.kind, each.version.workload?.reloaderAnnotations, autoReloadAll);
+      const { resource, version } = each;
+      const choice = choiceOf({ kind: resource.kind, namespace }, version.workload?.reloaderAnnotations, rules);
       if (choice === undefined) continue;
       choosers.push({ ...each, choice });
       // Lists may be long.

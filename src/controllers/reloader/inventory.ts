@@ -4,7 +4,9 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Installation } from "../../api/installation.ts";
+import type { ReloaderKind } from "../../api/reloader-rules.ts";
 import { isGlob } from "../../apimachinery/glob.ts";
+import { selectorText } from "../../apimachinery/label-selector.ts";
 import { apiVersionOf, type Resource } from "../../apimachinery/objects.ts";
 import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../../apimachinery/resources.ts";
 import type { CollectionSubscription } from "../../cache/subscription.ts";
@@ -24,6 +26,7 @@ const KINDS = ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Rollout"] a
 const WITH_JOBS = [...KINDS, "Job"] as const;
 /** The key under which it is found out which namespaces and kinds there are. No namespace is called so. */
 export const ALL = "*";
+const SOURCES = { Secret: SECRETS, ConfigMap: CONFIG_MAPS };
 const EVERYTHING = { labels: "", names: undefined };
 /** With a namespace behind it, the key of its classes. */
 const CLASSES = "+";
@@ -54,8 +57,11 @@ export class Inventory {
   /** Has a namespace, or ALL, looked at again. */
   readonly #requeue: (key: string) => void;
   readonly #classes: OptionalKind;
+  /** Whether annotations are about a kind here. */
+  readonly #isMeant: (kind: ReloaderKind) => boolean;
   #kinds: Kind[] = [];
-  #namespaces: ReadonlySet<string> = new Set();
+  /** Undefined until that is known. */
+  #namespaces: ReadonlySet<string> | undefined;
   /** The namespaces that have to do with classes, and the kind as it was served then. */
   readonly #mounting = new Map<string, Resource | undefined>();
   readonly #refused = new Map<string, string>();
@@ -65,10 +71,17 @@ export class Inventory {
     this.#as = as;
     this.#requeue = requeue;
     this.#classes = new OptionalKind(deps.discovery, PROVIDER_CLASS);
+    this.#isMeant = (kind) => !deps.installation.reloader?.ignoreKinds?.includes(kind);
   }
 
   has(namespace: string): boolean {
-    return this.#namespaces.has(namespace);
+    return this.#namespaces?.has(namespace) === true;
+  }
+
+  /** It is known that a namespace has not the labels that it takes. */
+  isUnselected(namespace: string): boolean {
+    const { reloader } = this.#services.installation;
+    return reloader?.namespaceSelector !== undefined && this.#namespaces?.has(namespace) === false;
   }
 
   /** What is to be looked at when streams tell of that key: a namespace, or ALL. */
@@ -84,7 +97,7 @@ export class Inventory {
     if (now === undefined) return false;
     const isOther = !isDeepStrictEqual(kinds, this.#kinds);
     this.#kinds = kinds;
-    const before = this.#namespaces;
+    const before = this.#namespaces ?? new Set();
     this.#namespaces = now;
     for (const namespace of new Set([...before, ...now])) {
       const hasOther = this.#mounting.has(namespace) && !isDeepStrictEqual(this.#mounting.get(namespace), classes);
@@ -95,7 +108,7 @@ export class Inventory {
 
   async #servedKinds(): Promise<Kind[]> {
     const found = await Promise.all(
-      (this.#services.installation.reloader?.jobs ? WITH_JOBS : KINDS).map(async (kind) => {
+      (this.#services.installation.reloader?.jobs ? WITH_JOBS : KINDS).filter(this.#isMeant).map(async (kind) => {
         const { apiVersion, template } = WORKLOAD_KINDS[kind];
         const resource = await this.#services.discovery.byKind(apiVersion, kind);
         return resource === undefined ? [] : [{ resource, template }];
@@ -104,9 +117,10 @@ export class Inventory {
     return found.flat();
   }
 
-  /** Those that the installation names, if it has no globs: nobody has to see which there are. */
+  /** Those that the installation names, if it has neither globs nor a selector: nobody has to see which there are. */
   #named(): Set<string> | undefined {
     const { installation } = this.#services;
+    if (installation.reloader?.namespaceSelector !== undefined) return undefined;
     const names = installation.scope === undefined ? (installation.reloader?.namespaces ?? []) : [installation.scope];
     return names.some(isGlob) ? undefined : new Set(names.filter((each) => installation.isReloading(each)));
   }
@@ -114,8 +128,9 @@ export class Inventory {
   /** Undefined while that is not known. */
   #matched(): Set<string> | undefined {
     const { installation } = this.#services;
-    const names = installation.reloader?.namespaces;
-    const all = { ...EVERYTHING, resource: NAMESPACES, namespace: undefined, names, choice: true as const };
+    const { namespaces: names, exceptNamespaces: exceptNames, namespaceSelector = {} } = installation.reloader ?? {};
+    const labels = selectorText(namespaceSelector);
+    const all = { resource: NAMESPACES, namespace: undefined, labels, names, exceptNames, choice: true as const };
     const [seen] = this.#listed(ALL, [{ ...all, identity: CONTROLLER }]) ?? [];
     return seen && new Set(seen.map(({ name }) => name).filter((name) => installation.isReloading(name)));
   }
@@ -123,17 +138,18 @@ export class Inventory {
   /** What there is in a namespace; undefined as long as that is not all. */
   in(namespace: string): InventoryResult | undefined {
     const of = { ...EVERYTHING, ...this.#as, namespace, choice: true as const };
+    const kinds = SOURCE_KINDS.filter(this.#isMeant);
     const all: CollectionSubscription[] = [
       ...this.#kinds.map(({ resource, template }) => ({ ...of, resource, workload: { template } })),
-      ...[SECRETS, CONFIG_MAPS].map((resource) => ({ ...of, resource })),
+      ...kinds.map((kind) => ({ ...of, resource: SOURCES[kind] })),
     ];
     const listed = this.#listed(namespace, all);
     if (listed === undefined) return undefined;
     const served = this.#kinds.map(({ resource }) => resource.kind);
     return {
-      unseen: KINDS.filter((kind) => !served.includes(kind)),
+      unseen: KINDS.filter((kind) => this.#isMeant(kind) && !served.includes(kind)),
       workloads: this.#kinds.flatMap((kind, at) => standing(listed[at] ?? []).map((each) => ({ ...each, ...kind }))),
-      present: SOURCE_KINDS.flatMap((kind, at) =>
+      present: kinds.flatMap((kind, at) =>
         (listed[this.#kinds.length + at] ?? []).map(({ name, version: { mark } }): Present => ({ kind, name, mark })),
       ),
     };

@@ -8,7 +8,6 @@ import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import {
   type ChosenKind,
-  listedBy,
   type ReloaderSourceKind,
   type ReloadRules,
   type Rule,
@@ -93,7 +92,7 @@ export class There {
     const effort = { left: most };
     const chosen = (kind: ChosenKind, written: readonly string[] = []) => {
       const [referred, there] = [namesIn(references, kind), this.#names[kind]];
-      return [...chosenOf(kind, rules[kind], referred, there, effort, mistakes, written)].sort();
+      return [...chosenOf(rules[kind], referred, there, effort, mistakes, written)].sort();
     };
     const written = chosen("SecretProviderClass").flatMap((name) => this.#writtenBy(name, rules, mistakes));
     const sources = SOURCE_KINDS.flatMap((kind) =>
@@ -130,20 +129,18 @@ const WRONG = {
 };
 
 function chosenOf(
-  kind: ChosenKind,
-  { auto, search, listed, excluded }: Rule,
+  { auto, search, listed, excluded, isIgnored, listedBy }: Rule,
   referred: readonly string[],
   there: Names,
   effort: Effort,
   mistakes: string[],
   written: readonly string[],
 ): Set<string> {
+  if (isIgnored) return new Set();
   const chosen = new Set(auto ? [...written, ...referred] : written);
   if (search) for (const name of referred) if (there.matched.has(name)) chosen.add(name);
   if (listed.length > MAX_PATTERNS)
-    mistakes.push(
-      `${listedBy(kind)} has ${listed.length} entries, of which the first ${MAX_PATTERNS} count; list fewer`,
-    );
+    mistakes.push(`${listedBy} has ${listed.length} entries, of which the first ${MAX_PATTERNS} count; list fewer`);
   for (const entry of listed.slice(0, MAX_PATTERNS)) {
     // Whether it is there or not: what is named is waited for, and when it is back it is compared with what it was.
     if (NAME.test(entry) && entry.length <= MAX_NAME_LENGTH) chosen.add(entry);
@@ -151,7 +148,7 @@ function chosenOf(
     // Anchored as Reloader does it.
     const pattern = compilePattern(`^${entry}$`, effort);
     if (pattern === undefined) break;
-    if (typeof pattern === "string") mistakes.push(`${listedBy(kind)}: ${shown(entry)} ${WRONG[pattern]}`);
+    if (typeof pattern === "string") mistakes.push(`${listedBy}: ${shown(entry)} ${WRONG[pattern]}`);
     else for (const name of foundBy(pattern, entry, there, effort)) chosen.add(name);
   }
   for (const name of chosen) if (there.ignored.has(name) || excluded.has(name)) chosen.delete(name);

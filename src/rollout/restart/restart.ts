@@ -3,7 +3,9 @@
  * comes back, and why; `stale` is what is not any more what it was decided by.
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
-import { apiVersionOf, describeObject, type ObjectMeta } from "../../apimachinery/objects.ts";
+import { claimsToBeGenerated } from "../../api/reloader.ts";
+import type { RolloutStatus } from "../../api/rollout.ts";
+import { apiVersionOf, describeObject, type KubeObject, type ObjectMeta } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Identity } from "../../kube/identity.ts";
@@ -11,6 +13,7 @@ import { isJob } from "../../workloads/job-copy.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
 import type { RolloutDecision } from "../decide/engine.ts";
+import type { PlannedRestart } from "../decide/schedule.ts";
 import type { RestartDependencies } from "../dependencies.ts";
 import { type ValueDigests, writtenFor } from "../digest/values.ts";
 import type { RolloutContext } from "../discover/dependents.ts";
@@ -21,6 +24,7 @@ import type { Dependent } from "../types.ts";
 import type { JobCopies } from "./job-copies.ts";
 import { recreateJob } from "./recreate-job.ts";
 import { recreated } from "./recreated-jobs.ts";
+import { reloadRecord } from "./reload-record.ts";
 import { SharedStamps } from "./shared-stamps.ts";
 import { stamp } from "./stamp.ts";
 
@@ -53,7 +57,7 @@ export class Restarter {
       const write = () =>
         isAnew
           ? recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid))
-          : stamp(client, identity, dependent, text);
+          : stamp(client, identity, dependent, text, this.#recordFor(binding, planned, text, status));
       const answer = await attempt(this.#stamps.write(uid, sharing, write));
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
@@ -70,6 +74,14 @@ export class Restarter {
     });
     if (!spec.requireDisruptionBudget) await this.#warnUnbudgeted(identity, made, memory.asked);
     return unwritten;
+  }
+
+  /** Of restarts by Reloader's annotations, where the installation says so. */
+  #recordFor(binding: SecretBinding, planned: PlannedRestart, text: string, { pending }: RolloutStatus) {
+    const { reloader } = this.#deps.installation;
+    if (!reloader?.recordOnWorkloads || !claimsToBeGenerated(binding) || planned.dependent.isRestartField)
+      return undefined;
+    return (now: KubeObject) => reloadRecord({ binding, planned, text, pending }, now);
   }
 
   /** Of each workload only once. Where it can't be known, there is no reason for a warning. */

@@ -2,6 +2,7 @@
  * A workload comes in, with what to stamp on it; its pod template's annotation, or the field that it restarts on, goes out,
  * written as the binding's account by the one field manager of all rollouts. The same stamp again changes nothing, and restarts nothing.
  */
+import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../../apimachinery/objects.ts";
@@ -22,21 +23,30 @@ const MAX_TRIES = 5;
 /**
  * Returns the workload as it is then: its metadata. A controller that was paused, and wakes when another one leads, may hold
  * an older stamp than what stands there; so it is written to the version that it was decided by, or to a later one with the same
- * spec. `stale` when there is none: it has to be decided anew. Throws Problem.
+ * spec. `stale` when there is none: it has to be decided anew. Throws Problem. `recordOf` is what is noted beside the stamp.
  */
 export async function stamp(
   client: Pick<Client, "get" | "apply">,
   identity: Identity,
   dependent: Stamped,
   value: string,
+  recordOf?: (now: KubeObject) => string | undefined,
 ): Promise<KubeObject | "stale"> {
   const { ref, version, stampAt } = dependent;
   const use = { identity, ref, verbs: WRITE_VERBS };
   let { resourceVersion } = version;
   try {
+    let record: string | undefined;
+    if (recordOf !== undefined) {
+      const now = await getIfExists({ client, ...use });
+      if (now === undefined || !isAsDecided(now, dependent)) return "stale";
+      resourceVersion = now.metadata.resourceVersion;
+      record = recordOf(now);
+    }
+    const leaves = nested(stampAt, value, record === undefined ? {} : { [LAST_RELOADED_FROM]: record });
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       try {
-        return await client.apply(identity, ref, version.uid, guarded(nested(stampAt, value), resourceVersion), OURS);
+        return await client.apply(identity, ref, version.uid, guarded(leaves, resourceVersion), OURS);
       } catch (error) {
         // One that was made anew under the name is told by 422, like one that is not valid.
         if (!isStatus(error, 409) && !isStatus(error, 422)) throw error;
@@ -67,10 +77,11 @@ function isAsDecided(now: KubeObject, { version, workload, stampAt, isRestartFie
   return isSameSpec && (!isRestartField || restartText(now, stampAt) === workload.restart);
 }
 
-/** `{spec: {restartAt: value}}` for `spec.restartAt`. */
-function nested(path: FieldPath, value: string): JsonObject {
-  return path.segments.reduceRight<JsonValue>((below, segment) => {
+/** `{spec: {restartAt: value}}` for `spec.restartAt`, with what is beside it there. */
+function nested(path: FieldPath, value: string, beside: JsonObject): JsonObject {
+  const last = path.segments.length - 1;
+  return path.segments.reduceRight<JsonValue>((below, segment, position) => {
     if (segment.kind !== "key") throw new Error(`${path} goes through a list`);
-    return { [segment.key]: below };
+    return { ...(position === last && beside), [segment.key]: below };
   }, value) as JsonObject;
 }

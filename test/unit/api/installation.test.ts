@@ -77,6 +77,7 @@ describe("an installation", () => {
     assert.deepEqual(where(of({})), []);
     assert.deepEqual(where(of({ reloader })), ["team", "shop"]);
     assert.deepEqual(where(of({ reloader: { ...reloader, namespaces: ["sh?p"] } })), ["shop"]);
+    assert.deepEqual(where(of({ reloader: { ...reloader, exceptNamespaces: ["t*m"] } })), ["shop"]);
     assert.deepEqual(where(of({ reloader, scope: "shop" })), ["shop"]);
     assert.deepEqual(where(of({ reloader, allowSystemNamespaces: ["kube-system"] })), ["team", "shop", "kube-system"]);
   });

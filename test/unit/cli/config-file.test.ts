@@ -47,8 +47,6 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
     assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false, jobs: false });
     assert.equal(installation.vaultAddresses.refusal(VAULT), undefined);
-    assert.ok(of('reloader: { namespaces: ["*"], autoReloadAll: true }').reloader?.autoReloadAll);
-    assert.ok(of('reloader: { namespaces: ["*"], jobs: true }').reloader?.jobs);
   });
 
   const mistakes: [text: string, says: RegExp][] = [
@@ -88,13 +86,6 @@ vault: { addresses: ["vault.vault.svc:8200"] }
       "rollouts: { maxConcurrentPerNamespace: 0 }",
       /^rollouts\.maxConcurrentPerNamespace: must be a whole number from 1/,
     ],
-    ["reloader:", /^reloader: must be an object$/],
-    ["reloader: {}", /^reloader\.namespaces: must name some; write \["\*"\] for all, or leave reloader out$/],
-    ["reloader: { namespaces: [] }", /^reloader\.namespaces: must name some/],
-    ["reloader: { namespaces: shop }", /^reloader\.namespaces: must be a list$/],
-    ["reloader: { namespace: [shop] }", /^reloader\.namespace: there is no such field; did you mean namespaces\?/],
-    ["reloader: { namespaces: [shop], jobs: 1 }", /^reloader\.jobs: must be true or false$/],
-    ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
     ["allowSystemNamespaces: []\nallowSystemNamespaces: []", /unique/],
     ["allowSystemNamespaces: [", /line 3/],
   ];

@@ -1,11 +1,13 @@
 /** What the annotations of Reloader come to: for which Secrets and ConfigMaps a workload restarts, and what is wrong with them. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { markOf, type ReloaderMark, reloaderAnnotations, type Texts } from "../../../../src/api/reloader.ts";
-import { choiceOf, type ReloadRules } from "../../../../src/controllers/reloader/annotations.ts";
+import { type ReloaderMark, ReloaderView, STANDARD_VIEW, type Texts } from "../../../../src/api/reloader.ts";
+import type { ReloaderRules } from "../../../../src/api/reloader-rules.ts";
+import { choiceOf, type ReloadRules, STANDARD_RULES } from "../../../../src/controllers/reloader/annotations.ts";
 import { concernsClasses, type Present, There } from "../../../../src/controllers/reloader/sources.ts";
 import { type PodPlace, type PodReference, podReferences } from "../../../../src/workloads/pod-references.ts";
 
+const DEPLOYMENT = { kind: "Deployment", namespace: "shop" };
 const AUTO = "reloader.stakater.com/auto";
 const SEARCH = "reloader.stakater.com/search";
 const PAUSE = "deployment.reloader.stakater.com/pause-period";
@@ -50,13 +52,17 @@ interface Situation {
   own?: Texts;
   pods?: Texts;
   all?: boolean;
+  rules?: Partial<ReloaderRules>;
   references?: PodReference[];
   present?: Present[];
 }
 
 function chosen(situation: Situation) {
   const { kind = "Deployment", own = {}, pods = {}, all = false } = situation;
-  const choice = choiceOf(kind, reloaderAnnotations(own, pods), all);
+  const { annotations, ignoreKinds = [], ...labelled } = situation.rules ?? {};
+  const view = new ReloaderView({ ...(annotations && { annotations }), ...labelled });
+  const rules = { keys: view.keys, reloadAll: all, ignored: ignoreKinds };
+  const choice = choiceOf({ kind, namespace: "shop" }, view.annotationsOf(own, pods), rules);
   if (choice === undefined) return { sources: [], mistakes: [], minInterval: undefined };
   const found = new There(situation.present ?? present).chosen(choice, situation.references ?? references);
   return {
@@ -212,12 +218,59 @@ describe("a workload with annotations of Reloader restarts for", () => {
 describe("an Argo Rollout restarts by a field of its own", () => {
   const STRATEGY = "reloader.stakater.com/rollout-strategy";
   const restartAt = (kind: string, own: Texts) =>
-    choiceOf(kind, reloaderAnnotations({ [AUTO]: "true", ...own }, {}), false)?.restartAt;
+    choiceOf({ kind, namespace: "shop" }, STANDARD_VIEW.annotationsOf({ [AUTO]: "true", ...own }, {}))?.restartAt;
   it("where it says so, and no other workload does", () => {
     assert.equal(restartAt("Rollout", { [STRATEGY]: "restart" }), true);
     assert.equal(restartAt("Rollout", { [STRATEGY]: "rollout" }), false);
     assert.equal(restartAt("Rollout", {}), false);
     assert.equal(restartAt("Deployment", { [STRATEGY]: "restart" }), false);
+  });
+});
+
+describe("by the configuration,", () => {
+  const WAVE = "wave.pusher.com/update-on-config-change";
+  const EXTRA = "wave.pusher.com/extra-secrets";
+  const wave = { annotations: { auto: WAVE, secretReload: EXTRA } };
+  const cases: Record<string, [Situation, string[]]> = {
+    "a key of one's own counts": [{ rules: wave, own: { [WAVE]: "true" } }, REFERRED],
+    "a list under such a key may have the namespace in it": [
+      { rules: wave, own: { [EXTRA]: "shop/other, db" } },
+      ["Secret db", "Secret other"],
+    ],
+    "Reloader's own key does not count beside it": [{ rules: wave, own: { [AUTO]: "true", [SECRETS]: "db" } }, []],
+    "its other keys do": [{ rules: wave, own: { [CONFIG_MAPS]: "o.*" } }, ["ConfigMap other"]],
+    "nothing restarts for a kind that is ignored": [
+      { rules: { ignoreKinds: ["Secret"] }, own: { [AUTO]: "true", [SECRETS]: "db" } },
+      ["ConfigMap app"],
+    ],
+    "nor for one that a class writes": [
+      { rules: { ignoreKinds: ["Secret"] }, own: { [CLASS_AUTO]: "true" }, ...mounting },
+      [],
+    ],
+    "nothing restarts for classes, if they are ignored": [
+      { rules: { ignoreKinds: ["SecretProviderClass"] }, own: { [AUTO]: "true" }, ...mounting },
+      ["Secret app"],
+    ],
+  };
+  for (const [what, [situation, sources]] of Object.entries(cases))
+    it(what, () => assert.deepEqual([chosen(situation).sources, chosen(situation).mistakes], [sources, []]));
+
+  it("a source that has not its labels is as one that says that nothing restarts for it", () => {
+    const view = new ReloaderView({ sourceSelector: { matchLabels: { tier: "app" } } });
+    const match = { "reloader.stakater.com/match": "true" };
+    assert.equal(view.markOfSource(match, { tier: "app" }), "match");
+    assert.equal(view.markOfSource(match, { tier: "db" }), "ignore");
+    assert.equal(view.markOfSource(undefined, undefined), "ignore");
+    assert.equal(view.markOfSource(undefined, { tier: "app" }), undefined);
+  });
+
+  it("what Reloader notes of a pause is kept where Inlay notes it too, and is no mistake", () => {
+    const noted = { "deployment.reloader.stakater.com/paused-at": "2026-11-21T10:00:00Z" };
+    const rules = { recordOnWorkloads: true };
+    assert.deepEqual(new ReloaderView(rules).annotationsOf(noted, {})?.own, noted);
+    assert.deepEqual(chosen({ rules, own: noted }).mistakes, []);
+    const own = new ReloaderView({ ...rules, annotations: { pausedAt: "example.com/paused-at" } });
+    assert.equal(own.annotationsOf(noted, {}), undefined);
   });
 });
 
@@ -252,6 +305,10 @@ describe("of annotations of Reloader it is told", () => {
     ],
     "the same of one that it lists": [{ own: { [CLASSES]: "v.*" }, present: [writes("vault", [])] }, /vault writes no/],
     "that a pattern of classes is none": [{ own: { [CLASSES]: "a[" } }, /secretproviderclass\..*\/reload: "a\[" is no/],
+    "that a source is in another namespace": [
+      { own: { [SECRETS]: "db,bank/db", "secrets.exclude.reloader.stakater.com/reload": "shop/db" } },
+      /^secret\..*\/reload: "bank\/db" is not in the namespace shop; name both in a SecretBinding$/,
+    ],
     "what is wrong on the pod template": [{ pods: { [AUTO]: "yes" } }, /"yes" is neither/],
   };
   for (const [what, [situation, message]] of Object.entries(mistakes)) {
@@ -268,7 +325,7 @@ describe("of annotations of Reloader it is told", () => {
       "deployment.reloader.stakater.com/paused-at": "now",
     };
     assert.deepEqual(chosen({ own: notes, pods: notes }).mistakes, []);
-    assert.equal(reloaderAnnotations(notes, notes), undefined);
+    assert.equal(STANDARD_VIEW.annotationsOf(notes, notes), undefined);
   });
 
   it("that the others hold beside one that is wrong", () => {
@@ -295,7 +352,7 @@ describe("of annotations of Reloader it is told", () => {
 
   it("that they do where all of the namespace take too long together, and what was looked up for one is there for all", () => {
     const choiceFor = (entry: string) =>
-      choiceOf("Deployment", reloaderAnnotations({ [SECRETS]: entry }, {}), false) as ReloadRules;
+      choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf({ [SECRETS]: entry }, {})) as ReloadRules;
     const names = ["aa", "ab", "ba"].map((each) => there("Secret", each));
     const all = new There(names, 4_000, 3_000);
     const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
@@ -308,7 +365,7 @@ describe("of annotations of Reloader it is told", () => {
 
 describe("which classes there are matters to a workload", () => {
   const concerns = ({ own = {}, all = false, references = [] }: Situation) => {
-    const choice = choiceOf("Deployment", reloaderAnnotations(own, {}), all);
+    const choice = choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf(own, {}), { ...STANDARD_RULES, reloadAll: all });
     return choice !== undefined && concernsClasses(choice, references);
   };
 
@@ -369,19 +426,19 @@ describe("a list of Reloader's", () => {
 describe("what is kept of annotations", () => {
   it("is Reloader's, on a workload", () => {
     const own = { [AUTO]: "true", "example.com/x": "y", "notreloader.stakater.com/auto": "true", plain: "z" };
-    assert.deepEqual(reloaderAnnotations(own, { [SECRETS]: "a", n: 7 }), {
+    assert.deepEqual(STANDARD_VIEW.annotationsOf(own, { [SECRETS]: "a", n: 7 }), {
       own: { [AUTO]: "true" },
       pods: { [SECRETS]: "a" },
     });
-    assert.equal(reloaderAnnotations({ "example.com/x": "y" }, undefined), undefined);
+    assert.equal(STANDARD_VIEW.annotationsOf({ "example.com/x": "y" }, undefined), undefined);
   });
 
   it("is whether it is marked, on a source; to be ignored goes first", () => {
     const [match, ignore] = ["reloader.stakater.com/match", "reloader.stakater.com/ignore"];
-    assert.equal(markOf({ [match]: "true" }), "match");
-    assert.equal(markOf({ [ignore]: "true", [match]: "true" }), "ignore");
-    assert.equal(markOf({ [ignore]: "yes", [match]: "1" }), undefined);
-    assert.equal(markOf(undefined), undefined);
+    assert.equal(STANDARD_VIEW.markOf({ [match]: "true" }), "match");
+    assert.equal(STANDARD_VIEW.markOf({ [ignore]: "true", [match]: "true" }), "ignore");
+    assert.equal(STANDARD_VIEW.markOf({ [ignore]: "yes", [match]: "1" }), undefined);
+    assert.equal(STANDARD_VIEW.markOf(undefined), undefined);
   });
 
   it("finds the references of a real pod", () => {

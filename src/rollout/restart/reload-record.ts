@@ -1,0 +1,72 @@
+/**
+ * A restart by Reloader's annotations comes in; what Reloader would note of it in the pod template goes out, but without a hash that a
+ * value could be tried on. It is written with the stamp: another write of the template would be another restart. Pure.
+ */
+import type { SecretBinding } from "../../api/binding.ts";
+import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
+import { digestParts, type RolloutStatus } from "../../api/rollout.ts";
+import { at, fieldsAt, listAt, valueAt } from "../../apimachinery/fields.ts";
+import type { KubeObject } from "../../apimachinery/objects.ts";
+import { podReferences } from "../../workloads/pod-references.ts";
+import type { PlannedRestart } from "../decide/schedule.ts";
+
+/** How Reloader calls the kinds. */
+const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP" };
+
+interface Restarted {
+  binding: SecretBinding;
+  planned: Pick<PlannedRestart, "dependent" | "causes">;
+  /** What is stamped. */
+  text: string;
+  pending: RolloutStatus["pending"];
+}
+
+/**
+ * `now` is the workload before the restart. If it has that stamp already, a request that was cut off had arrived, and what it noted
+ * stays: another time would be another template.
+ */
+export function reloadRecord({ binding, planned, text, pending }: Restarted, now: KubeObject): string | undefined {
+  const { stampAt } = planned.dependent;
+  // It ends with metadata.annotations[key].
+  const [template, annotations] = [3, 1].map((count) => valueAt(now, stampAt.upTo(stampAt.segments.length - count)));
+  const stamp = stampAt.segments.at(-1);
+  const noted = at(annotations, LAST_RELOADED_FROM);
+  if (stamp?.kind === "key" && at(annotations, stamp.key) === text)
+    return typeof noted === "string" ? noted : undefined;
+  const source = sourceOf(binding, planned.causes);
+  if (source === undefined) return undefined;
+  const container = containerOf(at(template, "spec"), source);
+  return JSON.stringify({
+    type: TYPES[source.kind],
+    name: source.name,
+    namespace: binding.metadata.namespace,
+    hash: text,
+    containerRefs: container === undefined ? [] : [container],
+    observedAt: Math.floor(Date.parse(pending?.lastChangeTime ?? "") / 1000),
+  });
+}
+
+type Source = { kind: keyof typeof TYPES; name: string };
+
+/** The first that changed: Reloader notes one. */
+function sourceOf({ spec }: SecretBinding, causes: readonly string[]): Source | undefined {
+  const changed = causes.map((id) => digestParts(id).source);
+  const { secret, configMap } = spec.sources.find(({ name = "" }) => changed.includes(name)) ?? {};
+  if (secret?.name !== undefined) return { kind: "Secret", name: secret.name };
+  return configMap?.name === undefined ? undefined : { kind: "ConfigMap", name: configMap.name };
+}
+
+/** The first that reads it; for what only an init container or none reads, the first of all, as Reloader has it. */
+function containerOf(podSpec: unknown, { kind, name }: Source): string | undefined {
+  const volumes = listAt(podSpec, "volumes");
+  const reads = (container: unknown) => {
+    const mounted = listAt(container, "volumeMounts").map((mount) => at(mount, "name"));
+    const own = volumes.filter((volume) => mounted.includes(at(volume, "name")));
+    return podReferences({ containers: [fieldsAt(container)], volumes: own }).some(
+      (each) => each.kind === kind && each.name === name,
+    );
+  };
+  const containers = listAt(podSpec, "containers");
+  const called = at(containers.find(reads) ?? containers[0], "name");
+  return typeof called === "string" ? called : undefined;
+}
