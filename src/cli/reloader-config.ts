@@ -4,7 +4,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
 import { fieldsOf, flagOf, listOf, textsOf } from "./config-fields.ts";
 
-const FIELDS = [
+export const RELOADER_FIELDS: readonly string[] = [
   "namespaces",
   "exceptNamespaces",
   "namespaceSelector",
@@ -26,7 +26,7 @@ const KEY = new RegExp(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?${NAME}$`);
 const VALUE = new RegExp(`^(${NAME})?$`);
 
 export function reloaderOf(value: unknown): ReloaderRules {
-  const fields = fieldsOf(value, "reloader", FIELDS);
+  const fields = fieldsOf(value, "reloader", RELOADER_FIELDS);
   const given = <T>(name: string, read: (value: unknown, at: string) => T): T | undefined =>
     fields[name] === undefined ? undefined : read(fields[name], `reloader.${name}`);
   const namespaces = given("namespaces", textsOf) ?? [];

@@ -17,6 +17,8 @@ import { PULSE } from "./workloads.ts";
 const root = join(import.meta.dirname, "..", "..");
 const FILE = "deploy/manifests/optional/reloader.yaml";
 export const reloaderFile = join(root, FILE);
+/** From docs/. */
+const PAGE = "../compositions/reloader/README.md";
 const ROLE = "inlay-reloader";
 const JOBS = "inlay-reloader-jobs";
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
@@ -40,11 +42,11 @@ export async function installReloader(...namespaces: string[]): Promise<void> {
   await untilInstalled(namespaces);
 }
 
-/** Does the same in the whole cluster with the commands of docs/rollouts.md. */
+/** Does the same in the whole cluster with the commands of the page for those who come from Reloader. */
 export async function installReloaderByPage(): Promise<void> {
   await stopSharedController();
-  await paste((await lineOfPage("rollouts.md", `kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
-  await paste(await lineOfPage("rollouts.md", `kubectl create clusterrolebinding ${ROLE} `));
+  await paste((await lineOfPage(PAGE, `kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
+  await paste(await lineOfPage(PAGE, `kubectl create clusterrolebinding ${ROLE} `));
   await untilInstalled([]);
 }
 

@@ -5,12 +5,14 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { sharedController } from "../controller/shared.ts";
-import { foldersIn, root, runPage, shell } from "./pages.ts";
+import { foldersIn, root, runPage, type Step, shell } from "./pages.ts";
 
 export const folders = foldersIn("compositions");
 /** Their pages need a Vault server: compositions-vault.test.ts and compositions-registration.test.ts run them. */
 const WITH_VAULT = ["vault-sync-status", "vault-static-secret", "vault-service-registration"];
-const plain = folders.filter((each) => !WITH_VAULT.includes(each));
+/** Their pages change the configuration: compositions-annotations.test.ts runs them. */
+export const BY_CONFIGURATION = ["reloader", "wave"];
+const plain = folders.filter((each) => !WITH_VAULT.includes(each) && !BY_CONFIGURATION.includes(each));
 /** What all pages apply, and none removes. */
 export const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
 
@@ -25,16 +27,19 @@ export function testCompositions(share: number, shares: number): void {
     after(() => deleteFile(api(), MANIFEST));
 
     for (const name of plain.filter((_, index) => index % shares === share - 1))
-      it(`the README of ${name} does what it says, and leaves nothing`, async () => {
-        const before = await objects();
-        const steps = await runPage(`compositions/${name}/README.md`);
-        assert.ok(steps.length > 5, "a page installs, tries, and removes");
-        assert.deepEqual(
-          (await objects()).filter((each) => !before.includes(each)),
-          [],
-        );
-      }).timeout("2m");
+      it(`the README of ${name} does what it says, and leaves nothing`, () => testPage(name)).timeout("2m");
   });
+}
+
+/** Runs the page of a folder. `taken` is called after each of its steps. */
+export async function testPage(name: string, taken?: (step: Step) => Promise<void>): Promise<void> {
+  const before = await objects();
+  const steps = await runPage(`compositions/${name}/README.md`, {}, taken);
+  assert.ok(steps.length > 5, "a page installs, tries, and removes");
+  assert.deepEqual(
+    (await objects()).filter((each) => !before.includes(each)),
+    [],
+  );
 }
 
 const objects = async () =>

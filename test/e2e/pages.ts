@@ -32,10 +32,20 @@ export async function foldersLinkedFrom(page: string): Promise<string[]> {
   return [...text.matchAll(/^\| \[.*?\]\(([a-z-]+)\/README\.md\)/gm)].map(([, folder = ""]) => folder);
 }
 
-/** Runs all commands of a page, with the environment variables that it asks its readers to set. Returns them. */
-export async function runPage(page: string, env: NodeJS.ProcessEnv = {}): Promise<Step[]> {
+/**
+ * Runs all commands of a page, with the environment variables that it asks its readers to set. Returns them. `taken` is called after each
+ * step, for what no cluster of a test does by itself.
+ */
+export async function runPage(
+  page: string,
+  env: NodeJS.ProcessEnv = {},
+  taken: (step: Step) => Promise<void> = async () => {},
+): Promise<Step[]> {
   const steps = stepsOf(await readFile(join(root, page), "utf8"));
-  for (const step of steps) await take(step, env);
+  for (const step of steps) {
+    await take(step, env);
+    await taken(step);
+  }
   return steps;
 }
 

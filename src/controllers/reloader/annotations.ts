@@ -159,7 +159,7 @@ function checkAll(texts: Texts, keys: ReloaderKeys, mistakes: string[]): void {
   const known = new Set(Object.values(keys));
   const booleans = [keys.auto, ...CHOSEN_KINDS.map((kind) => keysOf(keys, kind).auto)];
   for (const [key, text] of Object.entries(texts).sort()) {
-    if (!known.has(key)) mistakes.push(`${key} is not known; see docs/rollouts.md for those that are`);
+    if (!known.has(key)) mistakes.push(`${key} is not known; see compositions/reloader/README.md for those that are`);
     // Only the very word is taken for a search.
     else if (key === keys.search ? !["true", "false"].includes(text) : booleans.includes(key) && !isTruth(text))
       mistakes.push(`${key}: ${shown(text)} is neither true nor false; write "true"`);

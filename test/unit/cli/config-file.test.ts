@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { installationOf, loadInstallation } from "../../../src/cli/config-file.ts";
+import { RELOADER_FIELDS } from "../../../src/cli/reloader-config.ts";
 
 const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
 const of = (text: string) => installationOf(HEAD + text, "inlay-system");
@@ -116,7 +117,6 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     assert.ok(installation.requires("ReadableCopies"));
     const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
     assert.deepEqual(Object.keys(installation.rollouts), rollouts);
-    assert.deepEqual(installation.reloader, { namespaces: ["*"], autoReloadAll: false, jobs: false });
     const { template = "", ...receiver } = installation.notifications[0] ?? assert.fail();
     assert.deepEqual(receiver, {
       name: "ops",
@@ -127,6 +127,7 @@ vault: { addresses: ["vault.vault.svc:8200"] }
       namespaces: ["*"],
     });
     assert.match(template, /\{\{message\}\}/);
+    assert.deepEqual(Object.keys(installation.reloader ?? {}).sort(), [...RELOADER_FIELDS].sort());
     for (const field of [
       "addresses",
       "autoReloadAll",
