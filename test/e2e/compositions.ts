@@ -9,7 +9,7 @@ import { foldersIn, root, runPage, type Step, shell } from "./pages.ts";
 
 export const folders = foldersIn("compositions");
 /** Their pages need a Vault server: compositions-vault.test.ts and compositions-registration.test.ts run them. */
-const WITH_VAULT = ["vault-sync-status", "vault-static-secret", "vault-service-registration"];
+export const WITH_VAULT = ["vault-sync-status", "vault-static-secret", "vault-service-registration"];
 /** Their pages change the configuration: compositions-annotations.test.ts runs them. */
 export const BY_CONFIGURATION = ["reloader", "wave"];
 const plain = folders.filter((each) => !WITH_VAULT.includes(each) && !BY_CONFIGURATION.includes(each));
@@ -31,10 +31,14 @@ export function testCompositions(share: number, shares: number): void {
   });
 }
 
-/** Runs the page of a folder. `taken` is called after each of its steps. */
-export async function testPage(name: string, taken?: (step: Step) => Promise<void>): Promise<void> {
+/** Runs the page of a folder. `taken` is called after each of its steps. `env` is what the page asks its readers to set. */
+export async function testPage(
+  name: string,
+  taken?: (step: Step) => Promise<void>,
+  env: NodeJS.ProcessEnv = {},
+): Promise<void> {
   const before = await objects();
-  const steps = await runPage(`compositions/${name}/README.md`, {}, taken);
+  const steps = await runPage(`compositions/${name}/README.md`, env, taken);
   assert.ok(steps.length > 5, "a page installs, tries, and removes");
   assert.deepEqual(
     (await objects()).filter((each) => !before.includes(each)),
