@@ -36,7 +36,7 @@ export interface StoredBinding {
      * @minItems 1
      * @maxItems 16
      *
-     * Items: One thing to read. Exactly one of secret, configMap, object and vault.
+     * Items: One thing to read. Exactly one of secret, configMap, object, vault and providerClass.
      */
     sources: (
       | {
@@ -76,6 +76,7 @@ export interface StoredBinding {
           configMap?: never;
           vault?: never;
           object?: never;
+          providerClass?: never;
         }
       | {
           /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
@@ -114,6 +115,7 @@ export interface StoredBinding {
           };
           vault?: never;
           object?: never;
+          providerClass?: never;
         }
       | {
           /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
@@ -154,6 +156,7 @@ export interface StoredBinding {
             /** Whether the object stands in this namespace or belongs to the cluster. */
             scope: "Namespaced" | "Cluster";
           };
+          providerClass?: never;
         }
       | {
           /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
@@ -253,6 +256,42 @@ export interface StoredBinding {
                 };
               };
           object?: never;
+          providerClass?: never;
+        }
+      | {
+          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          name?: string;
+          /** Overrides spec.defaults.onMissing for this source. */
+          onMissing?: "Wait" | "Remove";
+          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          optional?: boolean;
+          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          protect?: {
+            /**
+             * Who may change and delete it, beside the account of this binding and cluster admins.
+             *
+             * @maxItems 16
+             *
+             * Items: A subject, as in a RoleBinding.
+             */
+            writers: {
+              /** What it is. */
+              kind: "User" | "Group" | "ServiceAccount";
+              /** Its name, as the API server knows it. */
+              name: string;
+              /** The ServiceAccount's namespace; that of this binding unless given. */
+              namespace?: string;
+            }[];
+          };
+          secret?: never;
+          configMap?: never;
+          vault?: never;
+          object?: never;
+          /** A SecretProviderClass of this namespace, by what the Secrets Store CSI driver reports of the pods that mount it (SecretProviderClassPodStatus). Its keys are the ids of objects, and their values are versions, never the objects themselves. While pods have different versions of an object, the value has each in a line of its own. The account needs list and watch on secretproviderclasspodstatuses. */
+          providerClass: {
+            /** Its name. */
+            name: string;
+          };
         }
     )[];
     /**
@@ -583,7 +622,7 @@ export interface StoredBinding {
     /** Which workloads restart when a value changes that they depend on, in which order and at what pace. Without it nothing restarts. It begins when every target holds the new values. */
     rollout?: {
       /**
-       * Names of sources that are Secrets or ConfigMaps: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
+       * Names of sources that are Secrets, ConfigMaps or SecretProviderClasses: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
        *
        * @maxItems 16
        */
@@ -681,7 +720,7 @@ export interface StoredBinding {
         /** Overrides spec.rollout.timeout for this step. */
         timeout?: string;
         /**
-         * Names of sources that are Secrets or ConfigMaps: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
+         * Names of sources that are Secrets, ConfigMaps or SecretProviderClasses: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
          *
          * @maxItems 16
          */
@@ -766,6 +805,14 @@ export interface StoredBinding {
       }[];
       /** What happens when a key is seen for the first time. None takes it as it is; Rollout restarts what uses it. IfDifferent restarts at the first sight of this binding if a field of a target with when AfterRollout holds another value than it would get, so that a record which another tool kept is the baseline. */
       onFirstSync: "None" | "Rollout" | "IfDifferent";
+      /**
+       * What counts as a change beside another value. SourceCreated: a source exists that did not. SourceDeleted: a source exists no more; a workload whose pods can't start without it waits until it is back. Neither unless given.
+       *
+       * @maxItems 2
+       */
+      restartOn?: ("SourceCreated" | "SourceDeleted")[];
+      /** A CronJob that restarts also runs a Job at once, once for each restart, as kubectl create job --from makes it. One that is suspended runs none. The account needs create on jobs. */
+      runCronJobs?: boolean;
       /** The annotation of the pod template that a restart changes. It belongs to the field manager inlay-rollout, whichever binding writes it, and stays when the binding goes. */
       stamp: {
         /** Its key. */
@@ -919,7 +966,7 @@ export interface StoredBinding {
       digestKeyID: string;
       /** How many rollouts have ended. */
       revision: number;
-      /** A keyed digest of each value that a workload restarts for, by source and key, such as bucket/accessKeyID; with * for all keys of a source. */
+      /** A keyed digest of each value that a workload restarts for, by source and key, such as bucket/accessKeyID; with * for all keys of a source. Of a SecretProviderClass, one for each version that pods have. Or absent, where restartOn counts that there is no such source, or unmounted, where no pod mounts the class. */
       digests?: {
         [k: string]: string;
       };

@@ -69,7 +69,7 @@ export class Decider {
     memory.checked = generation;
     const [key, before] = [bindingKey(binding), memory.before(binding)];
     if (before === undefined && differs instanceof Problem) throw differs;
-    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, read, before);
+    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, read, before, spec);
     const blocked = targets.everywhere ?? known.sourceMismatch ?? wrong;
     // Where there are targets, the values are there once all of those hold them.
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
@@ -168,6 +168,7 @@ export class Decider {
       used: dependents.used,
       digests,
       ...(before !== undefined && before.digestKeyID !== keyId && { rekeyed: { former } }),
+      restartOn: spec.restartOn,
       rollFirst: spec.onFirstSync === "Rollout" || (before === undefined && differs === true),
       unknown: dependents.unknown,
       maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,

@@ -25,6 +25,8 @@ export interface Dependent {
   step: number;
   /** The digests that it restarts for. */
   uses: ReadonlySet<string>;
+  /** Where restartOn has SourceDeleted: the sources without which its pods can't start. */
+  required?: ReadonlySet<string>;
 }
 
 /** Why nothing can be known or done in a namespace. The steps behind `step` wait for it; other namespaces don't. */

@@ -20,9 +20,16 @@ export type LiveSource = {
       /** The ServiceAccount whose token a Secret holds. */
       readonly tokenOf?: string;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
+      /** Each value is a list of versions, one in a line: those that pods have. */
+      readonly isVersions?: true;
     })
   | (Metadata & { readonly kind: "object"; readonly object: SecretValue<JsonObject> })
-  | { readonly kind: "absent"; readonly problem: MissingValue }
+  | {
+      readonly kind: "absent";
+      readonly problem: MissingValue;
+      /** It is a SecretProviderClass that no pod mounts at the moment. */
+      readonly isUnmounted?: true;
+    }
 );
 
 type Metadata = {

@@ -23,6 +23,8 @@ export interface PodReference {
   /** In order. Undefined: all of them. */
   readonly keys?: readonly string[];
   readonly by: PodPlace;
+  /** Pods start without it. */
+  readonly optional?: true;
 }
 
 /** All kinds of containers that a pod has: a template of somebody's own kind may have those for debugging too. */
@@ -40,8 +42,8 @@ export function podReferences(podSpec: unknown): PodReference[] {
       found.addKey("ConfigMap", at(from, "configMapKeyRef"), "env");
     }
     for (const source of listAt(container, "envFrom")) {
-      found.add("Secret", at(source, "secretRef", "name"), "envFrom");
-      found.add("ConfigMap", at(source, "configMapRef", "name"), "envFrom");
+      found.addWhole("Secret", at(source, "secretRef"), "envFrom");
+      found.addWhole("ConfigMap", at(source, "configMapRef"), "envFrom");
     }
   }
   for (const volume of listAt(podSpec, "volumes")) {
@@ -60,36 +62,52 @@ export function podReferences(podSpec: unknown): PodReference[] {
   return found.references();
 }
 
-class Found {
-  readonly #found = new Map<string, { kind: PodSource; name: string; keys: Set<string> | "all"; by: PodPlace }>();
+interface FoundReference {
+  kind: PodSource;
+  name: string;
+  keys: Set<string> | "all";
+  by: PodPlace;
+  optional: boolean;
+}
 
-  /** The whole object, unless keys are given. */
-  add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all"): void {
+const isOptional = (selector: unknown): boolean => at(selector, "optional") === true;
+
+class Found {
+  readonly #found = new Map<string, FoundReference>();
+
+  /** The whole object, unless keys are given. It is optional where all references are. */
+  add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all", optional = false): void {
     if (typeof name !== "string" || name === "") return;
     const id = `${kind}/${name}/${by}`;
-    const known = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by };
+    const known: FoundReference = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by, optional };
+    known.optional &&= optional;
     known.keys = known.keys === "all" || keys === "all" ? "all" : new Set([...known.keys, ...keys]);
     this.#found.set(id, known);
   }
 
   addKey(kind: PodSource, selector: unknown, by: PodPlace): void {
     const key = at(selector, "key");
-    this.add(kind, at(selector, "name"), by, typeof key === "string" ? [key] : "all");
+    this.add(kind, at(selector, "name"), by, typeof key === "string" ? [key] : "all", isOptional(selector));
+  }
+
+  addWhole(kind: PodSource, selector: unknown, by: PodPlace): void {
+    this.add(kind, at(selector, "name"), by, "all", isOptional(selector));
   }
 
   /** Of a volume that names no items, pods see every key. */
   addItems(kind: PodSource, name: unknown, volume: unknown, by: PodPlace): void {
-    this.add(kind, name, by, namesIn(listAt(volume, "items"), "key") ?? "all");
+    this.add(kind, name, by, namesIn(listAt(volume, "items"), "key") ?? "all", isOptional(volume));
   }
 
   references(): PodReference[] {
     return [...this.#found]
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, { kind, name, keys, by }]) => ({
+      .map(([, { kind, name, keys, by, optional }]) => ({
         kind,
         name,
         ...(keys !== "all" && { keys: [...keys].toSorted() }),
         by,
+        ...(optional && { optional }),
       }));
   }
 }

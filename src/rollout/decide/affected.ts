@@ -10,6 +10,7 @@ import {
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { ALL_KEYS } from "../../sources/uses.ts";
 import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
+import { ABSENT, isPresent } from "../digest/presence.ts";
 import type { Dependent, Step } from "../types.ts";
 
 /** Where a value was never seen: it differs from all. */
@@ -78,7 +79,8 @@ export function baselineOf(
   for (const id of [...used].sort()) {
     const [before, current] = [isLost ? undefined : known[id], now[id]];
     if (before === undefined) {
-      if (current !== undefined) digests[id] = (rollFirst || isMissed(id)) && !isLost ? NEVER : current;
+      const rolls = (rollFirst || isMissed(id)) && !isLost && isPresent(current);
+      if (current !== undefined) digests[id] = rolls ? NEVER : current;
     } else if (rekeyed === undefined || current === undefined) {
       digests[id] = before;
     } else {
@@ -142,10 +144,23 @@ export function affectedBy(
     if (!isAffected) return [];
     const entry = inStep(former ?? waiting(dependent), steps[dependent.step]);
     const isDue = entry.state === "Waiting" || entry.stamp !== wanted;
-    const missing = isDue ? uses.find((id) => gone[id] !== undefined) : undefined;
-    const lacks = missing === undefined ? {} : { lacks: `${missing} is not there at the moment` };
+    const why = isDue ? whyLacking(dependent, changed, gone) : undefined;
+    const lacks = why === undefined ? {} : { lacks: why };
     return [{ dependent, entry: isDue && entry.state !== "Rolling" ? waitingAgain(entry) : entry, isDue, ...lacks }];
   });
+}
+
+/** Why its pods could not start now. */
+function whyLacking({ uses, required }: Dependent, changed: Digests, gone: Digests): string | undefined {
+  const ids = [...uses];
+  const missing = ids.find((id) => gone[id] !== undefined);
+  if (missing !== undefined) return `${missing} is not there at the moment`;
+  const deleted = ids.map((id) => digestParts(id).source).find((source) => required?.has(source) && isAbsent(source));
+  function isAbsent(source: string): boolean {
+    return ids.some((id) => digestParts(id).source === source && changed[id] === ABSENT);
+  }
+  if (deleted === undefined) return undefined;
+  return `its pods can't start without the source ${deleted}, which was deleted; create that again, or make the reference optional`;
 }
 
 /** With what was stamped before a crash, and did not come to stand in status. */

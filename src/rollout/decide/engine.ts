@@ -2,7 +2,7 @@
  * What status says of a rollout, the values' digests and the workloads as they are come in; what is to be stamped now, what
  * status says from then on, and when to look again goes out. Pure: the same comes out of the same, whoever was killed before.
  */
-import type { Digests, Pending, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
+import type { Digests, Pending, RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { sameJson } from "../../apimachinery/json.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, RolloutEvent } from "../types.ts";
 import {
@@ -15,6 +15,7 @@ import {
   type Rekeyed,
   waitingAgain,
 } from "./affected.ts";
+import { countedOf } from "./counted.ts";
 import { isRolling, MAX_PLACE_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
 
 /** All that a decision is made of. */
@@ -33,6 +34,8 @@ export interface RolloutInput extends ScheduleInput {
   /** Given where the digests in `before` are by another key. */
   rekeyed?: Rekeyed;
   rollFirst: boolean;
+  /** What counts as a change beside another value. */
+  restartOn?: RolloutSpec["restartOn"];
   /** Why nothing may be restarted now, if so, for a rollout that is like that. */
   block(pending: Pending, last: string | undefined): RolloutBlock | undefined;
   /** Whether it is shown as our last stamp left it, or later. */
@@ -54,7 +57,8 @@ export interface RolloutDecision {
 
 const PAUSED = "it is paused, and restarts when it is resumed";
 
-export function decideRollout(turn: RolloutInput): RolloutDecision {
+export function decideRollout(input: RolloutInput): RolloutDecision {
+  const turn = { ...input, ...countedOf(input, input.used, input.restartOn, input.rekeyed) };
   const { before, dependents, digests, steps, unknown } = turn;
   const baseline = baselineOf(before, turn.used, digests, turn.rollFirst, turn.rekeyed, missedBy(before, dependents));
   const former = baseline.isRenewed ? undefined : before?.pending;

@@ -39,7 +39,7 @@ const BYTES = 16;
 
 /**
  * A missing value has none: no workload restarts into it. Of an object that is no Secret or ConfigMap,
- * ALL_KEYS means all but its metadata and status, which change without a cause. Throws Problem("ElementNotUnique") for a path
+ * ALL_KEYS means all but its metadata and status, which change without a cause. Of versions there is one for each. Throws Problem("ElementNotUnique") for a path
  * that several elements of a list fit, and Problem("InvalidBinding") for a filter that is none or that takes more than the effort.
  */
 export function digestOf(
@@ -48,11 +48,30 @@ export function digestOf(
   source: LiveSource,
   effort = newFilterEffort(),
 ): string | undefined {
+  const digest = (parts: readonly Part[]) => {
+    const what = [DOMAIN, binding, ...at, place, ...parts];
+    const hmac = createHmac("sha256", key.bytes.reveal()).update(Buffer.concat(what.flatMap(framed)));
+    return hmac.digest().subarray(0, BYTES).toString("base64url");
+  };
   const parts = partsOf(source, place, effort);
-  if (parts === undefined) return undefined;
-  const what = [DOMAIN, binding, ...at, place, ...parts];
-  const hmac = createHmac("sha256", key.bytes.reveal()).update(Buffer.concat(what.flatMap(framed)));
-  return hmac.digest().subarray(0, BYTES).toString("base64url");
+  if (parts === undefined || source.kind !== "data" || !source.isVersions) return parts && digest(parts);
+  const versions = versionsIn(parts).map((each) => digest(["version", ...each]));
+  return versions.sort().slice(0, MAX_VERSIONS).join(SEPARATOR);
+}
+
+/** Of a value of which pods have several versions, there is a digest of each. */
+export const digestsIn = (digest: string): string[] => digest.split(SEPARATOR);
+
+/** No digest has it. */
+const SEPARATOR = ",";
+/** Of all objects of a class together: status has to hold them. */
+const MAX_VERSIONS = 256;
+
+/** Each version with the key that it is of, where parts have keys. */
+function versionsIn([kind, ...parts]: readonly Part[]): Part[][] {
+  const lines = (bytes: Part = "") => Buffer.from(bytes).toString().split("\n");
+  if (kind === "bytes") return lines(parts[0]).map((line) => [line]);
+  return parts.flatMap((key, at) => (at % 2 === 0 ? lines(parts[at + 1]).map((line): Part[] => [key, line]) : []));
 }
 
 function framed(part: Part): Uint8Array[] {

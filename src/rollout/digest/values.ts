@@ -11,6 +11,7 @@ import { givenText, restartTime } from "../../workloads/restart-field.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 import { type DigestKey, digestOf } from "./digest.ts";
 import type { DigestKeys } from "./keys.ts";
+import { presenceOf } from "./presence.ts";
 
 /** The sources of a binding as they were read, and why they don't belong together, if they don't. */
 export interface SourceReadings {
@@ -19,6 +20,7 @@ export interface SourceReadings {
 }
 
 type Sources = ReadonlyMap<string, LiveSource | Problem>;
+type CountedChanges = Pick<RolloutSpec, "restartOn">;
 type Places = ReadonlyMap<string, Pick<ResolvedSource, "place"> | Problem>;
 
 export interface ValueDigests {
@@ -61,6 +63,7 @@ export class DigestCache {
     places: Places,
     { sources, sourceMismatch }: SourceReadings,
     before: RolloutStatus | undefined,
+    spec: CountedChanges = {},
   ): Promise<ValueDigests> {
     const same = this.known(binding, sourceRevisions, used);
     if (same !== undefined) return same;
@@ -69,7 +72,7 @@ export class DigestCache {
     const primary = await this.#keys.primary();
     const last =
       before === undefined || before.digestKeyID === primary.id ? undefined : await this.#keys.byId(before.digestKeyID);
-    const former = last && digestsOf(last, binding, used, sources, places);
+    const former = last && digestsOf(last, binding, used, sources, places, spec);
     // What is under way goes on by the key that it began with, and what is not there can't be known by another.
     const isKept = former !== undefined && (before?.pending !== undefined || hasGone(before, used, former));
     const key = isKept && last !== undefined ? last : primary;
@@ -77,7 +80,7 @@ export class DigestCache {
       sourceRevisions,
       used,
       keyId: key.id,
-      digests: isKept ? former : digestsOf(key, binding, used, sources, places),
+      digests: isKept ? former : digestsOf(key, binding, used, sources, places, spec),
       former: isKept ? undefined : former,
       sourceMismatch,
       versions: versionsOf(sources, ({ version }) => version),
@@ -118,13 +121,14 @@ export function writtenFor(
   return (id === undefined ? undefined : resourceVersions.get(digestParts(id).source)) ?? stamp;
 }
 
-/** Of what is there. Throws the Problem of a source. */
+/** Of what is there, and of what counts although it is not. Throws the Problem of a source. */
 export function digestsOf(
   key: DigestKey,
   binding: string,
   used: Iterable<string>,
   sources: Sources,
   places: Places,
+  spec: CountedChanges = {},
 ): Digests {
   const digests: Record<string, string> = {};
   const effort = newFilterEffort();
@@ -133,7 +137,8 @@ export function digestsOf(
     const [source, at] = [sources.get(name), places.get(name)];
     if (source instanceof Problem) throw source;
     if (source === undefined || at === undefined || at instanceof Problem) continue;
-    const digest = digestOf(key, { binding, source: at.place, key: place }, source, effort);
+    const scope = { binding, source: at.place, key: place };
+    const digest = source.kind === "absent" ? presenceOf(source, spec) : digestOf(key, scope, source, effort);
     if (digest !== undefined) digests[id] = digest;
   }
   return digests;

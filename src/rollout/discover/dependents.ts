@@ -12,7 +12,7 @@ import type { Watcher } from "../../cache/watcher.ts";
 import { streamRefusal, WRITE_VERBS } from "../../kube/access-error.ts";
 import type { WatchIdentity } from "../../kube/identity.ts";
 import { parseSources } from "../../sources/registry.ts";
-import type { ResolvedSource } from "../../sources/source.ts";
+import type { ParsedSource, ResolvedSource } from "../../sources/source.ts";
 import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
 import { compileTemplate } from "../../transform/template.ts";
 import type { Workload } from "../../workloads/workload.ts";
@@ -106,6 +106,8 @@ export function dependentsOf(
   const missing: ObjectRef[] = [];
   const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? [...usedByFields(binding)] : [];
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
+  const isDeletionCounted = binding.spec.rollout?.restartOn?.includes("SourceDeleted") === true;
+  const sources = isDeletionCounted ? parseSources(binding) : [];
   const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
@@ -132,7 +134,8 @@ export function dependentsOf(
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
       // What it reads there, the binding does not write.
       if (find.by === "reference" && uses.length === 0) continue;
-      const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>() };
+      const required = isDeletionCounted && { required: requiredBy(workload, namespace, sources) };
+      const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>(), ...required };
       for (const use of uses) known.uses.add(use);
       found.set(idOf(ref), known);
     }
@@ -146,6 +149,14 @@ export function dependentsOf(
     out.problem ??= new Problem("InvalidBinding", `${what}; split it into several bindings`, "OnChange");
   }
   return out;
+}
+
+/** The sources without which its pods can't start. */
+function requiredBy({ references }: Workload, home: string, sources: readonly ParsedSource[]): Set<string> {
+  const isRequired = ({ data }: ParsedSource) =>
+    data?.namespace === home &&
+    references.some(({ kind, name, optional }) => kind === data.kind && name === data.name && !optional);
+  return new Set(sources.filter(isRequired).map(({ name }) => name));
 }
 
 /** One whose pods are replaced by us is as far as its pods are. */

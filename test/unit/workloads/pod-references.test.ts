@@ -28,9 +28,13 @@ describe("the references of a pod's spec", () => {
       inContainer({ env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "bucket", key: "a" } } }] }),
       configMap("env", "a"),
     ],
-    "what is optional too": [
+    "what is optional, as such": [
       inContainer({ env: [{ name: "A", valueFrom: { secretKeyRef: { name: "bucket", key: "a", optional: true } } }] }),
-      secret("env", "a"),
+      secret("env", "a").map((each) => ({ ...each, optional: true })),
+    ],
+    "what one reference of several needs, as not optional": [
+      inContainer({ envFrom: [{ secretRef: { name: "bucket", optional: true } }, { secretRef: { name: "bucket" } }] }),
+      secret("envFrom"),
     ],
     "a variable that has a value of its own not": [inContainer({ env: [{ name: "A", value: "bucket" }] }), []],
     "all keys as variables, with a prefix": [
