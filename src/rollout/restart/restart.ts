@@ -10,6 +10,7 @@ import { Problem } from "../../apimachinery/problem.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { isJob } from "../../workloads/job-copy.ts";
+import { isCronJob } from "../../workloads/manual-job.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
 import type { RolloutDecision } from "../decide/engine.ts";
@@ -25,6 +26,7 @@ import type { JobCopies } from "./job-copies.ts";
 import { recreateJob } from "./recreate-job.ts";
 import { recreated } from "./recreated-jobs.ts";
 import { reloadRecord } from "./reload-record.ts";
+import { runCronJob } from "./run-cron-job.ts";
 import { SharedStamps } from "./shared-stamps.ts";
 import { stamp } from "./stamp.ts";
 
@@ -51,13 +53,17 @@ export class Restarter {
       const { dependent, causes } = planned;
       const { uid } = dependent.version;
       const text = writtenFor(spec, planned, status, known);
-      const sharing = { by: key, place: String(dependent.stampAt), readyAt: memory.readyAt };
       const isAnew = isJob(dependent.ref.resource);
+      const runs = spec.runCronJobs === true && isCronJob(dependent.ref.resource);
+      // A stamp by which nothing ran is not shared where something is to run.
+      const place = `${dependent.stampAt}${runs ? " and a run" : ""}`;
+      const sharing = { by: key, place, readyAt: memory.readyAt };
       const mark = { annotation: spec.stamp.annotation, stamp: planned.stamp };
-      const write = () =>
-        isAnew
-          ? recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid))
-          : stamp(client, identity, dependent, text, this.#recordFor(binding, planned, text, status));
+      const write = async () => {
+        if (isAnew) return recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid));
+        const run = runs ? await runCronJob(client, identity, dependent, mark) : undefined;
+        return run ?? stamp(client, identity, dependent, text, this.#recordFor(binding, planned, text, status));
+      };
       const answer = await attempt(this.#stamps.write(uid, sharing, write));
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
