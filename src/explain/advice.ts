@@ -75,7 +75,8 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
       }
       if (source.vault !== undefined) return connectionFindings(source.state, source.vault, what);
       if (source.optional) return [];
-      if (source.state === "NotFound") return [{ reason: "SourceNotFound", message: `there is no ${what}` }];
+      if (source.state === "NotFound")
+        return [{ reason: "SourceNotFound", message: source.message ?? `there is no ${what}` }];
       const lacking = source.uses
         .filter(({ present }) => present === false)
         .map(({ key }) => (key === ALL_KEYS ? "data" : useInWords(key)));

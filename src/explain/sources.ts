@@ -9,6 +9,7 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { attempt } from "../kube/access-error.ts";
 import { allows, type HomeNamespace, homeOf, type ProducedBy, verbFor } from "../sources/grant-rules.ts";
+import { statusesOf, versionsOf } from "../sources/provider-class.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import { ALL_KEYS, filterIn, type ReadTemplate, usesBySource } from "../sources/uses.ts";
@@ -45,6 +46,7 @@ async function lookAt(
   uses: readonly string[],
 ): Promise<SourceExplanation> {
   if (source.vault !== undefined) return lookAtVault(tools, binding, source, source.vault, uses);
+  if (source.providerClass !== undefined) return lookAtClass(tools, source, source.providerClass, uses);
   const ref = await (source.locate ? attempt(source.locate(tools.discovery)) : NO_OBJECT);
   const { kind, name } = source.describe();
   const base = { source: source.name, name, optional: source.policy.optional };
@@ -98,6 +100,30 @@ async function lookAtVault(
       ...(version !== undefined && { version }),
     },
     ...(grants && { grants: await grantsFor(tools, binding, connection, grants, labels) }),
+  };
+}
+
+/** By the versions of its objects that pods report, which say that it is there. */
+async function lookAtClass(
+  { discovery, reader }: Tools,
+  source: ParsedSource,
+  { namespace, name }: NonNullable<ParsedSource["providerClass"]>,
+  uses: readonly string[],
+): Promise<SourceExplanation> {
+  const { kind } = source.describe();
+  const base = { source: source.name, kind, namespace, name, optional: source.policy.optional };
+  const resource = await attempt(statusesOf(discovery));
+  if (resource instanceof Problem)
+    return { ...base, state: "Unreadable", message: resource.message, uses: uses.map((key) => ({ key })) };
+  const reading = await reader.list({ resource, namespace, form: "whole" }, (each) => each);
+  if (reading.state !== "Found") return { ...base, ...seenOf(reading), uses: uses.map((key) => ({ key })) };
+  const versions = versionsOf(name, reading.it);
+  const hasKey = await keyFinder(uses);
+  const none = { state: "NotFound" as const, message: "no pod reports a version of it" };
+  return {
+    ...base,
+    ...(versions.size === 0 ? none : { state: "Found" }),
+    uses: uses.map((key) => ({ key, present: hasKey([...versions.keys()], key) })),
   };
 }
 

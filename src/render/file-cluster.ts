@@ -2,6 +2,8 @@
  * Lets the code that reads a cluster read the objects of files instead: discovery, GET, lists and schemas. What is not in the
  * files does not exist, but for namespaces, of which few people have files.
  */
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { pickFields } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels, parseSelector } from "../apimachinery/label-selector.ts";
 import {
@@ -58,12 +60,13 @@ export function fileCluster({ kinds, objects }: Inputs): FileCluster {
       },
     },
     watcher: {
-      list(_, { resource, namespace, labels, names, exceptNames }) {
+      list(_, { resource, namespace, labels, names, exceptNames, fields }) {
+        const paths = fields?.map((path) => FieldPath.parse(path));
         const [selector, isNamed] = [parseSelector(labels), nameMatcher(names, exceptNames)];
         const members = (byKind.get(kindKey(resource)) ?? [])
           .filter(({ metadata }) => metadata.namespace === namespace || namespace === undefined)
           .filter(({ metadata }) => isNamed(metadata.name) && matchesLabels(selector, metadata.labels ?? {}))
-          .map(listed);
+          .map((object) => listed(object, paths));
         return { phase: "synced", members };
       },
     },
@@ -77,11 +80,12 @@ function namespaceCalled(name: string): KubeObject {
   return { apiVersion: "v1", kind: NAMESPACES.kind, metadata: { name, uid: NO_UID, resourceVersion: "0" } };
 }
 
-function listed({ metadata, spec }: KubeObject): ListedObject {
+function listed(object: KubeObject, fields: readonly FieldPath[] | undefined): ListedObject {
+  const { metadata, spec } = object;
   const { name, namespace, uid, resourceVersion, generation, labels = {} } = metadata;
   return {
     name,
     ...(namespace !== undefined && { namespace }),
-    version: { uid, resourceVersion, generation, labels, spec },
+    version: { uid, resourceVersion, generation, labels, spec, ...(fields && { fields: pickFields(object, fields) }) },
   };
 }

@@ -2,10 +2,11 @@
 import type { SecretBinding } from "../api/binding.ts";
 import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
+import { CONTROLLER } from "../kube/identity.ts";
 import { notGranted, type ProducedBy } from "../sources/grant-rules.ts";
 import { type GrantedSources, observeGrants } from "../sources/grants.ts";
 import { readSources } from "../sources/read.ts";
-import type { ResolvedSource } from "../sources/source.ts";
+import type { ListedSource, ResolvedSource } from "../sources/source.ts";
 import type { References } from "../targets/references.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import type { FileCluster } from "./file-cluster.ts";
@@ -52,6 +53,10 @@ export async function sourcesOf(
     grants,
     problemOf: () => undefined,
     seenVersion: () => undefined,
+    listed: (source: ListedSource) => {
+      const listing = { ...source.listed, identity: CONTROLLER, labels: "", names: undefined };
+      return source.toLive(watcher.list(`${namespace}/${name}`, listing).members);
+    },
   };
   const problems = parsedSources.flatMap(({ name: called, vault: at }, position) => {
     const problem = at && sources.get(called);

@@ -47,7 +47,7 @@ export function fileVault(cluster: Pick<FileCluster, "find">, values: VaultValue
     },
     async ask(sources) {
       for (const source of sources) {
-        const poll = source instanceof Problem || source.watched !== undefined ? undefined : source.poll;
+        const poll = source instanceof Problem || source.watched || source.listed ? undefined : source.poll;
         if (poll === undefined) continue;
         const answer = await attempt(poll.ask(undefined));
         states.set(

@@ -29,7 +29,7 @@ import {
   notGranted,
   type ProducedBy,
 } from "./grant-rules.ts";
-import type { ParsedSource, ResolvedSource } from "./source.ts";
+import type { ParsedSource, PolledSource, ResolvedSource, WatchedSource } from "./source.ts";
 
 type Spec = SecretGrant["spec"];
 
@@ -129,7 +129,7 @@ export async function readGranted(
   asker: () => Asker,
   grants: readonly Grant[] | Problem,
   ref: ObjectRef,
-  { description, policy, read }: ResolvedSource,
+  { description, policy, read }: WatchedSource | PolledSource,
   seen: string | undefined,
 ): Promise<LiveSource | Problem> {
   if (grants instanceof Problem) return grants;

@@ -4,7 +4,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import type { Client } from "../kube/client.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { asWithdrawn, type GrantedSources, readGranted } from "./grants.ts";
-import type { ResolvedSource } from "./source.ts";
+import type { ListedSource, ResolvedSource } from "./source.ts";
 
 /** What is known of the binding before its sources are read. */
 interface Readability {
@@ -17,6 +17,8 @@ interface Readability {
   problemOf(ref: ObjectRef | Problem): Problem | undefined;
   /** The version of an object that its watch shows. */
   seenVersion(ref: ObjectRef): string | undefined;
+  /** A source as its watch shows it, or why there is no watch. */
+  listed(source: ListedSource): LiveSource | Problem;
 }
 
 /** Replaces sources from which no target can be written. Each target has a problem of its own, which is reported first. */
@@ -40,6 +42,7 @@ export async function readSources(
     if (source instanceof Problem) return source;
     const problem = (source.watched && problemOf(source.watched)) ?? (isBlocked ? NOT_READ : undefined);
     if (problem !== undefined) return problem;
+    if (source.listed) return observed.listed(source);
     const { watched, grantedObject } = source;
     const granted = grantedObject && grants.grantsFor(grantedObject);
     const seen = watched && observed.seenVersion(watched);

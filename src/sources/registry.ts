@@ -5,6 +5,7 @@ import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
 import { configMap } from "./configmap.ts";
 import { object } from "./object.ts";
+import { providerClass } from "./provider-class.ts";
 import { secret } from "./secret.ts";
 import type { ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
 import { vault } from "./vault.ts";
@@ -16,6 +17,7 @@ export const SOURCE_KINDS: SourceKind[] = [
   configMap,
   object,
   vault,
+  providerClass,
 ];
 
 /** The sources of a binding, in the order of the spec. One that is of no kind can't be resolved. */

@@ -6,6 +6,8 @@ import type { Source } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { MissingPolicy, Problem } from "../apimachinery/problem.ts";
+import type { CollectionSubscription } from "../cache/subscription.ts";
+import type { ListedObject } from "../cache/watcher.ts";
 import type { Client } from "../kube/client.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { Identity } from "../kube/identity.ts";
@@ -49,6 +51,8 @@ export interface ParsedSource {
     /** For people, such as `data kv/registry/s3`. */
     readonly reads: string;
   };
+  /** The SecretProviderClass that it is. Pods can mount it, so `consumersOf` can name it. */
+  readonly providerClass?: { readonly namespace: string; readonly name: string };
   /** What status calls it where it needs a SecretGrant. */
   readonly grantedAs?: string;
   /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */
@@ -96,6 +100,10 @@ interface Resolved {
   readonly grantedObject?: ObjectRef;
   /** Its labels, where they are known before anything is read. */
   readonly grantedLabels?: Readonly<Record<string, string>>;
+}
+
+interface ReadByItself extends Resolved {
+  readonly listed?: undefined;
   /**
    * Reads all of it at once, as the binding's account: of the version `seen` on the watch or later. A Problem is a result,
    * because other targets may not need this source.
@@ -104,15 +112,22 @@ interface Resolved {
 }
 
 /** A source that is an object: the watch says which version it has. */
-export interface WatchedSource extends Resolved {
+export interface WatchedSource extends ReadByItself {
   readonly watched: ObjectRef;
 }
 
 /** A source that nothing watches: a server is asked again and again. */
-export interface PolledSource extends Resolved {
+export interface PolledSource extends ReadByItself {
   readonly watched?: undefined;
   /** Undefined until it is known how to ask: the binding waits, and is requeued then. */
   readonly poll: Poll | undefined;
 }
 
-export type ResolvedSource = WatchedSource | PolledSource;
+/** A source that many objects make up: the watch shows all that is needed of each. */
+export interface ListedSource extends Resolved {
+  readonly watched?: undefined;
+  readonly listed: Pick<CollectionSubscription, "resource" | "namespace" | "fields">;
+  toLive(members: readonly ListedObject[]): LiveSource;
+}
+
+export type ResolvedSource = WatchedSource | PolledSource | ListedSource;

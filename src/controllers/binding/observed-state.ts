@@ -10,7 +10,7 @@ import {
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
-import { isCollection, type Subscription } from "../../cache/subscription.ts";
+import { type CollectionSubscription, isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "../../kube/access-error.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
@@ -18,9 +18,11 @@ import type { Owners } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { observeGrants } from "../../sources/grants.ts";
 import type { Poll, Poller, PollState } from "../../sources/poller.ts";
+import type { ListedSource } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { References } from "../../targets/references.ts";
 import type { SelectionResult } from "../../targets/select.ts";
+import type { LiveSource } from "../../transform/live-source.ts";
 
 export type ObservedState = ReturnType<typeof observe>;
 
@@ -47,6 +49,11 @@ export function observe(
     const grants = grantedObject && grantedSources.grantsFor(grantedObject);
     return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
   });
+  const listings = new Map(
+    resolved.flatMap((each) =>
+      each.listed ? [[each, { ...as, labels: "", names: undefined, ...each.listed } as const] as const] : [],
+    ),
+  );
   const pollState = (poll: Poll | undefined) => (poll === undefined ? PENDING : polls.stateOf(poll));
   const targetOf = new Map(
     objects.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
@@ -55,13 +62,14 @@ export function observe(
     { identity: CONTROLLER, ref: account },
     ...grantedSources.dependencies,
     ...granted.flatMap(({ watched }) => (watched === undefined ? [] : [{ ...as, ref: watched }])),
+    ...listings.values(),
     ...dependencies,
   ];
   watcher.subscribe(key, [...own, ...workloads]);
   const accountLook = watcher.get(key, { identity: CONTROLLER, ref: account });
   // Nothing is asked as an account that does not exist.
   const asked = granted.flatMap((each) =>
-    each.watched === undefined && accountLook.version !== undefined ? [each.poll] : [],
+    !each.watched && !each.listed && accountLook.version !== undefined ? [each.poll] : [],
   );
   const refresh = binding.metadata.annotations?.[REFRESH_ANNOTATION];
   if (accountLook.phase !== "pending")
@@ -89,6 +97,14 @@ export function observe(
     const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
     return streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
+  const listed = (source: ListedSource): LiveSource | Problem => {
+    const listing = listings.get(source) as CollectionSubscription;
+    const seen = watcher.list(key, listing);
+    if (seen.phase === "failed")
+      return streamRefusal(seen.error, { identity, ref: listing, verbs: STREAM_VERBS }, "list");
+    return source.toLive(seen.members);
+  };
+  const listedText = (live: LiveSource | Problem) => (live instanceof Problem ? problemText(live) : live.version);
   // As they are now: one who comes later calls again.
   const competing = new Map([...targetOf].map(([ref, target]) => [ref, competingText(competingAt(target, ref))]));
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
@@ -98,6 +114,7 @@ export function observe(
   const sourceState = [
     ...[...references.sources.values()].map((each) => {
       if (each instanceof Problem) return problemText(each);
+      if (each.listed) return listedText(listed(each));
       return each.watched ? seenOf(each.watched) : pollText(pollState(each.poll));
     }),
     grantedSources.state,
@@ -121,6 +138,7 @@ export function observe(
     grants: grantedSources,
     /** The version of an object that its stream shows. */
     seenVersion: (ref: ObjectRef) => looks.get(ref)?.version?.resourceVersion,
+    listed,
     sourceState,
     /** The same, with the spec that says which sources they are. */
     sourceRevisions,
@@ -172,6 +190,7 @@ export function observe(
   };
 }
 
+const STREAM_VERBS = ["list", "watch"];
 const PENDING: PollState = { phase: "pending" };
 
 function pollText(state: PollState): string {

@@ -162,15 +162,19 @@ function targetsConsumed({ parsedSources, objects }: RolloutSubject): Consumed[]
 /** Throws Problem. */
 function sourceConsumed(name: string, { parsedSources, sources }: RolloutSubject): Consumed {
   const source = parsedSources.find((each) => each.name === name);
-  if (source?.data === undefined) {
-    const what = source === undefined ? "is no source of this binding" : "is no Secret and no ConfigMap";
-    const names = parsedSources.filter(({ data }) => data).map((each) => each.name);
+  if (source?.data === undefined && source?.providerClass === undefined) {
+    const what =
+      source === undefined ? "is no source of this binding" : "is no Secret, no ConfigMap and no SecretProviderClass";
+    const names = parsedSources.filter(({ data, providerClass }) => data ?? providerClass).map((each) => each.name);
     throw new Problem("InvalidBinding", `spec.rollout.consumersOf: ${name} ${what}; write one of ${names.join(", ")}`);
   }
   const problem = sources.get(name);
   if (problem instanceof Problem) throw problem;
+  // Pods see all of a class that they mount.
+  if (source.providerClass !== undefined)
+    return { kind: "SecretProviderClass", ...source.providerClass, uses: () => [digestId(name, ALL_KEYS)] };
   const uses: UsesOfKeys = (keys = [ALL_KEYS]) => keys.map((key) => digestId(name, key));
-  const { kind, namespace, name: read } = source.data;
+  const { kind, namespace, name: read } = source.data as NonNullable<typeof source.data>;
   return { kind, namespace, name: read, uses };
 }
 

@@ -33,6 +33,7 @@ async function notRead(isForRollout: boolean) {
     grants: ownAlone,
     problemOf: (ref: ObjectRef | Problem) => (ref instanceof Problem ? ref : undefined),
     seenVersion: () => undefined,
+    listed: () => assert.fail("it is no list"),
   };
   const source = watched(BUCKET, async () => absent());
   const sources = await readSources(nothing, new Map([["bucket", source]]), observed, isForRollout);
@@ -56,7 +57,7 @@ async function read(entry: object, answer: object): Promise<LiveSource | Problem
     compositionOf: () => "none",
   };
   const [source] = (await resolveSources(parseSources(bindingOf({ sources: [entry] })), context)).values();
-  assert.ok(source !== undefined && !(source instanceof Problem));
+  assert.ok(source !== undefined && !(source instanceof Problem) && source.listed === undefined);
   return source.read(undefined);
 }
 const metadata: KubeObject["metadata"] = { name: "bucket", uid: "u", resourceVersion: "7", labels: { env: "prod" } };

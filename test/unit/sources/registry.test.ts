@@ -193,7 +193,7 @@ describe("a kind of source that is polled", () => {
   const polling = () => context({}, [], { polls: poller });
   async function resolved(): Promise<PolledSource> {
     const source = (await resolveSources(parsed([entry]), polling())).get("r");
-    assert.ok(source !== undefined && !(source instanceof Problem) && source.watched === undefined);
+    assert.ok(source !== undefined && !(source instanceof Problem) && !source.watched && !source.listed);
     return source;
   }
 
@@ -223,6 +223,7 @@ describe("a kind of source that is polled", () => {
       grants: granted,
       problemOf: () => assert.fail("it has no watch"),
       seenVersion: () => assert.fail("it has no watch"),
+      listed: () => assert.fail("it has no watch"),
     };
     const source = await resolved();
     const read = async () => (await readSources(context().client, new Map([["r", source]]), observed, false)).get("r");

@@ -67,7 +67,7 @@ describe("a source from Vault", () => {
       await resolveSources(parseSources(bindingOf({ sources: [entry(vault, more)] })), context())
     ).values();
     if (source instanceof Problem) return source;
-    assert.ok(source !== undefined && source.watched === undefined);
+    assert.ok(source !== undefined && !source.watched && !source.listed);
     return source;
   };
   const resolved = async (vault: object, more?: object): Promise<PolledSource> => {

@@ -76,7 +76,10 @@ describe("where workloads are looked for", () => {
 
   it("is nowhere for what pods can't refer to, and for what is no source", async () => {
     const names = "write one of bucket, region";
-    assert.equal(await consumersOf("web"), `spec.rollout.consumersOf: web is no Secret and no ConfigMap; ${names}`);
+    assert.equal(
+      await consumersOf("web"),
+      `spec.rollout.consumersOf: web is no Secret, no ConfigMap and no SecretProviderClass; ${names}`,
+    );
     assert.equal(await consumersOf("lost"), `spec.rollout.consumersOf: lost is no source of this binding; ${names}`);
   });
 
