@@ -49,4 +49,12 @@ export interface ReloaderRules {
   readonly autoReloadAll: boolean;
   /** An annotated Job is deleted and created again. */
   readonly jobs: boolean;
+  /** A workload restarts when a source comes that was not there. */
+  readonly reloadOnCreate?: boolean;
+  /** A workload restarts when a source goes, if its pods can start without it. */
+  readonly reloadOnDelete?: boolean;
+  /** A CronJob that restarts runs a Job at once. */
+  readonly runCronJobs?: boolean;
+  /** A workload restarts by the versions that the driver reports of a SecretProviderClass, where that writes no Secret. */
+  readonly providerClasses?: boolean;
 }

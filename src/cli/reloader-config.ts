@@ -14,6 +14,10 @@ export const RELOADER_FIELDS: readonly string[] = [
   "recordOnWorkloads",
   "autoReloadAll",
   "jobs",
+  "reloadOnCreate",
+  "reloadOnDelete",
+  "runCronJobs",
+  "providerClasses",
 ];
 
 const KINDS = [...RELOADER_KINDS.sources, ...RELOADER_KINDS.workloads];
@@ -40,6 +44,10 @@ export function reloaderOf(value: unknown): ReloaderRules {
     ignoreKinds: given("ignoreKinds", (each, at) => kindsOf(each, at, jobs)),
     annotations: given("annotations", keysOf),
     recordOnWorkloads: given("recordOnWorkloads", flagOf),
+    reloadOnCreate: given("reloadOnCreate", flagOf),
+    reloadOnDelete: given("reloadOnDelete", flagOf),
+    runCronJobs: given("runCronJobs", flagOf),
+    providerClasses: given("providerClasses", flagOf),
   };
   const said = Object.entries(optional).filter(([, each]) => each !== undefined);
   return { namespaces, autoReloadAll: given("autoReloadAll", flagOf) ?? false, jobs, ...Object.fromEntries(said) };

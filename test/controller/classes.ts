@@ -8,7 +8,15 @@ import type { TestNamespace } from "./test-namespace.ts";
 export const CLASS_GROUP = "secrets-store.csi.x-k8s.io";
 const file = join(import.meta.dirname, "..", "demand", "crds", "secretproviderclass.yaml");
 
+const statusFile = join(import.meta.dirname, "secretproviderclasspodstatus.yaml");
+
 export const installClasses = () => applyFile(new Api(controlPlane()), file);
+
+/** Installs both kinds: classes, and what the driver reports of the pods that mount them. */
+export async function installPodStatuses(): Promise<void> {
+  await installClasses();
+  await applyFile(new Api(controlPlane()), statusFile);
+}
 
 /** The volume of a pod that mounts a class. */
 export const classVolume = (secretProviderClass: string) => ({
@@ -33,3 +41,31 @@ export const secretObjects = (secrets: Record<string, string[]>) =>
     type: "Opaque",
     data: keys.map((key) => ({ key, objectName: key })),
   }));
+
+export const podStatusesPath = (team: TestNamespace) =>
+  team.path(`${CLASS_GROUP}/v1`, "secretproviderclasspodstatuses");
+
+/** Reports what a pod has mounted of a class, as the driver does: objects by their ids, with the version of each. */
+export async function report(
+  team: TestNamespace,
+  podName: string,
+  secretProviderClassName: string,
+  versions: Record<string, string>,
+): Promise<void> {
+  const name = `${podName}-${team.namespace}-${secretProviderClassName}`;
+  const objects = Object.entries(versions).map(([id, version]) => ({ id, version }));
+  const status = { podName, secretProviderClassName, mounted: true, targetPath: "/pods", objects };
+  const path = podStatusesPath(team);
+  if (await team.api.find(`${path}/${name}`)) await team.api.merge(`${path}/${name}`, { status });
+  else
+    await team.api.create(path, {
+      apiVersion: `${CLASS_GROUP}/v1`,
+      kind: "SecretProviderClassPodStatus",
+      metadata: { name },
+      status,
+    });
+}
+
+/** The pod has gone, and with it what was reported of it. */
+export const unreport = (team: TestNamespace, podName: string, secretProviderClassName: string) =>
+  team.api.delete(`${podStatusesPath(team)}/${podName}-${team.namespace}-${secretProviderClassName}`);

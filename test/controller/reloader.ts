@@ -21,6 +21,7 @@ export const reloaderFile = join(root, FILE);
 const PAGE = "../compositions/reloader/README.md";
 const ROLE = "inlay-reloader";
 const JOBS = "inlay-reloader-jobs";
+const CRON_JOBS = "inlay-reloader-cronjobs";
 export const RELOADER = "system:serviceaccount:inlay-system:inlay-reloader";
 export const GENERATED_FOR_RELOADER = "inlay.dev/generated-for=reloader";
 
@@ -62,6 +63,12 @@ export async function allowJobs(namespace?: string): Promise<void> {
   await untilMay(RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
 }
 
+/** Lets the account run CronJobs at once, in the whole cluster. */
+export async function allowCronJobs(): Promise<void> {
+  await bindRole(new Api(controlPlane()), CRON_JOBS);
+  await untilMay(RELOADER, { verb: "create", group: "batch", resource: "jobs" });
+}
+
 /** Grants the account a ClusterRole in the whole cluster, or in a namespace, by a binding of the same name. */
 export async function bindRole(api: Api, name: string, namespace?: string): Promise<void> {
   const where = namespace === undefined ? "clusterrolebindings" : `namespaces/${namespace}/rolebindings`;
@@ -75,7 +82,7 @@ export async function bindRole(api: Api, name: string, namespace?: string): Prom
 /** Removes all of it. Stop the controller first. */
 export async function removeReloader(): Promise<void> {
   const api = new Api(controlPlane());
-  for (const name of [ROLE, JOBS]) await api.remove(`${RBAC}/clusterrolebindings/${name}`);
+  for (const name of [ROLE, JOBS, CRON_JOBS]) await api.remove(`${RBAC}/clusterrolebindings/${name}`);
   await deleteFile(api, reloaderFile);
   const made = `/apis/inlay.dev/v1alpha1/secretbindings?labelSelector=${GENERATED_FOR_RELOADER}`;
   await deleteObjects(api, (await api.get(made)).items);

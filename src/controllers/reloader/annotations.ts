@@ -8,7 +8,7 @@ import { RELOADER_KEYS, type ReloaderKeys, type ReloaderKind } from "../../api/r
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 
-export type ReloaderSourceKind = "Secret" | "ConfigMap";
+type ReloaderSourceKind = "Secret" | "ConfigMap";
 export const SOURCE_KINDS = ["Secret", "ConfigMap"] as const satisfies readonly ReloaderSourceKind[];
 /** A class stands for the Secrets that it writes. */
 export type ChosenKind = ReloaderSourceKind | "SecretProviderClass";

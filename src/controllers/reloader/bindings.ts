@@ -9,6 +9,7 @@ import {
   RELOADER,
   RELOADER_ACCOUNT,
 } from "../../api/reloader.ts";
+import type { ReloaderRules } from "../../api/reloader-rules.ts";
 import { sameJson } from "../../apimachinery/json.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { GeneratedBinding, Generator, Owner } from "../generated-bindings.ts";
@@ -16,7 +17,8 @@ import type { ReloadRules } from "./annotations.ts";
 import type { ReloaderSource } from "./sources.ts";
 
 /** How it restarts. */
-type Way = Pick<ReloadRules, "minInterval" | "restartAt">;
+type Way = Pick<ReloadRules, "minInterval" | "restartAt"> &
+  Pick<ReloaderRules, "reloadOnCreate" | "reloadOnDelete" | "runCronJobs">;
 
 /** A binding for a workload. */
 export interface ReloaderBinding extends GeneratedBinding {
@@ -114,8 +116,12 @@ function isFor({ annotations, ownerReferences }: SecretBinding["metadata"], { ow
 function specOf(
   { kind, name }: Owner,
   sources: readonly ReloaderSource[],
-  { minInterval, restartAt }: Way,
+  { minInterval, restartAt, reloadOnCreate, reloadOnDelete, runCronJobs }: Way,
 ): ReloaderBinding["spec"] {
+  const restartOn = [
+    ...(reloadOnCreate ? (["SourceCreated"] as const) : []),
+    ...(reloadOnDelete ? (["SourceDeleted"] as const) : []),
+  ];
   return {
     serviceAccountName: RELOADER_ACCOUNT,
     defaults: { onMissing: "Wait", onConflict: "Fail", mode: "Continuous" },
@@ -125,6 +131,8 @@ function specOf(
       kinds: ["Deployment", "StatefulSet", "DaemonSet"],
       targets: [{ kind, name, ...(restartAt && { restartPath: "spec.restartAt" }) }],
       onFirstSync: "None",
+      ...(restartOn.length > 0 && { restartOn }),
+      ...(runCronJobs && kind === "CronJob" && { runCronJobs }),
       stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
       timeout: TIMEOUTS[kind] ?? "10m",
       ...(minInterval !== undefined && { minInterval }),
@@ -135,6 +143,7 @@ function specOf(
 /** One that is not there keeps nothing back: it may be there some day, or again. */
 function sourceOf({ kind, name }: ReloaderSource): BindingSource {
   const called = { name: calledBy(kind.toLowerCase(), name), optional: true };
+  if (kind === "SecretProviderClass") return { ...called, providerClass: { name } };
   return kind === "Secret" ? { ...called, secret: { name } } : { ...called, configMap: { name } };
 }
 

@@ -238,7 +238,8 @@ export class ReloaderController {
     isBlind: boolean,
     there: ReadonlyMap<string, SecretBinding>,
   ): Promise<Map<string, ReloaderBinding>> {
-    const { events } = this.#services;
+    const { events, installation } = this.#services;
+    const { reloader } = installation;
     const made = new Map<string, ReloaderBinding>();
     const current = new Map<string, string>();
     for (const { resource, name, version, choice } of choosers) {
@@ -247,7 +248,12 @@ export class ReloaderController {
       const mistakes = [...choice.mistakes, ...found.mistakes];
       if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(BLIND);
       const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid };
-      for (const each of bindingsOf(owner, found.sources, choice, (workload?.stamps ?? []).length > 0)) {
+      for (const each of bindingsOf(
+        owner,
+        found.sources,
+        { ...choice, ...reloader },
+        (workload?.stamps ?? []).length > 0,
+      )) {
         const other = there.get(each.name);
         if (other === undefined || !isOthers(other)) made.set(each.name, each);
         else

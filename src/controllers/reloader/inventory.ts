@@ -162,6 +162,7 @@ export class Inventory {
   async classesIn(namespace: string): Promise<{ present: Present[]; isRefused: boolean } | undefined> {
     const { watcher } = this.#services;
     const key = `${CLASSES}${namespace}`;
+    const isByVersions = this.#services.installation.reloader?.providerClasses === true;
     const resource = await this.#classes.served();
     this.#mounting.set(namespace, resource);
     if (resource === undefined) {
@@ -175,7 +176,7 @@ export class Inventory {
     if (seen !== undefined && !isRefused) return undefined;
     const present = (listed ?? seen?.members ?? []).map(({ name, version: { mark, spec } }): Present => {
       const writes = syncedBy(spec).map(({ secret }) => secret);
-      return { kind: "SecretProviderClass", name, mark, writes };
+      return { kind: "SecretProviderClass", name, mark, writes, hasVersions: writes.length === 0 && isByVersions };
     });
     return { present, isRefused };
   }

@@ -8,7 +8,6 @@ import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import {
   type ChosenKind,
-  type ReloaderSourceKind,
   type ReloadRules,
   type Rule,
   SOURCE_KINDS,
@@ -22,10 +21,12 @@ export interface Present {
   mark?: ReloaderMark | undefined;
   /** Of a class, the Secrets that its driver writes. */
   writes?: readonly string[];
+  /** It writes none, and workloads restart by the versions that its driver reports. */
+  hasVersions?: boolean;
 }
 
 export interface ReloaderSource {
-  kind: ReloaderSourceKind;
+  kind: ChosenKind;
   name: string;
 }
 
@@ -65,6 +66,7 @@ interface Names {
 export class There {
   readonly #names: Readonly<Record<ChosenKind, Names>>;
   readonly #writes = new Map<string, readonly string[]>();
+  readonly #versioned = new Set<string>();
   readonly #mostForOne: number;
   #left: number;
 
@@ -73,10 +75,11 @@ export class There {
     this.#left = mostInAll;
     const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
     this.#names = { Secret: none(), ConfigMap: none(), SecretProviderClass: none() };
-    for (const { kind, name, mark, writes } of present) {
+    for (const { kind, name, mark, writes, hasVersions } of present) {
       const { all, matched, ignored } = this.#names[kind];
       all.push(name);
       if (writes !== undefined) this.#writes.set(name, writes);
+      if (hasVersions) this.#versioned.add(name);
       if (mark === "match") matched.add(name);
       if (mark === "ignore") ignored.add(name);
     }
@@ -94,19 +97,22 @@ export class There {
       const [referred, there] = [namesIn(references, kind), this.#names[kind]];
       return [...chosenOf(rules[kind], referred, there, effort, mistakes, written)].sort();
     };
-    const written = chosen("SecretProviderClass").flatMap((name) => this.#writtenBy(name, rules, mistakes));
-    const sources = SOURCE_KINDS.flatMap((kind) =>
-      chosen(kind, kind === "Secret" ? written : []).map((name): ReloaderSource => ({ kind, name })),
-    );
+    const classes = chosen("SecretProviderClass");
+    const written = classes.flatMap((name) => this.#writtenBy(name, rules, mistakes));
+    const versioned = classes.filter((name) => this.#versioned.has(name));
+    const sources = [
+      ...SOURCE_KINDS.flatMap((kind) =>
+        chosen(kind, kind === "Secret" ? written : []).map((name): ReloaderSource => ({ kind, name })),
+      ),
+      ...versioned.map((name): ReloaderSource => ({ kind: "SecretProviderClass", name })),
+    ];
     this.#left = Math.max(0, this.#left - (most - effort.left));
     if (effort.left < 0)
       mistakes.push(
         "restarts for nothing, as patterns take too long on so many names here; list fewer, or plain names",
       );
     else if (sources.length > MAX_SOURCES)
-      mistakes.push(
-        `restarts for nothing, as it would for ${sources.length} Secrets and ConfigMaps; list ${MAX_SOURCES} at most`,
-      );
+      mistakes.push(`restarts for nothing, as it would for ${sources.length} sources; list ${MAX_SOURCES} at most`);
     else return { sources, mistakes };
     return { sources: [], mistakes };
   }
@@ -115,9 +121,9 @@ export class There {
   #writtenBy(name: string, rules: ReloadRules["rules"], mistakes: string[]): readonly string[] {
     const writes = this.#writes.get(name);
     // Who means all that his pods refer to need not mean this one.
-    if (writes?.length === 0 && rules.SecretProviderClass.isOwn)
+    if (writes?.length === 0 && rules.SecretProviderClass.isOwn && !this.#versioned.has(name))
       mistakes.push(
-        `the SecretProviderClass ${name} writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects`,
+        `the SecretProviderClass ${name} writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects, or set reloader.providerClasses in the configuration of Inlay`,
       );
     return writes ?? [];
   }

@@ -11,7 +11,7 @@ import { podReferences } from "../../workloads/pod-references.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 
 /** How Reloader calls the kinds. */
-const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP" };
+const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP", SecretProviderClass: "SECRETPROVIDERCLASS" };
 
 interface Restarted {
   binding: SecretBinding;
@@ -51,8 +51,9 @@ type Source = { kind: keyof typeof TYPES; name: string };
 /** The first that changed: Reloader notes one. */
 function sourceOf({ spec }: SecretBinding, causes: readonly string[]): Source | undefined {
   const changed = causes.map((id) => digestParts(id).source);
-  const { secret, configMap } = spec.sources.find(({ name = "" }) => changed.includes(name)) ?? {};
+  const { secret, configMap, providerClass } = spec.sources.find(({ name = "" }) => changed.includes(name)) ?? {};
   if (secret?.name !== undefined) return { kind: "Secret", name: secret.name };
+  if (providerClass !== undefined) return { kind: "SecretProviderClass", name: providerClass.name };
   return configMap?.name === undefined ? undefined : { kind: "ConfigMap", name: configMap.name };
 }
 

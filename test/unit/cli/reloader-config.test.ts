@@ -20,6 +20,10 @@ reloader:
   recordOnWorkloads: true
   autoReloadAll: true
   jobs: true
+  reloadOnCreate: true
+  reloadOnDelete: false
+  runCronJobs: true
+  providerClasses: true
 `);
     assert.deepEqual(reloader, {
       namespaces: ["team-*"],
@@ -37,6 +41,10 @@ reloader:
       recordOnWorkloads: true,
       autoReloadAll: true,
       jobs: true,
+      reloadOnCreate: true,
+      reloadOnDelete: false,
+      runCronJobs: true,
+      providerClasses: true,
     });
   });
 

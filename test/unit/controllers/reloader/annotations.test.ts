@@ -194,6 +194,14 @@ describe("a workload with annotations of Reloader restarts for", () => {
       { own: { [AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
       ["Secret app"],
     ],
+    "a class that writes nothing, where the configuration has its versions count": [
+      { own: { [AUTO]: "true" }, ...mounting, present: [{ ...writes("vault", []), hasVersions: true }] },
+      ["Secret app", "SecretProviderClass vault"],
+    ],
+    "such a class that it lists": [
+      { own: { [CLASSES]: "vault" }, references: [], present: [{ ...writes("vault", []), hasVersions: true }] },
+      ["SecretProviderClass vault"],
+    ],
     "all, where everybody does": [{ all: true }, REFERRED],
     "nothing, where everybody does and it is a Job, which has to say so": [{ all: true, kind: "Job" }, []],
     "all, where it is a Job and says so": [{ kind: "Job", own: { [AUTO]: "true" } }, REFERRED],
@@ -301,7 +309,7 @@ describe("of annotations of Reloader it is told", () => {
     "that a key is mistyped": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not known/],
     "that a class which it means writes nothing": [
       { own: { [CLASS_AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
-      /^the SecretProviderClass vault writes no Secret, .*; give it spec\.secretObjects$/,
+      /^the SecretProviderClass vault writes no Secret, .*; give it spec\.secretObjects, or set reloader\.providerClasses /,
     ],
     "the same of one that it lists": [{ own: { [CLASSES]: "v.*" }, present: [writes("vault", [])] }, /vault writes no/],
     "that a pattern of classes is none": [{ own: { [CLASSES]: "a[" } }, /secretproviderclass\..*\/reload: "a\[" is no/],
@@ -336,7 +344,7 @@ describe("of annotations of Reloader it is told", () => {
     const many = Array.from({ length: 257 }, (_, n) => there("Secret", `many-${n}`));
     const { sources, mistakes } = chosen({ own: { [SECRETS]: ".*" }, present: many });
     assert.deepEqual(sources, []);
-    assert.match(mistakes[0] ?? "", /restarts for nothing.* 257 Secrets and ConfigMaps; list 256 at most/);
+    assert.match(mistakes[0] ?? "", /restarts for nothing.* 257 sources; list 256 at most/);
   });
 
   it("the same where the patterns take too long, and soon", () => {

@@ -44,6 +44,26 @@ describe("the bindings of an annotated workload", () => {
     assert.deepEqual(rollout?.spec.rollout?.targets, [{ kind: "Rollout", name: "web", restartPath: "spec.restartAt" }]);
   });
 
+  it("count sources that come or go, and run CronJobs at once, where the configuration says so", () => {
+    const all = { ...plain, reloadOnCreate: true, reloadOnDelete: true, runCronJobs: true };
+    const rolloutOf = (kind: string, way: typeof plain) => {
+      const [made] = bindingsOf({ ...owner, kind }, [secret("a")], way);
+      return [made?.spec.rollout?.restartOn, made?.spec.rollout?.runCronJobs];
+    };
+    assert.deepEqual(rolloutOf("CronJob", all), [["SourceCreated", "SourceDeleted"], true]);
+    assert.deepEqual(rolloutOf("Deployment", all), [["SourceCreated", "SourceDeleted"], undefined]);
+    const deleted = { ...plain, reloadOnCreate: false, reloadOnDelete: true, runCronJobs: false };
+    assert.deepEqual(rolloutOf("CronJob", deleted), [["SourceDeleted"], undefined]);
+    assert.deepEqual(rolloutOf("CronJob", plain), [undefined, undefined]);
+  });
+
+  it("restart by the versions of a SecretProviderClass", () => {
+    const [made] = bindingsOf(owner, [{ kind: "SecretProviderClass", name: "vault.db" }], plain);
+    const [source] = made?.spec.sources ?? [];
+    assert.deepEqual([source?.providerClass, source?.optional], [{ name: "vault.db" }, true]);
+    assert.match(source?.name ?? "", /^secretproviderclass-vault-db-X/);
+  });
+
   it("have every source once, sixteen at most each, whatever there are", () => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { maxLength: 200 }), (names) => {
