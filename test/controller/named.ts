@@ -20,6 +20,7 @@ const VERBS = {
   watched: ["list", "watch"],
   evicted: ["create"],
   job: ["get", "create", "delete"],
+  run: ["create"],
   login: ["create"],
 };
 
@@ -111,6 +112,7 @@ export class Named {
     // What a test's own kind of source reads is no object.
     const objects = spec.sources.filter(({ secret, configMap, object }: AnyObject) => secret ?? configMap ?? object);
     for (const source of objects) note("source", sourceAt(source, namespace));
+    if (spec.sources.some(({ providerClass }: AnyObject) => providerClass)) note("watched", statusesIn(namespace));
     for (const target of spec.targets) {
       const use = target.create === undefined ? "target" : "made";
       const kinds = this.#kinds.get(`${groupOf(target.apiVersion)}/${target.kind}`) ?? [];
@@ -123,6 +125,8 @@ export class Named {
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
         if (group.consumersOf || group.consumersOfTargets)
           note("watched", { ...place, resource: "secrets-store.csi.x-k8s.io/secretproviderclasses" });
+        if (spec.rollout.runCronJobs && place.resource === "batch/cronjobs")
+          note("run", { ...place, resource: "batch/jobs", isCalled: () => true });
         if (place.resource === "batch/jobs") note("job", { ...place, isCalled: () => true });
         if (!spec.rollout.replacePods) continue;
         note("listed", { ...place, resource: "pods" });
@@ -165,7 +169,9 @@ export class Named {
     own: string,
   ) {
     const wanted = new Set<string>(consumersOf);
-    const read = sources.filter(({ name, secret, configMap }) => wanted.has(name ?? (secret ?? configMap)?.name));
+    const read = sources.filter(({ name, secret, configMap, providerClass }) =>
+      wanted.has(name ?? (secret ?? configMap ?? providerClass)?.name),
+    );
     const among: AnyObject[] = read.map(({ secret, configMap }) => ({ namespace: (secret ?? configMap)?.namespace }));
     if (ownedByTargets) among.push({ namespace: own });
     if (consumersOfTargets) among.push(...written.filter(({ kind }) => kind === "Secret" || kind === "ConfigMap"));
@@ -193,6 +199,14 @@ const tokenOf = (account: string, own: string): Place => ({
   isIn: (namespace) => namespace === own,
   isAnywhere: false,
   isCalled: (name) => name === account,
+});
+
+/** What the driver reports of pods, of whichever class. */
+const statusesIn = (own: string): Place => ({
+  resource: "secrets-store.csi.x-k8s.io/secretproviderclasspodstatuses",
+  isIn: (namespace) => namespace === own,
+  isAnywhere: false,
+  isCalled: () => true,
 });
 
 /** Which namespaces there are is asked to find those that a target chooses. */

@@ -132,15 +132,17 @@ describe("the policy on a binding's author", () => {
       name: "s3",
       vault: { connection: { name: "vault" }, metadata: { mount: "kv", path: "registry/s3" } },
     },
+    "the versions of a SecretProviderClass": { providerClass: { name: "database" } },
     "the health of a VaultConnection": { name: "s3", vault: { connection: { name: "vault" }, health: {} } },
   };
   for (const [what, source] of Object.entries(unread)) {
     it(`refuses ${what} that the author may not get, and is content with the rule that it names`, async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
-      const said = /alice may not (get|use) .* with \{.*\} bound to the author/;
+      const said = /alice may not (get|use|list) .* with \{.*\} bound to the author/;
       const refusal = await refused(binding([source]), said);
-      assert.match(refusal, "vault" in source ? / may not use / : / may not get /);
+      const verb = "vault" in source ? "use" : "providerClass" in source ? "list" : "get";
+      assert.ok(refusal.includes(` may not ${verb} `), refusal);
       const [, kind, rule] = refusal.match(/a (Role|ClusterRole) .*?with (\{.*\})/) ?? [];
       const named = parse(rule ?? "") as Rule;
       await (kind === "ClusterRole" ? grantInCluster(named) : grant(named));

@@ -97,7 +97,7 @@ describe("the schema of SecretBinding", () => {
     it("one that is two things", () =>
       refused(
         sources({ ...bucket, configMap: { name: "bucket" } }),
-        /a source has exactly one of secret, configMap, object and vault/,
+        /a source has exactly one of secret, configMap, object, vault and providerClass/,
       ));
 
     it("two of one name in two namespaces, unless one is called otherwise", async () => {
@@ -110,6 +110,7 @@ describe("the schema of SecretBinding", () => {
     });
 
     it("two of the same name, given or not", async () => {
+      await refused(sources(bucket, { providerClass: { name: "bucket" } }), /two sources have the same name/);
       await refused(sources(bucket, { configMap: { name: "bucket" } }), /two sources have the same name/);
       await refused(
         sources(bucket, { name: "bucket", configMap: { name: "other" } }),
@@ -241,7 +242,7 @@ describe("the schema of SecretBinding", () => {
       await refused(binding({ sources: [bucket, { ...fromVault(), protect: {} }] }), /protect/);
       await refused(
         binding({ sources: [{ ...fromVault(), ...bucket }] }),
-        /exactly one of secret, configMap, object and vault/,
+        /exactly one of secret, configMap, object, vault and providerClass/,
       );
     });
   });
