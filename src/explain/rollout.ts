@@ -30,11 +30,18 @@ export function explainRollout({ spec, status }: SecretBinding): RolloutExplanat
   };
 }
 
-/** Which workloads restart. */
+/** Which workloads restart, and for what beside another value. */
 export function inWords(rollout: RolloutSpec): string[] {
-  return groupsOf(rollout).flatMap((group) =>
+  const { restartOn = [], runCronJobs } = rollout;
+  const workloads = groupsOf(rollout).flatMap((group) =>
     groupInWords(group).map((words) => (group.name === undefined ? words : `step ${group.name}: ${words}`)),
   );
+  const events = restartOn.map((each) => (each === "SourceCreated" ? "created" : "deleted"));
+  return [
+    ...workloads,
+    ...(events.length > 0 ? [`also when a source is ${events.join(" or ")}`] : []),
+    ...(runCronJobs ? ["a CronJob that restarts runs a Job at once"] : []),
+  ];
 }
 
 /** The ways of referring to something that count for a group; undefined for all. */

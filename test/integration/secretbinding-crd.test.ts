@@ -388,7 +388,7 @@ describe("the schema of SecretBinding", () => {
 
     it("a path into a Secret, and a key of an object", async () => {
       const said =
-        /a field from an object says fieldPath; one from a Secret, a ConfigMap or Vault says key, or neither for all of its data/;
+        /a field from an object says fieldPath; one from a Secret, a ConfigMap, Vault or a SecretProviderClass says key, or neither for all of its data/;
       await refused(withField({ ...field, from: { source: "bucket", fieldPath: "data.a" } }), said);
       const fromService = (from: object) =>
         binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });

@@ -6,13 +6,7 @@ import type { ReloaderMark } from "../../api/reloader.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
 import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
-import {
-  type ChosenKind,
-  type ReloadRules,
-  type Rule,
-  SOURCE_KINDS,
-  shown,
-} from "./annotations.ts";
+import { type ChosenKind, type ReloadRules, type Rule, SOURCE_KINDS, shown } from "./annotations.ts";
 
 /** What there is to choose from. */
 export interface Present {

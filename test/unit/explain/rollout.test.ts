@@ -4,6 +4,15 @@ import { explainRollout } from "../../../src/explain/rollout.ts";
 import { bindingOf, KINDS } from "../bindings.ts";
 
 describe("the rollout of an explanation", () => {
+  it("tells what it restarts for beside another value", () => {
+    const rollout = { consumersOf: ["bucket"], kinds: ["CronJob"], runCronJobs: true };
+    const restarts = (restartOn: ("SourceCreated" | "SourceDeleted")[]) =>
+      explainRollout(bindingOf({ rollout: { ...rollout, restartOn } })).restarts.slice(1);
+    const runs = "a CronJob that restarts runs a Job at once";
+    assert.deepEqual(restarts(["SourceCreated", "SourceDeleted"]), ["also when a source is created or deleted", runs]);
+    assert.deepEqual(restarts([]), [runs]);
+  });
+
   it("tells in words what restarts, step by step", () => {
     const steps = [
       { name: "cache", kinds: ["StatefulSet"], consumersOf: ["bucket"] },

@@ -313,4 +313,33 @@ metadata: {name: c, namespace: team, labels: {tier: gold}}
       ],
     );
   });
+
+  it("has the versions of a SecretProviderClass that pods in the files report", async () => {
+    const report = (pod: string, version: string) => `
+apiVersion: secrets-store.csi.x-k8s.io/v1
+kind: SecretProviderClassPodStatus
+metadata: {name: ${pod}, namespace: team-a}
+status: {secretProviderClassName: db, objects: [{id: port, version: ${version}}]}
+---
+`;
+    const binding = `
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: versions, namespace: team-a}
+spec:
+  sources: [{providerClass: {name: db}}]
+  targets:
+    - {apiVersion: v1, kind: ConfigMap, name: seen, fields: [{path: data.port, from: {source: db, key: port}}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: seen, namespace: team-a}
+`;
+    const { bindings, mistakes } = await renderTexts(
+      { all: report("web-1", "v2") + report("web-2", "v1") + binding },
+      { showValues: true },
+    );
+    assert.deepEqual(mistakes, []);
+    assert.deepEqual(bindings[0]?.targets[0]?.fields[0]?.value, "v1\nv2");
+  });
 });
