@@ -222,6 +222,7 @@ describe("where Reloader's annotations are understood", function () {
       events.items.filter(({ reason }: AnyObject) => reason === "InvalidAnnotation"),
       [],
     );
+    await shop.team.api.delete(`/api/v1/namespaces/${name}`);
   });
 
   it("all is done as an account of its own, but for status and events", async () => {
