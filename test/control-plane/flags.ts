@@ -39,7 +39,8 @@ export function apiServerFlags({ folder, ports }: Place, credentials: Credential
     `--service-account-signing-key-file=${credentials.serviceAccountKey}`,
     `--token-auth-file=${credentials.tokenFile}`,
     "--authorization-mode=RBAC",
-    "--service-cluster-ip-range=10.0.0.0/24",
+    // Of both families, so that Services can be of pods with loopback addresses: those have none in slices of IPv4.
+    "--service-cluster-ip-range=10.0.0.0/24,fd00:10::/112",
     "--allow-privileged=true",
     ...more,
   ];

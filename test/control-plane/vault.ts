@@ -5,7 +5,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { selfSigned } from "../../src/observability/self-signed.ts";
+import { type CertificateAndKey, selfSigned } from "../../src/observability/self-signed.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { Keeper, type Program } from "./keeper.ts";
@@ -23,10 +23,14 @@ import {
 import { vaultProgram } from "./vault-program.ts";
 
 export interface VaultOptions {
-  /** Whether it serves https, with a certificate for these names; for `localhost` unless there are some. */
-  tls?: boolean | { names: [string, ...string[]] };
-  /** Where its data is. Memory, unless given, is empty after a restart; files keep it. */
-  storage?: "memory" | "file";
+  /** Whether it serves https, with a certificate for these names, or that of another server; for `localhost` unless there are some. */
+  tls?: boolean | { names: [string, ...string[]]; of?: Vault };
+  /** Where its data is. Memory, unless given, is empty after a restart; files keep it, as does integrated storage. */
+  storage?: "memory" | "file" | "raft";
+  /** Where it serves at port 8200, as in a pod; on a port of 127.0.0.1 unless given. With several, each is a server of one cluster. */
+  at?: readonly [string, ...string[]];
+  /** What follows the + of its version, such as `ent`. */
+  versionMetadata?: string;
   /** Whether it is ready for use, initialised and unsealed. It is by default. */
   initialize?: boolean;
 }
@@ -48,6 +52,7 @@ export interface VaultAudited {
 
 /** What a mount answers while KV version 2 sets itself up. */
 const UPGRADING = /^Upgrading from non-versioned/;
+const VAULT_PORT = 8200;
 const POLLED_EVERY_MS = 10;
 const MOUNTED_WITHIN_MS = 30_000;
 
@@ -56,7 +61,7 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
   const file = await vaultProgram();
   const keeper = await Keeper.start();
   try {
-    const [port = 0] = await freePorts(1);
+    const [port = 0] = options.at === undefined ? await freePorts(1) : [VAULT_PORT];
     const vault = new Vault(keeper, port, options);
     await vault.run(file);
     return vault;
@@ -75,6 +80,7 @@ export class Vault implements AsyncDisposable {
   readonly #options: VaultOptions;
   readonly #names: [string, ...string[]] | undefined;
   #ca: string | undefined;
+  #identity: CertificateAndKey | undefined;
   #program: Program | undefined;
   #started: Started | undefined;
 
@@ -84,17 +90,21 @@ export class Vault implements AsyncDisposable {
     this.#port = port;
     this.#options = options;
     this.#names = tls === false ? undefined : tls === true ? ["localhost"] : tls.names;
-    this.address = this.#names === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`;
+    const host = options.at?.[0] ?? (this.#names === undefined ? "127.0.0.1" : "localhost");
+    this.address = `${this.#names === undefined ? "http" : "https"}://${host}:${port}`;
     this.folder = keeper.folder;
   }
 
   /** For startVault() alone. */
   async run(file: string): Promise<void> {
-    const { storage = "memory", initialize = true } = this.#options;
-    const args = [`--listen=127.0.0.1:${this.#port}`, `--init=${initialize}`];
-    if (storage === "file") args.push(`--storage=${join(this.folder, "data")}`);
+    const { storage = "memory", initialize = true, at = ["127.0.0.1"], versionMetadata } = this.#options;
+    const args = [`--listen=${at.map((host) => `${host}:${this.#port}`).join()}`, `--init=${initialize}`];
+    if (storage !== "memory") args.push(`--storage=${join(this.folder, "data")}`);
+    if (storage === "raft") args.push("--raft");
+    if (versionMetadata !== undefined) args.push(`--version-metadata=${versionMetadata}`);
     if (this.#names !== undefined) {
-      await this.renewCertificate();
+      const { tls } = this.#options;
+      await this.renewCertificate(typeof tls === "object" ? tls.of?.identity : undefined);
       args.push(`--tls-cert=${this.#file("cert")}`, `--tls-key=${this.#file("key")}`);
     }
     const isReady = () =>
@@ -115,6 +125,11 @@ export class Vault implements AsyncDisposable {
   get ca(): string {
     if (this.#ca === undefined) throw new Error("this Vault serves http");
     return this.#ca;
+  }
+
+  /** Its certificate and its key, for others of its cluster. */
+  get identity(): CertificateAndKey | undefined {
+    return this.#identity;
   }
 
   get rootToken(): string {
@@ -227,6 +242,32 @@ export class Vault implements AsyncDisposable {
     if (sealed) throw new Error("Vault is still sealed");
   }
 
+  /** Has it join the cluster of another server, both with integrated storage, and waits until it is a standby there, which may vote. */
+  async join(leader: Vault): Promise<void> {
+    const trust = { leader_ca_cert: leader.#ca, leader_tls_servername: leader.#names?.[0] };
+    await this.api("POST", "sys/storage/raft/join", { leader_api_addr: leader.address, ...trust }, "");
+    this.#started = leader.#started;
+    await this.api("PUT", "sys/unseal", { key: this.#started?.unsealKeys[0] }, "");
+    const deadline = Date.now() + MOUNTED_WITHIN_MS;
+    const isVoter = async () => {
+      const { data } = await leader.api("GET", "sys/storage/raft/configuration");
+      const servers: { address: string; voter: boolean }[] = data.config.servers;
+      return servers.some(({ address, voter }) => voter && address.startsWith(`${new URL(this.address).hostname}:`));
+    };
+    while ((await this.ask("GET", "sys/health")).body.sealed || !(await isVoter())) {
+      if (Date.now() > deadline) throw new Error("Vault did not join");
+      await sleep(POLLED_EVERY_MS);
+    }
+  }
+
+  /** Asks another address that it serves at. */
+  askAt(host: string, method: string, path: string): Promise<VaultAnswer> {
+    const { address, ...trust } = this.#serverTrusting(this.#ca);
+    const url = new URL(address);
+    url.hostname = host;
+    return askVault({ address: url.origin, ...trust }, { method, path, token: this.#started?.rootToken });
+  }
+
   /** Kills it, unless it has ended. */
   kill(): Promise<void> {
     return this.program.kill("SIGKILL");
@@ -234,18 +275,19 @@ export class Vault implements AsyncDisposable {
 
   /**
    * Kills it and starts it at the same address. With files, it comes back sealed, with its data; with memory, empty, with another
-   * root token.
+   * root token. It can come back with other metadata in its version, as after an upgrade.
    */
-  async restart(): Promise<void> {
+  async restart(versionMetadata?: string): Promise<void> {
     await this.kill();
-    await this.program.start();
+    await this.program.start(...(versionMetadata === undefined ? [] : [`--version-metadata=${versionMetadata}`]));
     await this.#readStarted();
   }
 
   /** Gives it another certificate, from the next connection on. Returns what it is signed by. */
-  async renewCertificate(): Promise<string> {
+  async renewCertificate(identity?: CertificateAndKey): Promise<string> {
     if (this.#names === undefined) throw new Error("this Vault serves http");
-    const { cert, key } = selfSigned(this.#names);
+    this.#identity = identity ?? selfSigned(this.#names);
+    const { cert, key } = this.#identity;
     await Promise.all([writeFile(this.#file("cert"), cert), writeFile(this.#file("key"), key, { mode: 0o600 })]);
     this.#ca = cert;
     return cert;

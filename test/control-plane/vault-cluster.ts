@@ -1,0 +1,43 @@
+/**
+ * Real clusters of Vault for tests, on addresses of the loopback network at port 8200, as pods have them: in one process, with a core for
+ * each address, or as a process for each, which a test can kill or stop by itself.
+ */
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { eventually } from "../controller/eventually.ts";
+import { startVault, type Vault, type VaultOptions } from "./vault.ts";
+
+export type Hosts = [string, string, string];
+
+/** 127.x.y.11 to .13, in a network that no other test uses at the same time. */
+export function loopbackHosts(): Hosts {
+  const network = `127.${randomInt(1, 255)}.${randomInt(256)}`;
+  return [`${network}.11`, `${network}.12`, `${network}.13`];
+}
+
+/** Three cores on one storage in memory, in one process. Any of them can step down, and another one is active. */
+export function startVaultCluster(at: Hosts, options: VaultOptions = {}): Promise<Vault> {
+  return startVault({ ...options, at });
+}
+
+/** Three processes with integrated storage and one certificate. When the active one is gone or stopped, the others elect another. */
+export async function startVaultProcesses(
+  hosts: Hosts,
+  { names, ...options }: Pick<VaultOptions, "versionMetadata"> & { names: [string, ...string[]] },
+): Promise<[Vault, Vault, Vault]> {
+  const start = (host: string, first?: Vault) =>
+    startVault({
+      ...options,
+      tls: { names, ...(first && { of: first }) },
+      storage: "raft",
+      at: [host],
+      initialize: first === undefined,
+    });
+  const first = await start(hosts[0]);
+  // It elects itself once it serves.
+  await eventually(async () => assert.equal((await first.ask("GET", "sys/health")).status, 200));
+  await first.api("POST", "sys/storage/raft/autopilot/configuration", { server_stabilization_time: "1s" });
+  const others = await Promise.all([start(hosts[1], first), start(hosts[2], first)]);
+  await Promise.all(others.map((each) => each.join(first)));
+  return [first, ...others];
+}
