@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { ControllerOptions } from "../manager/start-controller.ts";
-import { namespaceName } from "./argument-types.ts";
+import { namespaceName, objectName } from "./argument-types.ts";
 
 interface Flags extends Omit<ControllerOptions, "installation" | "onLost"> {
   config?: string;
@@ -46,6 +46,11 @@ export function controllerCommand(): Command {
       "--lease-namespace <namespace>",
       "where that Lease is; the pod's own without it, else the watched one, else inlay-system",
       namespaceName,
+    )
+    .option(
+      "--pod-name <name>",
+      "this replica's pod, which it labels when it leads; the host's name without it",
+      objectName,
     )
     .action(run);
 }

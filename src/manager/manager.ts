@@ -31,6 +31,8 @@ export interface Controller {
   reconcile(key: string): Promise<WorkResult>;
   /** Called when this replica begins to lead, for instance to add a first key. */
   start?(): void;
+  /** Called when the queue has stopped, while this replica still leads and the next one waits. */
+  resign?(): Promise<void>;
   /** Called at the end, when the queue has stopped, to end what `start` began. */
   stop?(): Promise<void>;
 }
@@ -50,6 +52,8 @@ interface ManagerOptions {
   healthPort: number | undefined;
   /** Serves /metrics on the health port too, to everyone and in plain text. */
   insecureMetrics: boolean;
+  /** Served on the health port as /version. */
+  version: string;
   /** Serves /metrics to those who may get it. */
   serveMetrics: (() => Promise<HttpServer>) | undefined;
 }
@@ -71,7 +75,7 @@ export class Manager {
   }
 
   async start(): Promise<void> {
-    const { election, healthPort, informers, insecureMetrics, metrics, onLost, serveMetrics } = this.#options;
+    const { election, healthPort, informers, insecureMetrics, metrics, onLost, serveMetrics, version } = this.#options;
     metrics.observe({
       controllers: () => this.#controllers,
       // A standby watches nothing.
@@ -82,6 +86,7 @@ export class Manager {
       const health = {
         livez: () => this.#controllers.flatMap(({ name, queue }) => notAlive(name, queue.running)),
         readyz: () => notReady(election, this.#states(), informers.states),
+        version,
         metrics: insecureMetrics ? metrics : undefined,
       };
       this.#servers.push(await serveHealth(healthPort, health));
@@ -102,7 +107,8 @@ export class Manager {
     const { election, events, informers, notifier } = this.#options;
     await Promise.all(this.#controllers.map(({ queue }) => queue.stop()));
     const withinMs = election && MAX_EVENTS_MS;
-    await Promise.all([events.stop(withinMs), notifier.stop(withinMs)]);
+    const resigned = this.#controllers.map((each) => each.resign?.());
+    await Promise.all([...resigned, events.stop(withinMs), notifier.stop(withinMs)]);
     await election?.stop();
     const stopped = this.#controllers.flatMap((each) => [each.store?.stop(), each.stop?.()]);
     await Promise.all([...stopped, informers.stop()]);

@@ -11,6 +11,7 @@ import type { RestartReason } from "../cache/reflector.ts";
 import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
 import { BindingController } from "../controllers/binding/controller.ts";
 import { CompositionController } from "../controllers/composition/controller.ts";
+import { type OwnReplica, RegistrationController } from "../controllers/registration/controller.ts";
 import { ReloaderController } from "../controllers/reloader/controller.ts";
 import { SchemaController } from "../controllers/schemas/controller.ts";
 import { VaultController } from "../controllers/vault/controller.ts";
@@ -20,6 +21,8 @@ import type { ApiError } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { loadCredentials } from "../kube/credentials.ts";
 import { Discovery } from "../kube/discovery.ts";
+import { CONTROLLER } from "../kube/identity.ts";
+import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import { Schemas } from "../kube/schemas.ts";
 import { Transport } from "../kube/transport.ts";
@@ -34,6 +37,7 @@ import { ContentionBudget } from "../targets/contention-budget.ts";
 import { VaultConnections } from "../vault/connections.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
+import { ownVersion } from "./own-version.ts";
 
 export interface ControllerOptions {
   /** A file; without it what kubectl would use, or the pod's own account. */
@@ -53,6 +57,8 @@ export interface ControllerOptions {
   concurrency: number;
   /** Where the Lease is by which one of several replicas leads. Without it, this replica is the only one. */
   leaseNamespace?: string;
+  /** The pod of this replica; without it, that of the host's name. */
+  podName?: string;
   /** Called when this replica led and may not lead any more. Nothing is written from then on; the process should end. */
   onLost: () => void;
 }
@@ -81,6 +87,7 @@ export function controllersOf(services: Services, concurrency: number): Controll
     compositions,
     new VaultController(services),
     new SchemaController(services),
+    new RegistrationController(services),
   ];
 }
 
@@ -97,13 +104,15 @@ export async function startController(
   const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
   const lease = leaseNamespace && { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
   const election = lease ? new LeaderElection(new Client(leaseTransport), lease, log) : undefined;
-  const services = servicesOf(installation, transport, () => election?.mayWrite ?? true, log);
+  const replica = { podName: options.podName ?? hostname(), version: ownVersion() };
+  const services = servicesOf(installation, transport, () => election?.mayWrite ?? true, log, replica);
   const manager = new Manager({
     ...services,
     election,
     onLost,
     healthPort,
     insecureMetrics,
+    version: replica.version,
     serveMetrics: metricsServerOf(options, services, transport),
   });
   for (const each of makeControllers(services, concurrency)) manager.add(each);
@@ -128,7 +137,13 @@ function metricsServerOf(
   return () => serveMetrics({ port, certDir, metrics, access, log });
 }
 
-function servicesOf(installation: Installation, transport: Transport, mayWrite: () => boolean, log: Log) {
+function servicesOf(
+  installation: Installation,
+  transport: Transport,
+  mayWrite: () => boolean,
+  log: Log,
+  replica: OwnReplica,
+) {
   const { notifications, ownNamespace, scope, reloader } = installation;
   const metrics = new Metrics();
   const schemas = new Schemas(transport);
@@ -152,6 +167,8 @@ function servicesOf(installation: Installation, transport: Transport, mayWrite: 
     schemas,
     informers: new Informers(transport, client, restarted, scope !== undefined, new ReloaderView(reloader)),
     storeOf,
+    listWatch: (scope: Scope) => new ListWatch(transport, CONTROLLER, scope),
+    replica,
     bindings: new BindingStore(storeOf(SECRET_BINDINGS)),
     contention: new ContentionBudget(),
     events: new EventRecorder(client, hostname()),

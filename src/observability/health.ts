@@ -9,15 +9,17 @@ export interface Health {
   livez(): string[];
   /** Why it does not do its work at the moment. */
   readyz(): string[];
+  /** Of this program. */
+  version: string;
   /** Served here to everyone, if they are given. */
   metrics?: MetricsText | undefined;
 }
 
 /**
- * Serves `/livez` and `/readyz`: 200 `ok`, or 503 with a line for each thing that is wrong. Serves `/metrics` too, if they are
- * given. Port 0 takes any.
+ * Serves `/livez` and `/readyz`: 200 `ok`, or 503 with a line for each thing that is wrong. Serves `/version`, for the leader, and `/metrics`
+ * too, if they are given. Port 0 takes any.
  */
-export function serveHealth(port: number, { livez, readyz, metrics }: Health): Promise<HttpServer> {
+export function serveHealth(port: number, { livez, readyz, version, metrics }: Health): Promise<HttpServer> {
   const server = createServer((request, response) => {
     const path = request.url?.split("?")[0];
     const tell = (wrong: string[]) =>
@@ -26,6 +28,8 @@ export function serveHealth(port: number, { livez, readyz, metrics }: Health): P
         : answer(response, 503, wrong.map((each) => `${each}\n`).join(""));
     if (path === "/livez") tell(livez());
     else if (path === "/readyz") tell(readyz());
+    else if (path === "/version")
+      answer(response, 200, `${JSON.stringify({ version })}\n`, { "content-type": "application/json" });
     else if (path === "/metrics" && metrics !== undefined) void answerWith(response, metrics);
     else if (path === "/metrics") answer(response, 404, "metrics are served at --metrics-port\n");
     else answer(response, 404, "not found\n");

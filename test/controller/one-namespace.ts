@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePorts } from "../control-plane/ports.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "./api.ts";
 import type { AuditedRequest } from "./audit.ts";
 import { ControllerProcess } from "./controller.ts";
 import { eventually } from "./eventually.ts";
@@ -44,6 +45,16 @@ export class Installation {
     const command = readme.split("\n").find((line) => line.startsWith("sed ") && line.includes(`namespaced/${files} `));
     assert.ok(command, files);
     await paste(command.replaceAll("team-a", this.team.namespace).replace("deploy/namespaced", folder));
+  }
+
+  /** The pods of its Deployment, which nothing runs in. */
+  async pods(): Promise<AnyObject[]> {
+    const path = `${this.team.path("v1", "pods")}?labelSelector=app.kubernetes.io/name=inlay`;
+    return eventually(async () => {
+      const { items } = await this.team.api.get(path);
+      assert.equal(items.length, 2);
+      return items;
+    });
   }
 
   /** Starts one replica, as the Deployment would. */

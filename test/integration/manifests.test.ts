@@ -40,6 +40,7 @@ describe("deploy/manifests", () => {
   const accounts = { resource: "serviceaccounts" };
   const leases = { group: "coordination.k8s.io", resource: "leases" };
   const ownLease = { ...leases, namespace: "inlay-system", name: "inlay-controller" };
+  const ownPods = { resource: "pods", namespace: "inlay-system" };
   const ownKey = { resource: "secrets", namespace: "inlay-system", name: "inlay-digest-key" };
 
   it("is accepted by the API server, again and again", async () => {
@@ -84,7 +85,7 @@ describe("deploy/manifests", () => {
     assert.doesNotMatch(await answerTo("secrets/inlay-digest-key"), new RegExp(schema.metadata.uid));
   });
 
-  it("closes its pods but for the port of their metrics, to namespaces that are labelled for that", async () => {
+  it("closes its pods but for the port of their metrics, to namespaces that are labelled for that, and for their own questions", async () => {
     const get = (group: string, plural: string) =>
       api().get(`/apis/${group}/v1/namespaces/inlay-system/${plural}/inlay-controller`);
     const { spec } = await get("networking.k8s.io", "networkpolicies");
@@ -96,8 +97,14 @@ describe("deploy/manifests", () => {
     const [{ args, ports }] = template.spec.containers;
     const { containerPort } = ports.find(({ name }: AnyObject) => name === "metrics");
     assert.ok(args.includes(`--metrics-port=${containerPort}`) && !args.includes("--insecure-metrics"));
-    const from = [{ namespaceSelector: { matchLabels: { metrics: "enabled" } } }];
-    assert.deepEqual(spec.ingress, [{ from, ports: [{ protocol: "TCP", port: containerPort }] }]);
+    const health = ports.find(({ name }: AnyObject) => name === "health").containerPort;
+    assert.deepEqual(spec.ingress, [
+      {
+        from: [{ namespaceSelector: { matchLabels: { metrics: "enabled" } } }],
+        ports: [{ protocol: "TCP", port: containerPort }],
+      },
+      { from: [{ podSelector: { matchLabels } }], ports: [{ protocol: "TCP", port: health }] },
+    ]);
   });
 
   it("keeps to that standard without a warning", async () => {
@@ -127,6 +134,7 @@ describe("deploy/manifests", () => {
       { verb: "update", ...ownLease },
       { verb: "get", ...ownKey },
       { verb: "patch", ...ownKey },
+      ...["list", "watch", "patch"].map((verb) => ({ verb, ...ownPods })),
     ];
     for (const request of needed) {
       it(describeAccess(request), async () => assert.equal(await may(CONTROLLER, request), true));
@@ -145,6 +153,9 @@ describe("deploy/manifests", () => {
       ...["get", "patch"].map((verb) => ({ verb, ...ownKey, namespace: "registry" })),
       ...["list", "watch", "create", "update", "delete"].map((verb) => ({ verb, ...ownKey })),
       { verb: "get", resource: "configmaps" },
+      ...["get", "create", "update", "delete"].map((verb) => ({ verb, ...ownPods })),
+      ...["list", "watch", "patch"].map((verb) => ({ verb, ...ownPods, namespace: "registry" })),
+      ...["exec", "status", "ephemeralcontainers"].map((subresource) => ({ verb: "patch", ...ownPods, subresource })),
       ...["get", "create", "update", "delete"].map((verb) => ({ verb, ...bindings })),
       { verb: "impersonate", ...accounts, namespace: "registry", name: "default" },
       { verb: "impersonate", ...accounts, namespace: "registry" },

@@ -28,7 +28,10 @@ describe("an Inlay of one namespace", function () {
     await stopSharedController();
     mark = await auditLog().mark();
     [one, two] = [await Installation.make(), await Installation.make()];
-    for (const each of [one, two]) await leads(await each.start());
+    for (const each of [one, two]) {
+      const [pod] = await each.pods();
+      await leads(await each.start("inlay-controller", "--pod-name", pod.metadata.name));
+    }
   });
   after(() => Promise.all([one, two].map((each) => each?.stop())));
 
@@ -50,6 +53,16 @@ describe("an Inlay of one namespace", function () {
     for (const what of elsewhere) {
       assert.equal(await may(one.user, { verb: "list", ...what }), false, what.resource);
     }
+  });
+
+  it("labels the pods of its replicas", async () => {
+    for (const each of [one, two])
+      await eventually(async () =>
+        assert.deepEqual((await each.pods()).map(({ metadata }) => metadata.labels["inlay-active"]).sort(), [
+          "false",
+          "true",
+        ]),
+      );
   });
 
   it("writes, rotates, puts drift back and releases in its namespace, beside another that does so in its own", async () => {

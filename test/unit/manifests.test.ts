@@ -59,7 +59,13 @@ describe("deploy/namespaced", () => {
     }
   });
 
-  for (const file of ["35-config.yaml", "36-digest-key.yaml", "40-controller.yaml", "50-metrics.yaml"]) {
+  for (const file of [
+    "35-config.yaml",
+    "36-digest-key.yaml",
+    "40-controller.yaml",
+    "50-metrics.yaml",
+    "55-leader.yaml",
+  ]) {
     it(`has what deploy/manifests/${file} has, for its namespace alone`, async () => {
       const cluster = (await text("manifests", file))
         .replaceAll("inlay-system", "registry")

@@ -11,6 +11,7 @@ describe("the health server", () => {
   const health: Health = {
     livez: () => stuck,
     readyz: () => wrong,
+    version: "1.2.3",
     metrics: { contentType: "text/plain; version=0.0.4", text: () => text() },
   };
   let server: HttpServer;
@@ -37,6 +38,10 @@ describe("the health server", () => {
     assert.deepEqual(await ask("/readyz?verbose"), [200, "ok\n"]);
   });
 
+  it("says its version, for the leader", async () => {
+    assert.deepEqual(await ask("/version"), [200, '{"version":"1.2.3"}\n']);
+  });
+
   it("serves the metrics in their own format, and says no more than that they could not be collected", async () => {
     const answer = await fetch(`http://127.0.0.1:${server.port}/metrics`);
     assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4");
@@ -50,7 +55,7 @@ describe("the health server", () => {
   });
 
   it("serves no metrics unless it is given some", async () => {
-    const other = await serveHealth(0, { livez: () => [], readyz: () => [] });
+    const other = await serveHealth(0, { livez: () => [], readyz: () => [], version: "1.2.3" });
     const answer = await fetch(`http://127.0.0.1:${other.port}/metrics`);
     assert.equal(answer.status, 404);
     await other.stop();

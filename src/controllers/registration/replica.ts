@@ -1,0 +1,70 @@
+/** What the leader knows of a replica of Inlay: its pod comes in, and the labels that differ from what they should be go out. Pure. */
+import type { KubeObject } from "../../apimachinery/objects.ts";
+
+export const ACTIVE = "inlay-active";
+export const VERSION = "inlay-version";
+const HASH = "pod-template-hash";
+const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+export interface Replica {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** The same for all pods of a Deployment, whichever of its ReplicaSets they are of. */
+  readonly group: string;
+  readonly labels: Readonly<Labels>;
+  /** Where it says its version; undefined while it does not run, or without a port that is named `health`. */
+  readonly address: { host: string; port: number } | undefined;
+}
+
+export interface Labels {
+  [ACTIVE]?: string | undefined;
+  [VERSION]?: string | undefined;
+}
+
+interface PodSpec {
+  containers?: { ports?: { name?: string; containerPort: number }[] }[];
+}
+
+interface PodStatus {
+  phase?: string;
+  podIP?: string;
+}
+
+export function replicaOf(pod: KubeObject): Replica {
+  const { name, uid, resourceVersion, labels = {} } = pod.metadata;
+  const { containers = [] } = (pod["spec"] ?? {}) as PodSpec;
+  const { phase, podIP } = (pod["status"] ?? {}) as PodStatus;
+  const health = containers.flatMap(({ ports = [] }) => ports).find((port) => port.name === "health");
+  return {
+    name,
+    uid,
+    resourceVersion,
+    group: groupOf(pod),
+    labels: { [ACTIVE]: labels[ACTIVE], [VERSION]: labels[VERSION] },
+    address: phase === "Running" && podIP && health ? { host: podIP, port: health.containerPort } : undefined,
+  };
+}
+
+/** A ReplicaSet has the name of its Deployment and the hash that its pods are labelled with. Any other pod is alone. */
+function groupOf({ metadata }: KubeObject): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const suffix = `-${metadata.labels?.[HASH]}`;
+  const isOfDeployment = owner?.kind === "ReplicaSet" && owner.name?.endsWith(suffix) === true;
+  return isOfDeployment ? `Deployment ${owner.name?.slice(0, -suffix.length)}` : `Pod ${metadata.uid}`;
+}
+
+/** A version as the value of a label; undefined for what can't be one. */
+export function labelOf(version: string): string | undefined {
+  const label = version.replaceAll("+", "-");
+  return LABEL_VALUE.test(label) ? label : undefined;
+}
+
+/** The labels that the pod does not have; undefined where it has all. What is undefined stays as it is. */
+export function missingLabels({ labels }: Replica, wanted: Labels): Record<string, string> | undefined {
+  const missing = ([ACTIVE, VERSION] as const).flatMap((key) => {
+    const value = wanted[key];
+    return value === undefined || value === labels[key] ? [] : [[key, value] as const];
+  });
+  return missing.length === 0 ? undefined : Object.fromEntries(missing);
+}

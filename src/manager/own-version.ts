@@ -1,0 +1,7 @@
+/** The version of this program, as its package says. */
+import { readFileSync } from "node:fs";
+
+export function ownVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  return String(version);
+}

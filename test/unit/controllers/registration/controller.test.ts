@@ -1,0 +1,153 @@
+/** Which labels the leader writes on which pods, in which order, and when it writes none. */
+import assert from "node:assert/strict";
+import type { KubeObject } from "../../../../src/apimachinery/objects.ts";
+import { RegistrationController } from "../../../../src/controllers/registration/controller.ts";
+import { replicaOf } from "../../../../src/controllers/registration/replica.ts";
+import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { WatchEvent } from "../../../../src/kube/list-watch.ts";
+import { fakeClient } from "../../fakes.ts";
+
+const NAMESPACE = "inlay-system";
+
+interface Pod {
+  name: string;
+  labels?: Record<string, string>;
+  deployment?: string;
+  hash?: string;
+  ip?: string;
+}
+
+const podOf = ({ name, labels = {}, deployment = "inlay-controller", hash = "abc", ip }: Pod): KubeObject => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: {
+    name,
+    namespace: NAMESPACE,
+    uid: `uid-${name}`,
+    resourceVersion: "1",
+    labels: { "app.kubernetes.io/name": "inlay", "pod-template-hash": hash, ...labels },
+    ownerReferences: [{ uid: "owner", kind: "ReplicaSet", name: `${deployment}-${hash}`, controller: true }],
+  },
+  spec: { containers: [{ ports: [{ name: "health", containerPort: 8081 }] }] },
+  status: { phase: "Running", ...(ip !== undefined && { podIP: ip }) },
+});
+
+const OWN = { name: "own", labels: { "inlay-active": "true", "inlay-version": "1.0.0" } };
+
+describe("the registration of replicas", () => {
+  let pods: KubeObject[];
+  let patches: { name: string; metadata: { labels: object } }[];
+  let logged: string[];
+  let refused: boolean;
+  let versions: Record<string, string | undefined>;
+  let controller: RegistrationController;
+
+  beforeEach(() => {
+    pods = [podOf({ name: "own" })];
+    patches = [];
+    logged = [];
+    refused = false;
+    versions = {};
+    const log = (_: object, text: string) => void logged.push(text);
+    controller = new RegistrationController(
+      {
+        installation: { ownNamespace: NAMESPACE },
+        client: fakeClient({
+          async *list(_identity, _resource, _namespace, { fields } = {}) {
+            if (refused) throw new ApiError("LIST pods", 403, "Forbidden");
+            yield pods.filter(({ metadata }) => fields === `metadata.name=${metadata.name}`);
+          },
+          async mergePatch(_identity, { name }, patch) {
+            const { metadata } = patch as { metadata: { labels: object } };
+            patches.push({ name, metadata });
+          },
+        }),
+        listWatch: () => ({
+          async *list() {
+            yield { items: pods, resourceVersion: "1" };
+          },
+          async *watch(_version, _seconds, signal, onOpen): AsyncGenerator<WatchEvent, void> {
+            onOpen();
+            await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          },
+        }),
+        replica: { podName: "own", version: "1.0.0" },
+        log: { debug: log, info: log },
+      },
+      async ({ host, port }) => versions[`${host}:${port}`],
+    );
+  });
+  afterEach(() => controller.stop());
+
+  /** The labels that each pod gets, once the pods are known. */
+  const labelled = async () => {
+    await controller.reconcile();
+    await new Promise(setImmediate);
+    const result = await controller.reconcile();
+    return { result, labels: patches.map(({ name, metadata }) => [name, metadata.labels]) };
+  };
+
+  it("labels itself as active, and the others of its Deployment before that, whichever ReplicaSet they are of", async () => {
+    pods.push(
+      podOf({ name: "former", labels: { "inlay-active": "true", "inlay-version": "0.9.0" }, hash: "def" }),
+      podOf({ name: "stranger", deployment: "other" }),
+    );
+    const { labels, result } = await labelled();
+    assert.deepEqual(labels, [
+      ["former", { "inlay-active": "false" }],
+      ["own", { "inlay-active": "true", "inlay-version": "1.0.0" }],
+      // The watch of this test is late with its own writes.
+      ["former", { "inlay-active": "false" }],
+    ]);
+    assert.deepEqual(result, { retry: "after", ms: 10_000 });
+    assert.ok(patches.every(({ metadata }) => "resourceVersion" in metadata && "uid" in metadata));
+  });
+
+  it("asks the others for their version, and leaves that of one that does not answer", async () => {
+    const labels = { "inlay-active": "false" };
+    pods = [
+      podOf(OWN),
+      podOf({ name: "new", labels, ip: "10.0.0.1" }),
+      podOf({ name: "silent", labels: { ...labels, "inlay-version": "0.9.0" }, ip: "10.0.0.2" }),
+      podOf({ name: "odd", labels, ip: "10.0.0.3" }),
+    ];
+    versions = { "10.0.0.1:8081": "1.1.0+build", "10.0.0.3:8081": "no version at all" };
+    assert.deepEqual((await labelled()).labels, [["new", { "inlay-version": "1.1.0-build" }]]);
+  });
+
+  it("writes nothing where all labels are right", async () => {
+    pods = [podOf(OWN), podOf({ name: "other", labels: { "inlay-active": "false", "inlay-version": "1.0.0" } })];
+    assert.deepEqual((await labelled()).labels, []);
+  });
+
+  it("takes the label from itself when it resigns, if it has it", async () => {
+    await controller.resign();
+    assert.deepEqual(patches, []);
+    pods = [podOf(OWN)];
+    await labelled();
+    await controller.resign();
+    assert.deepEqual(patches, [{ name: "own", metadata: { uid: "uid-own", labels: { "inlay-active": "false" } } }]);
+  });
+
+  it("does nothing where it has no pod, and says so once", async () => {
+    pods = [podOf({ name: "other" })];
+    assert.deepEqual(await controller.reconcile(), { retry: "never" });
+    assert.deepEqual([patches, logged], [[], ["has no pod here, so it labels none"]]);
+  });
+
+  it("says once that it may not, and looks again later", async () => {
+    refused = true;
+    for (let tries = 0; tries < 2; tries++)
+      assert.deepEqual(await controller.reconcile(), { retry: "after", ms: 60_000 });
+    assert.deepEqual(logged, ["may not label the pods of its replicas; the Role inlay-controller lets it"]);
+    refused = false;
+    assert.equal((await labelled()).labels.length, 1);
+  });
+
+  it("takes a pod of no Deployment for the only one", () => {
+    const { metadata, ...pod } = podOf({ name: "bare" });
+    const bare = { ...pod, metadata: { ...metadata, ownerReferences: [] } };
+    assert.equal(replicaOf(bare).group, "Pod uid-bare");
+    assert.equal(replicaOf(podOf({ name: "own", hash: "x-y" })).group, "Deployment inlay-controller");
+  });
+});
