@@ -53,6 +53,8 @@ export interface ParsedSource {
   };
   /** The SecretProviderClass that it is. Pods can mount it, so `consumersOf` can name it. */
   readonly providerClass?: { readonly namespace: string; readonly name: string };
+  /** The keys that count for a restart where no field names one, in place of all: the others are notes about the value. */
+  readonly valueKeys?: readonly string[];
   /** What status calls it where it needs a SecretGrant. */
   readonly grantedAs?: string;
   /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */

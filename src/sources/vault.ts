@@ -19,6 +19,8 @@ type Ask = (last: VaultAnswer | undefined) => Promise<VaultAnswer>;
 
 /** What is wrong with a connection changes by its own watch, so nothing has to be asked for it. */
 const FAILING_REFRESH_MS = 24 * 60 * 60 * 1_000;
+/** Of metadata, what changes with each version. custom_metadata changes without one. */
+const VALUE_KEYS = ["updated_time"];
 
 export const vault: SourceKind = {
   parse({ name = "", vault: at }, { namespace: own, policy }) {
@@ -37,6 +39,7 @@ export const vault: SourceKind = {
       vault: { connection, needsGrant, reads },
       ...(needsGrant && { grantedAs: description }),
       ...(isSecret && { secretIn: own }),
+      ...(at.metadata !== undefined && { valueKeys: VALUE_KEYS }),
       describe: () => ({ kind: "VaultConnection", name: connectionName }),
       isObject: (other) => idOf(other) === idOf(connection),
       resolve: async (context) => {

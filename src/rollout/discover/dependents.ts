@@ -180,7 +180,8 @@ export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
   const { spec } = binding;
   const sources = parseSources(binding);
   const fields = spec.targets.flatMap((target) => (isAfterRollout(target) ? [] : target.fields));
-  if (fields.length === 0) return new Set(sources.map(({ name }) => digestId(name, ALL_KEYS)));
+  if (fields.length === 0)
+    return new Set(sources.flatMap(({ name, valueKeys = [ALL_KEYS] }) => valueKeys.map((key) => digestId(name, key))));
   const uses = fields.flatMap((field) => usesOf(sources, field, (text) => compileTemplate(text).references));
   return new Set(uses.map(({ source, of }) => digestId(source, of)));
 }

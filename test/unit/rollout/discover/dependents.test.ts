@@ -60,4 +60,15 @@ describe("the workloads of a binding", () => {
     assert.deepEqual(used("http://{{web.spec.clusterIP}}"), ["web/spec.clusterIP"]);
     assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ["web/spec.ports"]);
   });
+
+  it("without fields are all keys of a source, but of the metadata of a path in Vault the time of its last version", () => {
+    const at = { connection: { name: "vault" }, refresh: "1m" };
+    const path = { mount: "kv", path: "shop/db" };
+    const sources = [
+      { name: "data", vault: { ...at, data: { ...path, kv: 2 as const } } },
+      { name: "metadata", vault: { ...at, metadata: path } },
+    ];
+    const used = usedByFields(bindingOf({ spec: { sources, targets: [] } }));
+    assert.deepEqual([...used], ["data/*", "metadata/updated_time"]);
+  });
 });
