@@ -52,7 +52,7 @@ describe("the compositions for Vault:", () => {
     VAULT_TOKEN: vault.rootToken,
   });
 
-  for (const name of ["vault-static-secret"])
+  for (const name of ["vault-sync-status", "vault-static-secret"])
     it(`the README of ${name} does what it says, and leaves nothing`, () => testPage(name, undefined, env())).timeout(
       "2m",
     );

@@ -1,0 +1,162 @@
+/**
+ * compositions/vault-sync-status as it is shipped, over a real Vault: installs it for all tests of a file, and makes VaultSyncStatuses in
+ * namespaces that are open to it.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { Vault } from "../control-plane/vault.ts";
+import { untilMay } from "./access.ts";
+import { type AnyObject, Api, unlessGone } from "./api.ts";
+import { COMPOSITIONS } from "./compositions.ts";
+import { eventually } from "./eventually.ts";
+import { applyFile, applyObjects, deleteFile, objectsIn, pathOf } from "./manifests.ts";
+import { CONTROLLER } from "./requests.ts";
+import { createNamespace, type TestNamespace } from "./test-namespace.ts";
+import { MOUNT } from "./vault-team.ts";
+import { Workloads } from "./workloads.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+const FOLDER = join(root, "compositions", "vault-sync-status");
+const [CRD, ACCOUNT, CONNECTION, COMPOSITION, POLICY] = ["crd", "account", "connection", "composition", "policy"].map(
+  (name) => join(FOLDER, name === "crd" ? name : `${name}.yaml`),
+) as [string, string, string, string, string];
+const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
+/** The policy that the operator of VaultSyncStatus asks for, but for paths that it may not read. */
+const READS_METADATA = `path "+/metadata/*" { capabilities = ["read", "list"] }
+path "+/metadata/denied/*" { capabilities = ["deny"] }`;
+const HOME = "vault-sync";
+/** As whom its bindings act. */
+export const INLAY = `system:serviceaccount:${HOME}:inlay`;
+
+export const GROUP = "stable.example.com";
+export const API_VERSION = `${GROUP}/v1`;
+export const PLURAL = "vaultsyncstatus";
+export const POLICY_FILE = POLICY;
+/** What the operator's users write into a new object. */
+export const PLACEHOLDER = "0000-00-00T00:00:00.000000000Z";
+
+/** Installs all of it, with their token in their ConfigMap. Vault is asked every second. */
+export async function installVaultSync(vault: Vault): Promise<void> {
+  const api = new Api(controlPlane());
+  await vault.writePolicy("vault-sync", READS_METADATA);
+  const token = await vault.createToken(["vault-sync"]);
+  for (const file of [MANIFEST, CRD, ACCOUNT]) await applyFile(api, file);
+  await untilMay(COMPOSITIONS, {
+    verb: "use",
+    group: "inlay.dev",
+    resource: "vaultconnections",
+    name: "vault",
+    namespace: HOME,
+  });
+  await untilMay(CONTROLLER, {
+    verb: "impersonate",
+    resource: "serviceaccounts",
+    name: "inlay-compositions",
+    namespace: "inlay-system",
+  });
+  await api.create(`/api/v1/namespaces/${HOME}/configmaps`, {
+    metadata: { name: "vault-sync-config" },
+    data: { VAULT_URL: vault.address, VAULT_TOKEN: token },
+  });
+  const [connection] = await objectsIn(CONNECTION);
+  const { tls: _, ...spec } = connection.spec;
+  const [composition] = await objectsIn(COMPOSITION);
+  composition.spec.bindings[0].base.spec.sources[0].vault.refresh = "1s";
+  await applyObjects(api, [{ ...connection, spec: { ...spec, address: vault.address } }, composition]);
+}
+
+/** Removes it by force, as no controller may run. */
+export async function removeVaultSync(): Promise<void> {
+  const api = new Api(controlPlane());
+  const [composition] = await objectsIn(COMPOSITION);
+  const path = await pathOf(api, composition);
+  await api.remove(path);
+  await api.merge(path, { metadata: { finalizers: null } }).catch(unlessGone);
+  const bindings = `/apis/inlay.dev/v1alpha1/namespaces/${HOME}/secretbindings`;
+  await api.remove(bindings);
+  for (const { metadata } of (await api.get(bindings)).items)
+    await api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
+  for (const file of [POLICY, CONNECTION, ACCOUNT, MANIFEST]) await deleteFile(api, file);
+}
+
+/** How far objects reach, by the composition. */
+export async function setReach(api: Api, reach: "ClaimNamespace" | "Cluster"): Promise<void> {
+  const [composition] = await objectsIn(COMPOSITION);
+  await api.merge(await pathOf(api, composition), { spec: { reach } });
+}
+
+/** A namespace that is open to the composition, with a folder in Vault. */
+export class SyncTeam {
+  readonly team: TestNamespace;
+  readonly shop: Workloads;
+  readonly #vault: Vault;
+
+  private constructor(vault: Vault, team: TestNamespace) {
+    this.#vault = vault;
+    this.team = team;
+    this.shop = new Workloads(team);
+  }
+
+  static async create(vault: Vault): Promise<SyncTeam> {
+    const team = await createNamespace({ account: false, rules: [], controller: false });
+    const { namespace, api } = team;
+    await api.create(team.path("rbac.authorization.k8s.io/v1", "rolebindings"), {
+      metadata: { name: "inlay-rollouts" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "inlay-rollouts" },
+      subjects: [{ kind: "ServiceAccount", name: "inlay", namespace: HOME }],
+    });
+    await untilMay(INLAY, { verb: "patch", group: "apps", resource: "deployments", namespace });
+    return new SyncTeam(vault, team);
+  }
+
+  /** Writes another version of a path, and returns when Vault says that it did. */
+  async change(path: string): Promise<string> {
+    const { data } = await this.#vault.api("POST", `${MOUNT}/data/${this.#in(path)}`, {
+      data: { version: `${Date.now()}` },
+    });
+    return data.created_time;
+  }
+
+  /** Makes an object that restarts the Deployment of its name for the path of its name. */
+  sync(name: string, timeStamp: string | undefined, changes: object = {}): Promise<AnyObject> {
+    return this.team.api.create(this.team.path(API_VERSION, PLURAL), {
+      apiVersion: API_VERSION,
+      kind: "VaultSyncStatus",
+      metadata: { name },
+      spec: { ...this.spec(name), timeStamp, ...changes },
+    });
+  }
+
+  /** What such an object says, but for its time stamp. */
+  spec(name: string): object {
+    return {
+      deployName: name,
+      deployNamespace: this.team.namespace,
+      secretEngine: MOUNT,
+      secretPath: this.#in(name),
+    };
+  }
+
+  path(name: string): string {
+    return `${this.team.path(API_VERSION, PLURAL)}/${name}`;
+  }
+
+  get(name: string): Promise<AnyObject> {
+    return this.team.api.get(this.path(name));
+  }
+
+  /** Waits until the object shows that, with that time stamp if one is given, and returns it. */
+  async until(name: string, status: string, timeStamp?: string, withinMs?: number): Promise<AnyObject> {
+    return eventually(async () => {
+      const found = await this.get(name);
+      assert.equal(found.status?.vault_sync?.SyncStatus, status, JSON.stringify(found.status));
+      if (timeStamp !== undefined) assert.equal(found.spec.timeStamp, timeStamp);
+      return found;
+    }, withinMs);
+  }
+
+  #in(path: string): string {
+    return path.startsWith("denied/") ? path : `${this.team.namespace}/${path}`;
+  }
+}
