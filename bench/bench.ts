@@ -15,6 +15,7 @@ import { measureSpread } from "./spread.ts";
 import { measureStreams } from "./streams.ts";
 import { Table } from "./table.ts";
 import { measureVault } from "./vault.ts";
+import { measureVaultSync } from "./vault-sync.ts";
 
 const PARTS = {
   rotations: measureRotations,
@@ -30,6 +31,7 @@ const PARTS = {
   compositions: measureCompositions,
   spread: measureSpread,
   vault: measureVault,
+  "vault-sync": measureVaultSync,
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);
