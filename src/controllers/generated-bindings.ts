@@ -72,6 +72,10 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   readonly #unchanged: (key: string) => void;
   /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what became of it. */
   readonly #kept = new Map<string, { written: G["spec"]; kept: G["spec"][] }>();
+  /** By the uid of a binding that we wrote: the version that we replaced last. Watches may show that one for a moment longer. */
+  readonly #replaced = new Map<string, string | undefined>();
+  /** The keys of the caller that are being synced, or will be at once since a binding has changed meanwhile. */
+  readonly #syncing = new Set<string>();
   /** By the caller's key, and there by the key of each binding that could not be made, why. */
   readonly #failures = new Map<string, ReadonlyMap<string, Problem>>();
 
@@ -88,8 +92,14 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     return this.#generator.matches(binding, desired, sameJson(written, desired.spec) ? kept : []);
   }
 
+  /** Whether a binding of the caller's key that is not as generated is about to be, and a watch will show it. */
+  isUnderWay(key: string, { metadata: { uid, resourceVersion } }: SecretBinding): boolean {
+    return this.#syncing.has(key) || (this.#replaced.has(uid) && this.#replaced.get(uid) === resourceVersion);
+  }
+
   gone({ metadata }: SecretBinding): void {
     this.#kept.delete(metadata.uid);
+    this.#replaced.delete(metadata.uid);
   }
 
   /**
@@ -97,6 +107,22 @@ export class GeneratedBindings<G extends GeneratedBinding> {
    * there is one. `key` is of the caller's own: what it said of its bindings before is replaced.
    */
   async sync(
+    key: string,
+    desired: readonly G[],
+    obsolete: readonly SecretBinding[],
+    find: (desired: G) => SecretBinding | undefined,
+  ): Promise<WorkResult> {
+    this.#syncing.add(key);
+    let result: WorkResult | undefined;
+    try {
+      result = await this.#sync(key, desired, obsolete, find);
+      return result;
+    } finally {
+      if (result?.retry !== "backoff") this.#syncing.delete(key);
+    }
+  }
+
+  async #sync(
     key: string,
     desired: readonly G[],
     obsolete: readonly SecretBinding[],
@@ -164,6 +190,9 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     return written(
       client.replace(identity, ref, { ...present, metadata, spec }, fieldManager).then((now) => {
         contention.wrote(contender, revision);
+        const { uid, resourceVersion } = present.metadata;
+        // Else no watch shows it.
+        if (now.metadata.resourceVersion !== resourceVersion) this.#replaced.set(uid, resourceVersion);
         this.#keep(present, now, desired);
       }),
     );

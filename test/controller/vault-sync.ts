@@ -25,6 +25,7 @@ const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yam
 /** The policy that the operator of VaultSyncStatus asks for, but for paths that it may not read. */
 const READS_METADATA = `path "+/metadata/*" { capabilities = ["read", "list"] }
 path "+/metadata/denied/*" { capabilities = ["deny"] }`;
+const WATCH_SECONDS = 300;
 const HOME = "vault-sync";
 /** As whom its bindings act. */
 export const INLAY = `system:serviceaccount:${HOME}:inlay`;
@@ -64,6 +65,8 @@ export async function installVaultSync(vault: Vault): Promise<void> {
   const [composition] = await objectsIn(COMPOSITION);
   composition.spec.bindings[0].base.spec.sources[0].vault.refresh = "1s";
   await applyObjects(api, [{ ...connection, spec: { ...spec, address: vault.address } }, composition]);
+  // Its API server answers to a watch, which asks once, only after a moment.
+  await api.get(`/apis/${API_VERSION}/${PLURAL}`);
 }
 
 /** Removes it by force, as no controller may run. */
@@ -154,6 +157,20 @@ export class SyncTeam {
       if (timeStamp !== undefined) assert.equal(found.spec.timeStamp, timeStamp);
       return found;
     }, withinMs);
+  }
+
+  /** All that its objects show until the signal aborts, with what is wrong. */
+  async statuses(signal: AbortSignal): Promise<Set<string>> {
+    const shown = new Set<string>();
+    try {
+      for await (const { object } of this.team.api.watch(this.team.path(API_VERSION, PLURAL), WATCH_SECONDS, signal)) {
+        const { SyncStatus, Message, Rollout } = object.status?.vault_sync ?? {};
+        if (SyncStatus !== undefined) shown.add(SyncStatus === "Error" ? `Error: ${Message}; ${Rollout}` : SyncStatus);
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    return shown;
   }
 
   #in(path: string): string {

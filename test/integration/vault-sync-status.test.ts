@@ -51,6 +51,8 @@ describe("a VaultSyncStatus", function () {
     const before = await team.change("behind");
     const current = await team.change("current");
     const [behind, fresh] = [await team.change("behind"), await team.change("fresh")];
+    const ended = new AbortController();
+    const shown = team.statuses(ended.signal);
     await team.sync("current", current);
     await team.sync("behind", before);
     await team.sync("fresh", PLACEHOLDER);
@@ -62,6 +64,8 @@ describe("a VaultSyncStatus", function () {
     const next = await team.change("fresh");
     await team.until("fresh", IN_SYNC, next);
     assert.deepEqual(await shop.restarts(), { current: 0, behind: 1, fresh: 1 });
+    ended.abort();
+    assert.deepEqual([...(await shown)].toSorted(), [IN_SYNC, ROLLING_OUT]);
   });
 
   it("is in sync only after the rollout, also if the controller is killed before that or the image is broken", async () => {

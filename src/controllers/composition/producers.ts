@@ -32,7 +32,7 @@ export class Producers {
     this.#changed = changed;
   }
 
-  /** `unknown` also while the binding is being changed to what it has to be, `pending` until its claim is looked at. */
+  /** `unknown` also while the binding differs from what it has to be, `pending` until its claim is looked at, or while Inlay updates it. */
   of(binding: SecretBinding): ProducedBy {
     const from = composedFrom(binding);
     if (from === undefined || this.#services.exists(from.composition) === false) return "none";
@@ -90,7 +90,10 @@ export class Producers {
     const desired = record.desired.get(key);
     if (desired === undefined) return "none";
     const accepted = state?.accepted;
-    if (accepted?.generated.isAsGenerated(binding, desired) !== true) return "unknown";
+    if (state === undefined || accepted === undefined) return "unknown";
+    const { generated } = accepted;
+    const isUpdated = () => state.isActive && !state.isSuspended && generated.isUnderWay(claim, binding);
+    if (!generated.isAsGenerated(binding, desired)) return isUpdated() ? "pending" : "unknown";
     const claimNamespace = namespaceOfClaim(desired.owner, accepted.compiled.kind);
     return { by: composition, ...(claimNamespace !== undefined && { claimNamespace }) };
   }

@@ -91,6 +91,36 @@ describe("of the generated bindings,", () => {
     assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
   });
 
+  it("one is under way while it is put right, and until a watch shows that", async () => {
+    const cluster = new Cluster();
+    const before = binding({ spec: { suspend: true } });
+    before.metadata.resourceVersion = "5";
+    const versioned = (resourceVersion: string) => ({
+      ...binding(),
+      metadata: { ...before.metadata, resourceVersion },
+    });
+    const isUnderWay = (resourceVersion: string) => cluster.bindings.isUnderWay("shop", versioned(resourceVersion));
+    assert.equal(isUnderWay("5"), false);
+    let during = false;
+    cluster.answers = [
+      () => {
+        during = isUnderWay("5");
+        return versioned("6");
+      },
+    ];
+    await cluster.sync([before]);
+    assert.deepEqual([during, isUnderWay("5"), isUnderWay("6")], [true, true, false]);
+    cluster.bindings.gone(before);
+    assert.equal(isUnderWay("5"), false);
+    // It is tried once more at once where somebody wrote it meanwhile, such as its status.
+    cluster.answers = [new ApiError("PUT", 409, "Conflict", ""), () => versioned("5")];
+    await cluster.sync([before]);
+    assert.equal(isUnderWay("5"), true);
+    // What the API server keeps as it was is not under way.
+    await cluster.sync([before]);
+    assert.equal(isUnderWay("5"), false);
+  });
+
   it("one with an integer that a double can't hold is put right too", async () => {
     const cluster = new Cluster();
     const manifest = { spec: { serial: 9_007_199_254_740_993n } };

@@ -92,6 +92,23 @@ describe("what makes a binding", () => {
     });
   });
 
+  it("is pending while Inlay updates the binding, and unknown while it differs for another reason", () => {
+    let underWay = true;
+    state = new CompositionState();
+    const generated = { isAsGenerated: () => false, isUnderWay: () => underWay };
+    state.accepted = { generated } as unknown as CompositionState["accepted"];
+    const desired = new Map([["shop/harbor-s3", {} as MadeBinding]]);
+    state.records.set(CLAIM, { uid: "1", desired, held: new Set(), problems: [] });
+    assert.equal(producers.of(binding), "pending");
+    state.isSuspended = true;
+    assert.equal(producers.of(binding), "unknown");
+    state.isSuspended = false;
+    underWay = false;
+    producers.known("harbors", CLAIM);
+    assert.deepEqual(changed, ["shop/harbor-s3"]);
+    assert.equal(producers.of(binding), "unknown");
+  });
+
   it("is asked for again when the composition is gone, whether it was known or not", () => {
     producers.gone("harbors");
     assert.deepEqual(changed, ["shop/harbor-s3"]);
