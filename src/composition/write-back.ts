@@ -39,7 +39,8 @@ export function writeBack(
       const outcome = attemptSync(() => applyPatch(patch, binding as JsonObject, changed));
       if (outcome instanceof Problem) problems.push(outcome);
       else if (outcome.outcome === "written") fields = changed;
-      else if (patch.isRequired)
+      // What was not made lacks most fields, and why is known already.
+      else if (patch.isRequired && problem === undefined)
         problems.push(new Problem("FieldNotFound", `${patch.place}: the binding has no ${outcome.path} yet`));
     }
   }

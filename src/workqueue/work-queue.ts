@@ -215,7 +215,7 @@ export class WorkQueue {
     const ownMs = result.retry === "after" ? result.ms : this.#backoffMs(key);
     const groupMs = this.#countRetries(rateLimitGroup, 1) * RATE_LIMIT_MS * jitter();
     this.#started?.hooks?.retried();
-    const timer = setTimeout(() => this.add(key, "resync"), Math.max(ownMs, groupMs));
+    const timer = setTimeout(() => this.add(key, "resync"), Math.min(Math.max(ownMs, groupMs), MAX_TIMER_MS));
     this.#timers.set(key, { timer, rateLimitGroup });
   }
 
@@ -242,6 +242,9 @@ export class WorkQueue {
     return Math.min(first * 2 ** Math.min(failures, 20), most) * jitter();
   }
 }
+
+/** Node takes a longer timer for one of 1 ms. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const jitter = () => 0.75 + Math.random() / 2;
 const secondsSince = (time: number) => (performance.now() - time) / 1000;

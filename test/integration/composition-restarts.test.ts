@@ -182,4 +182,35 @@ describe("a controller of compositions that is killed or stopped", function () {
       assert.deepEqual([status.claims, status.bindings, status.readyBindings], [2, 2, 2]);
     });
   });
+
+  it("writes nothing at a start for a claim that asks for what the composition does not support", async () => {
+    const team = await newTeam(["harbor"]);
+    const shown = (field: string) => ({
+      type: "ToCompositeFieldPath",
+      fromFieldPath: `status.conditions[type=Ready].${field}`,
+      toFieldPath: `metadata.annotations[example.com/${field}]`,
+    });
+    const patches = [TO_CLAIM, shown("reason"), shown("lastTransitionTime")];
+    const notSupported = [{ fromFieldPath: "metadata.annotations[example.com/refuse]", message: "take it out" }];
+    await compose(team, NAME, { bindings: [{ name: "key", base: ACCESS_KEY_BASE, patches }], notSupported });
+    const untilShown = (reason: string) =>
+      eventually(async () => {
+        const { metadata } = await team.api.get(team.harborPath("harbor"));
+        assert.equal(metadata.annotations?.["example.com/reason"], reason);
+      });
+    await untilShown("Synced");
+    await team.api.merge(team.harborPath("harbor"), { metadata: { annotations: { "example.com/refuse": "yes" } } });
+    await untilShown("NotSupported");
+    const controller = team.controller;
+    await team.barrier({ controller });
+    await controller.stop();
+    const mark = await auditLog().mark();
+    await controller.start();
+    await team.barrier({ controller });
+    // It says so once more by an event.
+    const writes = (await allWrites(team, mark)).filter((each) => !each.startsWith("create events.k8s.io/events"));
+    assert.deepEqual(writes, []);
+    await team.api.merge(team.harborPath("harbor"), { metadata: { annotations: { "example.com/refuse": null } } });
+    await untilShown("Synced");
+  });
 });

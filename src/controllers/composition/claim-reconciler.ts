@@ -86,7 +86,8 @@ export class ClaimReconciler {
       const template = [...desired.values()].find((each) => each.name === name)?.template;
       if (template !== undefined) failed.set(template, notMade(problem));
     }
-    const written = await this.#writeBack(ref, claim, desired, failed);
+    const left = own.filter((each) => held.has(composedFrom(each)?.template ?? ""));
+    const written = await this.#writeBack(ref, claim, { desired, left, failed });
     problems.push(...written.problems);
     if (written.result !== undefined) results.push(written.result);
     this.#announce(claim, ref, problems, before?.problems ?? []);
@@ -176,12 +177,20 @@ export class ClaimReconciler {
   async #writeBack(
     ref: ClaimRef,
     claim: Claim,
-    desired: ReadonlyMap<string, MadeBinding>,
-    failed: ReadonlyMap<string, Problem>,
+    {
+      desired,
+      left,
+      failed,
+    }: {
+      desired: ReadonlyMap<string, MadeBinding>;
+      /** Bindings that stay as they are, of which it is not known any more how they were made. */
+      left: readonly SecretBinding[];
+      failed: ReadonlyMap<string, Problem>;
+    },
   ) {
     const { compiled, identity, resource } = ref.accepted;
     if (compiled.writes.length === 0) return { problems: [] };
-    const made = new Map<string, object>();
+    const made = new Map<string, object>(left.map((each) => [composedFrom(each)?.template ?? "", each]));
     for (const [key, { template }] of desired) {
       const binding = this.#services.bindings.get(key);
       if (binding !== undefined) made.set(template, binding);

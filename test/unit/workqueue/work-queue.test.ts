@@ -38,6 +38,15 @@ describe("the work queue", () => {
     assert.equal(depthOf(queue), 0);
   });
 
+  it("waits for longer than a timer can, and not for a moment", async () => {
+    const { queue, started } = quickQueue(() => ({ retry: "after", ms: 1_000 * 3_600_000 }));
+    queue.add("a");
+    await clock.pass(24 * 3_600_000);
+    assert.deepEqual(started, ["a"]);
+    await clock.pass(24 * 24 * 3_600_000);
+    assert.deepEqual(started, ["a", "a"]);
+  });
+
   it("runs a key once more after it was added while it ran, and not at the same time", async () => {
     const { queue, started, underWay, finish } = heldQueue(5);
     queue.add("a");
