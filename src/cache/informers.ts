@@ -175,8 +175,8 @@ export class Informers {
     const tenant = tenantOf(watchScope, dependency);
     const streamKey = streamKeyOf(identity, scope, dependency, tenant);
     if (subscriber.streamKey === streamKey) return;
-    // Names in many namespaces are not the binding's, and each namespace is watched by itself.
-    const isOneByOne = watchScope === "name" && !dependency.wide && identity !== CONTROLLER;
+    // Names in namespaces that a selector chooses are not the binding's, and each namespace is watched by itself.
+    const isOneByOne = watchScope === "name" && dependency.wide !== true && identity !== CONTROLLER;
     if (isOneByOne && !this.#oneByOne.take(dependent)) return this.#refuse(subscriber, TOO_MANY_NAMES);
     this.#unsubscribe(subscriber);
     subscriber.isOneByOne = isOneByOne;

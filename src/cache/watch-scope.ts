@@ -38,6 +38,7 @@ const REVIEW_AGAIN_MS = 1_000;
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
 type NarrowScope = Extract<WatchScope, "namespace" | "name">;
+type Names = ReadonlySet<string> | "all";
 
 /** For all names of a kind in a namespace and one identity. */
 interface Decision {
@@ -174,8 +175,7 @@ export class WatchScopes {
   }
 
   /** On which names of a kind an identity may do all of some verbs; undefined if that can't be listed. */
-  async #namesOf(dependency: Subscription, verbs: readonly string[]): Promise<ReadonlySet<string> | "all" | undefined> {
-    const place = placeOf(dependency);
+  async #namesOf(dependency: Subscription, verbs: string[], place = placeOf(dependency)): Promise<Names | undefined> {
     if (place === undefined) return undefined;
     const rules = await this.#reviews.of(place);
     const names = allowedNames(rules, verbs, resourceOf(dependency));
@@ -188,18 +188,27 @@ export class WatchScopes {
     name: string | undefined,
     most: WatchScope | undefined,
   ): Promise<WatchScope | undefined> {
-    const { identity, wide } = dependency;
+    const { identity } = dependency;
     if (identity === CONTROLLER)
       return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
+    const wide = dependency.wide === true || (dependency.wide === "named" && (await this.#mayAtHome(dependency)));
     // One answer for all of many namespaces.
-    const isEverywhere = wide === true && (await this.#mayEverywhere(identity, resource));
+    const isEverywhere = wide && (await this.#mayEverywhere(identity, resource));
     // A name is known to its account already.
     const mayKnow = async () => !isTelling(dependency) || isEverywhere || (await this.#mayList(dependency));
     if (most === undefined && (await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
     if (isEverywhere) return "cluster";
     // Rights on one name in all namespaces are enough for one stream of that name.
-    const isNamed = wide === true && name !== undefined && (await this.#mayEverywhere(identity, resource, name));
+    const isNamed = wide && name !== undefined && (await this.#mayEverywhere(identity, resource, name));
     return isNamed ? "clusterName" : undefined;
+  }
+
+  /** Whether an account may watch it at home, as with rights everywhere. One review answers for all names, before each name is asked about. */
+  async #mayAtHome(dependency: Subscription): Promise<boolean> {
+    const { identity } = dependency;
+    const namespace = homeOf(identity);
+    const names = namespace && (await this.#namesOf(dependency, ["list", "watch"], { identity, namespace }));
+    return !(names instanceof Set) || (!isCollection(dependency) && names.has(dependency.ref.name));
   }
 
   async #mayList(dependency: Subscription): Promise<boolean> {

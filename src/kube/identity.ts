@@ -21,6 +21,13 @@ export const homeOf = (identity: Identity): string | undefined => identity.split
 /** As whom something is watched. */
 export interface WatchIdentity {
   identity: Identity;
-  /** It is one of many namespaces: they share a watch of the whole cluster, where the identity may have one. */
-  wide?: boolean;
+  /**
+   * It is one of many namespaces: they share a watch of the whole cluster, where the identity may have one. `named`: a binding names
+   * this one namespace, other than its own, and many bindings of the identity may do so.
+   */
+  wide?: boolean | "named";
 }
+
+/** What a binding of `own` names in a namespace, or in none where the kind belongs to the cluster. */
+export const wideIn = (namespace: string | undefined, own: string): { wide?: "named" } =>
+  namespace === undefined || namespace === own ? {} : { wide: "named" };

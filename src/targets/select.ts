@@ -12,7 +12,7 @@ import { NAMESPACES } from "../apimachinery/resources.ts";
 import type { CollectionSubscription, Subscription } from "../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../cache/watcher.ts";
 import { READ_VERBS, streamRefusal, WRITE_VERBS } from "../kube/access-error.ts";
-import type { Identity } from "../kube/identity.ts";
+import { type Identity, wideIn } from "../kube/identity.ts";
 import { isSelection, type References } from "./references.ts";
 import type { Selection, SelectionCriteria } from "./selection.ts";
 
@@ -109,7 +109,8 @@ export function selectTargets(
     if (at instanceof Problem || !isSelection(at)) {
       members.set(position, [{ target, ref: at, selected: false }]);
       for (const id of at instanceof Problem ? namedBy(target, namespaceIn(key)) : [idOf(at)]) taken.add(id);
-      if (!(at instanceof Problem)) found.dependencies.push({ identity, ref: at });
+      if (!(at instanceof Problem))
+        found.dependencies.push({ identity, ref: at, ...wideIn(at.namespace, namespaceIn(key)) });
       continue;
     }
     const before = found.closed.length;

@@ -10,6 +10,7 @@ import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
+import { wideIn } from "../../kube/identity.ts";
 import { ALL_KEYS } from "../../sources/uses.ts";
 import type { References } from "../../targets/references.ts";
 import type { SelectedObject } from "../../targets/select.ts";
@@ -23,8 +24,8 @@ import { type UsesOfKeys, writtenUses } from "./written-values.ts";
 export interface WorkloadLookup {
   /** The place of its step. */
   step: number;
-  /** Its namespace is one of many: they share a watch of the whole cluster, where the account may have one. */
-  wide?: true;
+  /** Its namespace is one of many, or is named and not the binding's own: they share a watch of the cluster, where the account may have one. */
+  wide?: true | "named";
   resource: Resource;
   paths: WorkloadPaths;
   /** The field that a restart changes. */
@@ -122,7 +123,7 @@ async function placesOf(
       (each): Place => ({
         ...each,
         namespace,
-        ...(wide && { wide }),
+        ...(wide ? { wide } : wideIn(namespace, own)),
         find: { by: "reference", ...what, ...(ways && { ways }) },
       }),
     ),
@@ -134,7 +135,8 @@ async function placesOf(
       target.selector === undefined
         ? { by: "name", name: target.name as string }
         : { by: "choice", ...choiceOf(target.selector) };
-    places.push({ ...(await kindOf(target, annotation, discovery)), namespace: target.namespace ?? own, find });
+    const namespace = target.namespace ?? own;
+    places.push({ ...(await kindOf(target, annotation, discovery)), namespace, ...wideIn(namespace, own), find });
   }
   return places;
 }

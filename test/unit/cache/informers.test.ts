@@ -72,6 +72,12 @@ describe("informers", () => {
         `${ACCOUNT} secrets bucket`,
       ],
       [
+        "objects of one name that bindings name in other namespaces, as the account",
+        { ...bucket, wide: "named" },
+        [`${ACCOUNT} registry/secrets *`, `${ACCOUNT} secrets bucket`],
+        `${ACCOUNT} secrets bucket`,
+      ],
+      [
         "one object of the cluster, as the account",
         { identity: ACCOUNT, ref: ref(NODES, "n1") },
         [`${ACCOUNT} nodes n1`],
@@ -98,6 +104,22 @@ describe("informers", () => {
       assert.deepEqual(api.open, ["- registry/serviceaccounts inlay", `${ACCOUNT} registry/secrets *`]);
       assert.deepEqual(
         api.reviews.filter((review) => !review.includes("registry/")),
+        [],
+      );
+    });
+
+    it("and no more than the namespace that a binding names is asked about, if the account may not watch the object at home", async () => {
+      const ref = { ...bucket.ref, namespace: "team" };
+      const onTheName = [
+        { verbs: ["list", "watch"], apiGroups: [""], resources: ["secrets"], resourceNames: ["bucket"] },
+      ];
+      api.rules.set(`${ACCOUNT} registry`, { incomplete: false, resourceRules: [] });
+      api.rules.set(`${ACCOUNT} team`, { incomplete: false, resourceRules: onTheName });
+      api.rights.add(`${ACCOUNT} team/secrets bucket`);
+      await observe("a", { ...bucket, ref, wide: "named" });
+      assert.deepEqual(api.open, [`${ACCOUNT} team/secrets bucket`]);
+      assert.deepEqual(
+        api.reviews.filter((review) => review.startsWith(`${ACCOUNT} secrets`)),
         [],
       );
     });
