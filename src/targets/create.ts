@@ -99,8 +99,7 @@ function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
 /** What to do with the object if it is as this binding last applied it; undefined if it has to be read. Throws Problem. */
 function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
   const { target, ref, plan, missing } = wanted;
-  // The note about the keys of others in an adopted object needs the object.
-  const isPlain = missing === undefined && plan.leftOut.length === 0 && target.create?.adopt === undefined;
+  const isPlain = missing === undefined && plan.leftOut.length === 0;
   const last = isPlain ? context.lastApplied(target, ref) : undefined;
   if (last === undefined) return undefined;
   const whole = compose(context, wanted, plan.fields);
@@ -259,8 +258,9 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   };
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
-  // An object that was posted, or has a part of its values, is read before the next write.
-  const isWhole = missing === undefined && plan.leftOut.length === 0 && isApplied(written, whole.maker.fieldManager);
+  // An object that was posted, has a part of its values, or has keys of others to report, is read before the next write.
+  const hasAll = missing === undefined && plan.leftOut.length === 0 && others.length === 0;
+  const isWhole = hasAll && isApplied(written, whole.maker.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
   const applied = { ref, version: { uid, resourceVersion, generation }, ...values };
   return { record: createdRecord(prepared.record, written, whole), applied, ...common };
