@@ -10,6 +10,7 @@ import { measureProtection } from "./protect.ts";
 import { Rig } from "./rig.ts";
 import { measureRollouts, measureWorkloads } from "./rollouts.ts";
 import { measureRotations } from "./rotation.ts";
+import { measureSharedSecretClaims } from "./shared-secret-claims.ts";
 import { measureMemory, measureRestart, measureTenants } from "./size.ts";
 import { measureSpread } from "./spread.ts";
 import { measureStreams } from "./streams.ts";
@@ -30,6 +31,7 @@ const PARTS = {
   protect: measureProtection,
   compositions: measureCompositions,
   spread: measureSpread,
+  "shared-secret-claims": measureSharedSecretClaims,
   vault: measureVault,
   "vault-sync": measureVaultSync,
 };
