@@ -231,16 +231,17 @@ function targetAt(target: AnyObject, { plural, namespaced }: ServedKind, own: st
   return {
     resource: resourceOf(apiVersion, plural),
     isIn: namespaceSelector === undefined ? (each) => each === where : isChosen,
-    isAnywhere: !namespaced || namespaceSelector !== undefined,
+    // Many bindings of an account may name a namespace each, so one in another namespace is looked for in all.
+    isAnywhere: !namespaced || namespaceSelector !== undefined || namespace !== own,
     isCalled: selector === undefined ? (each) => each === name : nameMatcher(selector.names, selector.exceptNames),
   };
 }
 
 function isAt({ isIn, isAnywhere, isCalled }: Place, { verb, namespace, name }: AuditedRequest): boolean {
-  if (name !== "") return isIn(namespace) && isCalled(name);
+  const isCollected = ["list", "watch"].includes(verb) && (namespace === "" ? isAnywhere : isIn(namespace));
+  if (name !== "") return (isIn(namespace) || isCollected) && isCalled(name);
   // What is refused before its body is read has no name yet.
-  if (verb === "create") return isIn(namespace);
-  return ["list", "watch"].includes(verb) && (namespace === "" ? isAnywhere : isIn(namespace));
+  return verb === "create" ? isIn(namespace) : isCollected;
 }
 
 const groupOf = (apiVersion: string) => (apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "");
