@@ -18,6 +18,8 @@ const FLOOR = "floor";
 const LABEL = "claims";
 const STAMP = "ops.corp.com/triggerrestart";
 const WIDTH = 50;
+/** As many as the controller reconciles at once. */
+const WRITTEN_AT_ONCE = 32;
 const ROUNDS = 3;
 /** Of so many namespaces, one has a Deployment that reads the clone, and one that reads the clone of the floor. */
 const NAMESPACES_PER_WORKLOAD = 10;
@@ -59,13 +61,17 @@ async function composition(): Promise<AnyObject> {
 }
 
 const namespaceOf = (i: number) => `claim-${i}`;
-const secretOf = (name: string) => ({ metadata: { name }, stringData: { token: "token-0", rest: "x".repeat(1_000) } });
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+const secretOf = (name: string) => ({
+  metadata: { name },
+  data: { token: base64("token-0"), rest: base64("x".repeat(1_000)) },
+});
 
 async function prepare({ client, cluster }: Rig, count: number, workloads: number): Promise<void> {
   await client.send("POST", "/api/v1/namespaces", { metadata: { name: HOME } });
   const manifest = join(root, "deploy", "manifests", "optional", "compositions.yaml");
   for (const file of [manifest, join(folder, "account.yaml")]) await cluster.kubectl("apply", `--filename=${file}`);
-  await client.send("POST", secretPath(HOME), secretOf(NAME));
+  for (const name of [FLOOR, NAME]) await client.send("POST", secretPath(HOME), secretOf(name));
   await atOnce(count, WIDTH, async (i) => {
     const name = namespaceOf(i);
     await client.send("POST", "/api/v1/namespaces", { metadata: { name, labels: { [LABEL]: "true" } } });
@@ -83,7 +89,7 @@ interface Round {
   used: Record<string, number>;
 }
 
-/** The Secret changes. The floor's client writes the clones, and then the pod templates, as many at once as Inlay writes. */
+/** A Secret changes. The floor's client applies the clones, and then the pod templates, as many at once as Inlay. */
 async function change(rig: Rig, name: string, count: number, workloads: number, value: string): Promise<Round> {
   const { client, cluster } = rig;
   await rig.controller.process.quiet();
@@ -94,12 +100,14 @@ async function change(rig: Rig, name: string, count: number, workloads: number, 
   const stamps = await changes(rig, "/apis/apps/v1/deployments", name, workloads, stampOf);
   const before = await processorSeconds(rig);
   const from = performance.now();
-  const data = { stringData: { token: value } };
-  await client.merge(secretPath(HOME, NAME), name === NAME ? data : { metadata: { labels: { floor: value } } });
+  await client.merge(secretPath(HOME, name), { stringData: { token: value } });
   if (name === FLOOR) {
-    const template = { metadata: { annotations: { [STAMP]: value } } };
-    await atOnce(count, WIDTH, (i) => client.merge(secretPath(namespaceOf(i), name), data));
-    await atOnce(workloads, WIDTH, (i) => client.merge(deploymentPath(namespaceOf(i), name), { spec: { template } }));
+    const data = { ...secretOf(FLOOR).data, token: base64(value) };
+    const clone = { apiVersion: "v1", kind: "Secret", metadata: { name }, data };
+    const spec = { template: { metadata: { annotations: { [STAMP]: value } } } };
+    const stamped = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, spec };
+    await atOnce(count, WRITTEN_AT_ONCE, (i) => client.apply(secretPath(namespaceOf(i), name), clone));
+    await atOnce(workloads, WRITTEN_AT_ONCE, (i) => client.apply(deploymentPath(namespaceOf(i), name), stamped));
   }
   const last = Math.max(await clones.last, await stamps.last) - from;
   const after = await processorSeconds(rig);

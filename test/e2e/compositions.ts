@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { applyFile, deleteFile } from "../controller/manifests.ts";
-import { sharedController } from "../controller/shared.ts";
+import { auditLog, sharedController } from "../controller/shared.ts";
 import { foldersIn, root, runPage, type Step, shell } from "./pages.ts";
+import { unusedRights } from "./unused-rights.ts";
 
 export const folders = foldersIn("compositions");
 /** Their pages need a Vault server: compositions-vault.test.ts and compositions-registration.test.ts run them. */
@@ -13,6 +14,8 @@ export const WITH_VAULT = ["vault-sync-status", "vault-static-secret", "vault-se
 /** Their pages change the configuration: compositions-annotations.test.ts runs them. */
 export const BY_CONFIGURATION = ["reloader", "wave"];
 const plain = folders.filter((each) => !WITH_VAULT.includes(each) && !BY_CONFIGURATION.includes(each));
+/** Their accounts have rights in several namespaces. The pages are run with a check that each right is used. */
+export const ACROSS_NAMESPACES = ["shared-secret", "reflector", "replicator"];
 /** What all pages apply, and none removes. */
 export const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
 
@@ -27,7 +30,11 @@ export function testCompositions(share: number, shares: number): void {
     after(() => deleteFile(api(), MANIFEST));
 
     for (const name of plain.filter((_, index) => index % shares === share - 1))
-      it(`the README of ${name} does what it says, and leaves nothing`, () => testPage(name)).timeout("2m");
+      it(`the README of ${name} does what it says, and leaves nothing`, async () => {
+        const mark = await auditLog().mark();
+        await testPage(name);
+        if (ACROSS_NAMESPACES.includes(name)) assert.deepEqual(await unusedRights(name, mark), []);
+      }).timeout("2m");
   });
 }
 
