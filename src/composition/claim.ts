@@ -1,7 +1,7 @@
 /** The object that bindings are made for, as patches see it. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import type { ClaimKind } from "./allowed-paths.ts";
+import { type ClaimKind, isMetadataOnly } from "./allowed-paths.ts";
 
 /** The object, or those fields of it that a composition needs. `namespace` is absent for one that belongs to the cluster. */
 export interface Claim {
@@ -13,10 +13,22 @@ export interface Claim {
   readonly fields: JsonObject;
 }
 
+/** kubectl keeps the whole object in it, with the data of a Secret. */
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
 /** The claim as an object that patches read. */
 export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: Claim): JsonObject {
-  const metadata = isObject(fields["metadata"] as JsonValue | undefined) ? (fields["metadata"] as JsonObject) : {};
+  const all = isObject(fields["metadata"] as JsonValue | undefined) ? (fields["metadata"] as JsonObject) : {};
+  const isCore = !apiVersion.includes("/");
+  const metadata = isCore && isMetadataOnly({ group: "", kind }) ? withoutData(all) : all;
   return { ...fields, apiVersion, kind, metadata: { ...metadata, name, ...(namespace && { namespace }), uid } };
+}
+
+function withoutData(metadata: JsonObject): JsonObject {
+  const { annotations } = metadata;
+  if (!isObject(annotations ?? null)) return metadata;
+  const { [LAST_APPLIED]: _, ...others } = annotations as JsonObject;
+  return { ...metadata, annotations: others };
 }
 
 /** The namespace of a claim: its own, or for a Namespace that Namespace. Undefined for other objects of the cluster. */

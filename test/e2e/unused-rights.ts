@@ -30,8 +30,8 @@ export async function unusedRights(folder: string, mark: number): Promise<string
     const unused = rules
       .flatMap(rightsOf)
       .filter((right: Parameters<typeof isBy>[0]) => !asAccount.some((each) => isBy(right, each)));
-    const told = unused.map((right: Parameters<typeof isBy>[0]) => describeRight(right));
+    const names = unused.map((right: Parameters<typeof isBy>[0]) => describeRight(right));
     const isNeeded = (each: string) => SELDOM.includes(each) || (isComposing && each.startsWith(ASKED));
-    return told.filter((each: string) => !isNeeded(each)).map((each: string) => `${metadata.name}: ${each}`);
+    return names.filter((each: string) => !isNeeded(each)).map((each: string) => `${metadata.name}: ${each}`);
   });
 }

@@ -17,6 +17,8 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { ALL } from "../controller/made.ts";
 import { objectsIn } from "../controller/manifests.ts";
+import { requestsFor } from "../controller/requests.ts";
+import { auditLog } from "../controller/shared.ts";
 import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const MAY_COPY: Rule = { apiGroups: [""], resources: ["secrets"], verbs: ALL };
@@ -98,6 +100,19 @@ describe("a Secret that is copied by its annotations", function () {
     assert.equal((await read(other, "key"))?.["metadata"].uid, left["metadata"].uid);
     assert.equal(valueIn(await read(third, "key")), another);
     assert.equal((await read(fourth, "key"))?.["metadata"].labels, undefined);
+    // From the second change on, an adopted copy is written without a read, as one that the binding made.
+    let mark = 0;
+    for (const next of [secretText("second"), secretText("third")]) {
+      mark = await auditLog().mark();
+      await team.api.merge(`/api/v1/namespaces/${team.namespace}/secrets/key`, { stringData: { value: next } });
+      await eventually(async () => assert.equal(valueIn(await read(other, "key")), next));
+      await team.controller.idle();
+    }
+    const requests = (await requestsFor(team, mark)).filter(({ namespace }) => namespace === other.namespace);
+    assert.deepEqual(
+      requests.map(({ verb }) => verb),
+      ["patch"],
+    );
   });
 
   it("overwrites no Secret of that name that others made, as the replicator did", async () => {

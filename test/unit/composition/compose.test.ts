@@ -47,6 +47,22 @@ describe("the binding of a claim", () => {
     assert.deepEqual([namespace, name], ["shop", "shop-s3"]);
   });
 
+  it("has nothing of the data that kubectl keeps in an annotation of a Secret", () => {
+    const annotations = {
+      "kubectl.kubernetes.io/last-applied-configuration": '{"data": "hush"}',
+      "example.com/for": "shop",
+    };
+    const patches = [
+      from("metadata.annotations", "metadata.annotations"),
+      from("metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]", "metadata.labels[data]"),
+    ];
+    const secret = claimOf({ metadata: { annotations } }, { apiVersion: "v1", kind: "Secret" });
+    const made = composed(specOf(patches), secret, SECRETS);
+    assert.deepEqual([made.annotations, made.labels], [{ "example.com/for": "shop" }, {}]);
+    const shop = composed(specOf(patches.slice(0, 1)), claimOf({ metadata: { annotations } }));
+    assert.deepEqual(shop.annotations, annotations);
+  });
+
   it("tells which fields of the claim were there and which not", () => {
     const patches = [
       from("spec.a", "metadata.labels[a]"),
