@@ -1,4 +1,4 @@
-/** The first third of the compositions, and their index. */
+/** The first quarter of the compositions, and their index. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { foldersLinkedFrom, root, runPage, shell, stepsOf } from "./pages.ts";
 const INDEX = "compositions/README.md";
 const textOf = (page: string) => readFile(join(root, page), "utf8");
 
-testCompositions(1, 3);
+testCompositions(1, 4);
 
 describe("the index of compositions", () => {
   it("links to every folder, and each has the same files", async () => {

@@ -1,4 +1,4 @@
-/** The second third of the compositions. */
+/** The second quarter of the compositions. */
 import { testCompositions } from "./compositions.ts";
 
-testCompositions(2, 3);
+testCompositions(2, 4);

@@ -1,4 +1,4 @@
-/** The third third of the compositions. */
+/** The third quarter of the compositions. */
 import { testCompositions } from "./compositions.ts";
 
-testCompositions(3, 3);
+testCompositions(3, 4);
