@@ -1,6 +1,7 @@
 /**
- * How the servers of a connection are, without a login. A server that refuses connections, or is silent while another one answers,
- * has the values of a server that is shut down. Where all are silent the network may be at fault, so nothing is said of any.
+ * How the servers of a connection are, without a login. A server that refuses connections, or is silent, while another one answers,
+ * has the values of a server that is shut down. Where none answers the network may be at fault, so nothing is said of any. A server that
+ * is the only one that bindings ask for is shut down when it refuses connections.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -18,15 +19,19 @@ const REPEAT_MS = 1_000;
 const SILENCE_MS = 15_000;
 /** What sys/health answers with, by what the server is. */
 const STATUSES = new Set([200, 429, 472, 473, 474, 501, 503, 530]);
+/** A server counts as one of several for so long after a binding asked for it. Servers that are gone do not. */
+const COUNTS_MS = 10 * 60_000;
 /** Of how many servers a connection remembers the state. */
 const MAX_SERVERS = 64;
 
 interface Server {
   readonly url: URL;
-  /** It refused the last request. */
-  isRefusing: boolean;
+  /** When the first request was sent that it refused, of those since it last did anything else. */
+  refusingSince: number | undefined;
   /** When the first request was sent that got no answer, of those since the last answer. */
   silentSince: number | undefined;
+  /** When a binding last asked for it. Undefined for the address of the connection, unless a binding reads it. */
+  askedForAt: number | undefined;
 }
 
 /** What a server reports of itself. */
@@ -83,10 +88,13 @@ export class ServerHealth {
       const answer = answerOf(valuesOf(health), {});
       return answer.version === last?.version && last.refreshMs === undefined ? last : answer;
     };
+    server.askedForAt = this.#now();
     const health = await this.#ask(server, true);
     if (typeof health === "object") return answered(health);
-    if (health === "refused") return answered(SHUT_DOWN);
-    if (this.#now() - (server.silentSince ?? this.#now()) >= SILENCE_MS) {
+    if (health === "refused") {
+      // A firewall may refuse connections in the place of all servers.
+      if (!this.#isOneOfSeveral(server) || (await this.#isAnotherAnswering(server))) return answered(SHUT_DOWN);
+    } else if (this.#now() - (server.silentSince ?? this.#now()) >= SILENCE_MS) {
       if (await this.#isAnotherAnswering(server)) return answered(SHUT_DOWN);
     } else if (last !== undefined) return { ...last, refreshMs: SILENCE_MS / 3 };
     const why =
@@ -118,10 +126,10 @@ export class ServerHealth {
       this.#answered(server);
       return health;
     } catch (error) {
-      const wasRefusing = server.isRefusing;
       const outcome = this.#unanswered(server, error, sentAt);
       if (outcome === undefined) throw failed(error, this.#asked(server));
-      if (outcome !== "refused" || wasRefusing || !repeats) return outcome;
+      const isRepeated = sentAt - (server.refusingSince ?? sentAt) >= REPEAT_MS;
+      if (outcome !== "refused" || isRepeated || !repeats) return outcome;
       await sleep(REPEAT_MS, undefined, { ref: false });
       return this.#ask(server, false);
     }
@@ -135,7 +143,7 @@ export class ServerHealth {
   }
 
   #answered(server: Server): void {
-    server.isRefusing = false;
+    server.refusingSince = undefined;
     server.silentSince = undefined;
   }
 
@@ -143,15 +151,21 @@ export class ServerHealth {
   #unanswered(server: Server, error: unknown, sentAt: number): "refused" | "silent" | undefined {
     const kind = error instanceof HttpFailure ? error.kind : undefined;
     if (kind === "refused") {
-      server.isRefusing = true;
+      server.refusingSince ??= sentAt;
       server.silentSince = undefined;
       return "refused";
     }
     // The name of a pod that is gone has no address, and what is between may end connections.
     if (kind !== "timeout" && kind !== "unreachable" && kind !== "name" && kind !== "broken") return undefined;
-    server.isRefusing = false;
+    server.refusingSince = undefined;
     server.silentSince ??= sentAt;
     return "silent";
+  }
+
+  /** Whether bindings ask for other servers, too. */
+  #isOneOfSeveral(server: Server): boolean {
+    const since = this.#now() - COUNTS_MS;
+    return [...this.#servers.values()].some((each) => each !== server && (each.askedForAt ?? -Infinity) > since);
   }
 
   async #isAnotherAnswering(server: Server): Promise<boolean> {
@@ -171,7 +185,12 @@ export class ServerHealth {
   #serverAt(url: URL): Server {
     const refusal = this.#addresses.refusal(url);
     if (refusal !== undefined) throw new Problem(refusal.reason, `health of ${url.host}: ${refusal.message}`);
-    const server = this.#servers.get(url.origin) ?? { url, isRefusing: false, silentSince: undefined };
+    const server = this.#servers.get(url.origin) ?? {
+      url,
+      refusingSince: undefined,
+      silentSince: undefined,
+      askedForAt: undefined,
+    };
     this.#servers.delete(url.origin);
     this.#servers.set(url.origin, server);
     const [oldest] = this.#servers.keys();

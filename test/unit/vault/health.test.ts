@@ -5,6 +5,7 @@ import { Problem } from "../../../src/apimachinery/problem.ts";
 import { ServerHealth } from "../../../src/vault/health.ts";
 import { VaultReply, type VaultRequest } from "../../../src/vault/http.ts";
 import { type FailureKind, HttpFailure } from "../../../src/vault/http-failure.ts";
+import type { VaultAnswer } from "../../../src/vault/types.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { textsIn } from "./server.ts";
 
@@ -105,6 +106,31 @@ describe("the health of a Vault server", () => {
     assert.equal(asked.length, 3);
     answers.delete(FIRST);
     assert.equal((await read(FIRST))?.["active"], "true");
+  });
+
+  it("is not reported where several servers are asked for and all refuse, and is that of each once one answers", async () => {
+    const last = new Map<string, VaultAnswer>();
+    for (const each of [FIRST, SECOND]) last.set(each, await health.read(each, undefined));
+    for (const each of [OWN, FIRST, SECOND]) answers.set(each, "refused");
+    for (const each of [FIRST, SECOND, FIRST]) {
+      const reading = health.read(each, last.get(each));
+      await failsAs(secondLater(reading), "Unreachable", /network may be at fault/);
+    }
+    answers.delete(SECOND);
+    assert.deepEqual(await read(FIRST), SHUT_DOWN);
+    assert.equal((await health.read(SECOND, last.get(SECOND))).version, last.get(SECOND)?.version);
+    answers.set(SECOND, "refused");
+    answers.delete(OWN);
+    assert.deepEqual(await read(FIRST), SHUT_DOWN, "the server of the connection answers");
+  });
+
+  it("is that of a server by itself once no binding asks for another one, and its connection's address is none", async () => {
+    for (const each of [OWN, FIRST, SECOND]) answers.set(each, "refused");
+    await failsAs(health.own(), "VaultUnavailable", /vault\.vault\.svc/);
+    assert.deepEqual(await secondLater(read(FIRST)), SHUT_DOWN);
+    await failsAs(secondLater(read(SECOND)), "Unreachable", /network may be at fault/);
+    await clock.pass(10 * 60_000);
+    assert.deepEqual(await read(FIRST), SHUT_DOWN);
   });
 
   it("is as the server says if it refuses only once", async () => {
