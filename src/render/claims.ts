@@ -161,9 +161,9 @@ function makeOne(
   const made = madeBinding(composed, { composition: from.composition, claim: key, owner: claim });
   const metadata = { name: made.name, namespace: made.namespace, ...metadataOf(made) };
   const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: made.spec } as SecretBinding;
-  const notes = composed.missing.map(
-    ({ place, path }) => `${place}: the claim has no ${path}, so the patch is left out`,
-  );
+  const notes = composed.missing
+    .filter(({ isRemoved }) => !isRemoved)
+    .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is left out`);
   const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
   return {

@@ -99,6 +99,18 @@ describe("a rendering", () => {
     assert.equal(binding.spec.serviceAccountName, "inlay");
   });
 
+  it("notes a patch whose field the claim lacks, unless the field is one that may be missing", async () => {
+    const shown = async (composition: string) =>
+      (await renderTexts({ c: composition, o: shop("shop", "team-a") })).bindings[0]?.notes.filter((each) =>
+        each.includes("patches"),
+      );
+    assert.deepEqual(await shown(COMPOSITION), [
+      "bindings[db].patches[2]: the claim has no spec.unset, so the patch is left out",
+    ]);
+    const optional = COMPOSITION.replace('labels[unset]"', "$&, policy: {onMissing: Remove}");
+    assert.deepEqual(await shown(optional), []);
+  });
+
   it("has no binding for a claim without a field that it needs, nor by a name that is taken", async () => {
     const second = COMPOSITION.replace("{name: shops}", "{name: second}");
     const claims = shop("shop", "team-a") + shop("waits", "team-a", "{}");
