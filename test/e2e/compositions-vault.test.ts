@@ -9,6 +9,7 @@ import { registerSecret } from "../controller/leak-detector.ts";
 import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { MANIFEST, testPage } from "./compositions.ts";
+import { type Step, shell } from "./pages.ts";
 
 /** What the pages write to Vault. */
 const SECRETS = ["example-no-password-1", "example-no-password-2"];
@@ -52,8 +53,17 @@ describe("the compositions for Vault:", () => {
     VAULT_TOKEN: vault.rootToken,
   });
 
-  for (const name of ["vault-sync-status", "vault-static-secret"])
-    it(`the README of ${name} does what it says, and leaves nothing`, () => testPage(name, undefined, env())).timeout(
-      "2m",
-    );
+  it("the README of vault-sync-status does what it says, and leaves nothing", () =>
+    testPage("vault-sync-status", undefined, env())).timeout("2m");
+
+  it("the README of vault-static-secret does what it says, and goes back with what is not supported any more, too", () =>
+    testPage("vault-static-secret", makeUnsupported, env())).timeout("2m");
 });
+
+/** Before the page goes back, its VaultStaticSecret asks for what the composition can't do, so its binding stays as it was made last. */
+async function makeUnsupported({ commands }: Step): Promise<void> {
+  if (!commands.startsWith("kubectl get vaultstaticsecrets -A -o custom-columns=")) return;
+  const claim = "vaultstaticsecret app -n team-web";
+  await shell(`kubectl patch ${claim} --type merge -p '{"spec": {"namespace": "team"}}'`);
+  await shell(`kubectl wait --for=jsonpath='{.status.conditions[0].reason}'=NotSupported ${claim} --timeout=30s`);
+}
