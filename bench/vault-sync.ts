@@ -58,6 +58,7 @@ export async function measureVaultSync(rig: Rig): Promise<void> {
 
 /** What the page installs, without TLS, and with another `refresh`. */
 async function install({ cluster }: Rig, vault: Vault): Promise<void> {
+  await cluster.kubectl("create", "namespace", HOME);
   const optional = join(root, "deploy", "manifests", "optional", "compositions.yaml");
   for (const file of [optional, join(FOLDER, "crd"), join(FOLDER, "account.yaml")])
     await cluster.kubectl("apply", `--filename=${file}`);

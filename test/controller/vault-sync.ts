@@ -42,6 +42,7 @@ export async function installVaultSync(vault: Vault): Promise<void> {
   const api = new Api(controlPlane());
   await vault.writePolicy("vault-sync", READS_METADATA);
   const token = await vault.createToken(["vault-sync"]);
+  await api.create("/api/v1/namespaces", { metadata: { name: HOME } });
   for (const file of [MANIFEST, CRD, ACCOUNT]) await applyFile(api, file);
   await untilMay(COMPOSITIONS, {
     verb: "use",
@@ -81,6 +82,8 @@ export async function removeVaultSync(): Promise<void> {
   for (const { metadata } of (await api.get(bindings)).items)
     await api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
   for (const file of [POLICY, CONNECTION, ACCOUNT, MANIFEST]) await deleteFile(api, file);
+  await api.remove(`/api/v1/namespaces/${HOME}`);
+  await eventually(async () => assert.equal(await api.find(`/api/v1/namespaces/${HOME}`), undefined));
 }
 
 /** How far objects reach, by the composition. */
