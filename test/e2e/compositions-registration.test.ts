@@ -130,13 +130,13 @@ describe("the composition for Vault's service registration", function () {
       return rules.flatMap(rightsOf).filter((right: Right) => !used(right));
     });
     // That one is for the admission policy, which asks for it.
-    assert.deepEqual(unused.map(describeRight), ["use inlay.dev/vaultconnections"]);
+    assert.deepEqual(unused.map(describeRight), ["use inlay.dev/vaultconnections vault"]);
   });
 
   it("is for OpenBao what it is for Vault", async () => {
     const read = (file: string) => readFile(join(FOLDER, file), "utf8");
     const replaced = (await read("composition.yaml"))
-      .replaceAll(/vault(?!:$|\.health)/gm, "openbao")
+      .replaceAll(/vault(?!:$|\.health| })/gm, "openbao")
       .replaceAll("Vault", "OpenBao");
     assert.equal(await read("openbao/composition.yaml"), replaced);
   });
