@@ -1,5 +1,6 @@
 /** A CronJob comes in; the Job that runs it at once goes out, as `kubectl create job --from` makes it. No I/O. */
 import { createHash } from "node:crypto";
+import { FieldPath } from "../apimachinery/field-path.ts";
 import { at, fieldsAt } from "../apimachinery/fields.ts";
 import type { JsonObject, KubeObject, Resource } from "../apimachinery/objects.ts";
 
@@ -17,6 +18,14 @@ export function manualJobName({ metadata: { name, uid } }: KubeObject, stamp: st
   const hash = createHash("sha256").update(`${uid} ${stamp}`).digest("hex");
   return `${name.slice(0, 52)}-${hash.slice(0, 10)}`;
 }
+
+/** What such a Job is written with. */
+export const MANUAL_JOB_PATHS: readonly FieldPath[] = [
+  "metadata.labels",
+  "metadata.annotations",
+  "metadata.ownerReferences",
+  "spec",
+].map((path) => FieldPath.parse(path));
 
 /** All but apiVersion, kind and name. Its pods carry the stamp, as those of the next run do. */
 export function manualJobOf({ apiVersion, kind, metadata, spec }: KubeObject, stamped: JsonObject): JsonObject {

@@ -8,6 +8,7 @@ import { parseDuration } from "../../apimachinery/duration.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
+import { JOBS } from "../../apimachinery/resources.ts";
 import { attempt, kindNotFound } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { wideIn } from "../../kube/identity.ts";
@@ -15,6 +16,7 @@ import { ALL_KEYS } from "../../sources/uses.ts";
 import type { References } from "../../targets/references.ts";
 import type { SelectedObject } from "../../targets/select.ts";
 import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
+import { isCronJob, MANUAL_JOB_PATHS } from "../../workloads/manual-job.ts";
 import { PLACES, type PodPlace, type PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
 import type { NamespaceProblem, Step } from "../types.ts";
@@ -85,7 +87,7 @@ export async function resolveRollout(
   const closed: NamespaceProblem[] = [];
   for (const [step, places] of found.entries())
     for (const place of places instanceof Problem ? [] : places) {
-      const problem = refusedAt(place, deps.installation);
+      const problem = refusedAt(place, rollout, deps.installation);
       if (problem === undefined) lookups.push({ step, ...place });
       else closed.push({ namespace: place.namespace, step, problem });
     }
@@ -93,11 +95,17 @@ export async function resolveRollout(
 }
 
 /** Why the workloads of a place may not be restarted. */
-function refusedAt({ resource, stampAt, namespace }: Place, installation: Services["installation"]) {
+function refusedAt(
+  { resource, stampAt, namespace }: Place,
+  { runCronJobs }: RolloutSpec,
+  installation: Services["installation"],
+) {
   const outside = attemptSync(() => assertWithin(installation.scope, { resource, namespace, name: "" }));
   if (outside instanceof Problem) return outside;
   // All that is written of them.
-  return installation.refusal(resource, namespace, { paths: [stampAt] });
+  const refusal = installation.refusal(resource, namespace, { paths: [stampAt] });
+  if (refusal !== undefined || !runCronJobs || !isCronJob(resource)) return refusal;
+  return installation.refusal(JOBS, namespace, { paths: MANUAL_JOB_PATHS });
 }
 
 /** Throws Problem. */

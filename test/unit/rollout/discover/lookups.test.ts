@@ -9,7 +9,9 @@ import { parseSources } from "../../../../src/sources/registry.ts";
 import { bindingOf } from "../../bindings.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
-const DISCOVERY = { byKind: async (_: string, kind: string) => ({ ...CONFIGMAPS, group: "apps", kind }) };
+const DISCOVERY = {
+  byKind: async (apiVersion: string, kind: string) => ({ ...CONFIGMAPS, group: apiVersion.split("/")[0] ?? "", kind }),
+};
 const WEB = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" };
 const BINDING = bindingOf({
   sources: [{ secret: { name: "bucket", namespace: "storage" } }, { configMap: { name: "region" } }, { object: WEB }],
@@ -61,6 +63,20 @@ describe("where workloads are looked for", () => {
     assert.equal(await problemWith({ deny: rule("spec.template.spec.containers") }), undefined);
     assert.equal(await problemWith({ allow: rule("spec.template.metadata.annotations") }), undefined);
     assert.equal(await problemWith({ allow: rule("spec.replicas") }), "ForbiddenPath");
+  });
+
+  it("is held against the installation by the Job too, where a CronJob runs one", async () => {
+    const nightly: RolloutSpec = { ...ROLLOUT, targets: [{ kind: "CronJob", name: "nightly" }] };
+    const running = { ...nightly, runCronJobs: true };
+    const cronJobs = { kinds: ["CronJob"] };
+    const jobs = (path?: string) => ({ kinds: ["Job"], ...(path && { paths: [FieldPath.parse(path)] }) });
+    assert.equal(await problemWith({ deny: [jobs()] }, nightly), undefined);
+    assert.equal(await problemWith({ deny: [jobs()] }, running), "ForbiddenKind");
+    assert.equal(await problemWith({ deny: [jobs("spec.template.spec.containers")] }, running), "ForbiddenPath");
+    assert.equal(await problemWith({ deny: [jobs("metadata.finalizers")] }, running), undefined);
+    assert.equal(await problemWith({ allow: [cronJobs] }, running), "ForbiddenKind");
+    assert.equal(await problemWith({ allow: [cronJobs, jobs()] }, running), undefined);
+    assert.equal(await problemWith({ deny: [jobs()] }, { ...ROLLOUT, runCronJobs: true }), undefined);
   });
 
   it("is the namespace of the Secret or ConfigMap whose consumers restart", async () => {
