@@ -6,6 +6,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import type { Notification } from "../notifications/notification.ts";
 import { copyName } from "../workloads/job-copy.ts";
 import type { RolloutDecision } from "./decide/engine.ts";
+import { refusalsIn } from "./decide/intent-status.ts";
 import { lostJobEvent, workloadEvent } from "./event-messages.ts";
 import type { Dependent } from "./types.ts";
 
@@ -51,14 +52,15 @@ export function refusalNotifications(
   stored: RolloutStatus | undefined,
 ): Notification[] {
   if (unwritten.size === 0) return [];
-  const said = new Map(stored?.pending?.workloads?.map(({ uid, message }) => [uid, message]));
+  const isSaid = refusalsIn(stored);
   const planned = new Map(stamps.map(({ dependent, stamp }) => [dependent, stamp]));
   return [...unwritten].flatMap(([dependent, problem]) => {
     if (!(problem instanceof Problem) || problem.reason === "Unavailable") return [];
     const { reason, message } = problem;
     const { uid } = dependent.version;
-    if (said.get(uid) === message) return [];
-    const id = ["refused", uid, planned.get(dependent), reason].join("/");
+    const stamp = planned.get(dependent);
+    if (isSaid(uid, stamp, message)) return [];
+    const id = ["refused", uid, stamp, reason].join("/");
     return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason, message }];
   });
 }

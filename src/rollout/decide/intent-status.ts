@@ -102,9 +102,30 @@ export function withFewMessages(status: RolloutStatus): RolloutStatus {
   const kept = new Set<string>();
   return withWorkloads(status, (each) => {
     const { message = "", ...rest } = each;
-    if (message.length > SHORT && kept.size < MAX_MESSAGES) kept.add(message);
-    return message.length <= SHORT || kept.has(message) ? each : rest;
+    if (isLong(message) && kept.size < MAX_MESSAGES) kept.add(message);
+    return !isLong(message) || kept.has(message) ? each : rest;
   });
+}
+
+const isLong = (message = "") => message.length > SHORT;
+
+/**
+ * Of a refused restart, whether status says so already, or would if it had room for the message: such a workload waits with the stamp
+ * that it was to get, and without a time.
+ */
+export function refusalsIn(
+  status: RolloutStatus | undefined,
+): (uid: string, stamp: string | undefined, message: string) => boolean {
+  const workloads = status?.pending?.workloads ?? [];
+  const entries = new Map(workloads.map((each) => [each.uid, each]));
+  const kept = new Set(workloads.flatMap(({ message = "" }) => (isLong(message) ? [message] : [])));
+  return (uid, stamp, message) => {
+    const entry = entries.get(uid);
+    if (entry === undefined || entry.message === message) return entry !== undefined;
+    const isTried = entry.state === "Waiting" && entry.stamp === stamp && entry.restartTime === undefined;
+    const isCut = isLong(message) && kept.size >= MAX_MESSAGES && !kept.has(message);
+    return isTried && isCut && entry.message === undefined;
+  };
 }
 
 export function withWorkloads(status: RolloutStatus, change: (each: WorkloadStatus) => WorkloadStatus): RolloutStatus {

@@ -1,0 +1,55 @@
+/** Of which refused restarts receivers are notified, by what status says of them already. */
+import assert from "node:assert/strict";
+import type { RolloutStatus } from "../../../src/api/rollout.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
+import { withFewMessages, withoutUnwritten } from "../../../src/rollout/decide/intent-status.ts";
+import { refusalNotifications } from "../../../src/rollout/notifications.ts";
+import { bindingOf, dependentOf } from "../objects.ts";
+
+const BINDING = bindingOf({});
+const DEPENDENTS = Array.from({ length: 30 }, (_, at) =>
+  dependentOf({ ref: { name: `core-${at}` }, version: { uid: `uid-${at}` } }),
+);
+type Refusals = ReadonlyMap<(typeof DEPENDENTS)[number], Problem>;
+
+/** What is decided, and what status says once those that can't be written are known. */
+function decisionFor(stamp: string, refused: Refusals) {
+  const workloads = DEPENDENTS.map(({ ref: { name }, version: { uid } }) => {
+    const entry = { apiVersion: "apps/v1", kind: "Deployment", namespace: "registry", name, uid };
+    return { ...entry, state: "Rolling" as const, stamp, restartTime: "2026-01-01T00:00:00.000Z" };
+  });
+  const time = "2026-01-01T00:00:00.000Z";
+  const texts = { firstChangeTime: time, lastChangeTime: time, reason: "RollingOut", message: "" };
+  const status: RolloutStatus = { digestKeyID: "one", revision: 1, digests: {}, pending: { ...texts, workloads } };
+  const stamps = [...refused.keys()].map((dependent) => ({ dependent, stamp, causes: [] }));
+  const decided = { status, stamps, unstamped: {}, rolling: [], happened: [] };
+  return { decided, said: withFewMessages(withoutUnwritten(refused, decided).status) };
+}
+
+describe("notifications of refused restarts", () => {
+  const refusals = (length: number, why: string): Refusals =>
+    new Map(
+      DEPENDENTS.slice(0, length).map((each) => [each, new Problem("Forbidden", `${each.ref.name} ${why}`.repeat(20))]),
+    );
+  /** The workloads of which receivers are notified. */
+  const notified = (refused: Refusals, stored: RolloutStatus | undefined, stamp = "1") =>
+    refusalNotifications(BINDING, refused, decisionFor(stamp, refused).decided, stored).map(
+      ({ workload }) => workload.name,
+    );
+
+  it("are not sent again by the next leader, however few messages status has room for", () => {
+    const refused = refusals(30, "denied");
+    const { said } = decisionFor("1", refused);
+    assert.equal(said.pending?.workloads?.filter(({ message }) => message !== undefined).length, 10);
+    assert.equal(notified(refused, undefined).length, 30);
+    assert.deepEqual(notified(refused, said), []);
+  });
+
+  it("are sent of what was not tried before, of another restart, and of another reason that status has room for", () => {
+    const { said } = decisionFor("1", refusals(12, "denied"));
+    assert.deepEqual(notified(refusals(14, "denied"), said), ["core-12", "core-13"]);
+    assert.equal(notified(refusals(30, "denied"), said, "2").length, 20);
+    const few = decisionFor("1", refusals(3, "denied")).said;
+    assert.deepEqual(notified(refusals(3, "other"), few), ["core-0", "core-1", "core-2"]);
+  });
+});
