@@ -1,5 +1,6 @@
 /** Decides what a rollout does now, from the workloads, the values and the status. Reads what the restart of a workload needs only where one is due. */
 import { bindingKey } from "../api/binding.ts";
+import { ReloaderView } from "../api/reloader.ts";
 import { idOf } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
@@ -11,6 +12,7 @@ import { wrongRestartField } from "./decide/restart-field-schema.ts";
 import type { UnsyncedTargets } from "./decide/unsynced-targets.ts";
 import { targetsNotObserved } from "./decide/wait-for-targets.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
+import { withoutIgnored } from "./digest/ignored-sources.ts";
 import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.ts";
 import type { RolloutContext } from "./discover/dependents.ts";
 import type { RolloutMemory } from "./memory.ts";
@@ -44,6 +46,7 @@ export class Decider {
   readonly #deps: RolloutDependencies;
   readonly #values: Pick<DigestCache, "digests">;
   readonly #slots: Pick<ConcurrencyLimiter, "take">;
+  readonly #view: ReloaderView;
 
   constructor(
     deps: RolloutDependencies,
@@ -53,6 +56,7 @@ export class Decider {
     this.#deps = deps;
     this.#values = values;
     this.#slots = slots;
+    this.#view = new ReloaderView(deps.installation.reloader);
   }
 
   /** What is to be done now; `finished` where what a crash had cut off was done in place of that. Throws Problem. */
@@ -69,7 +73,8 @@ export class Decider {
     memory.checked = generation;
     const [key, before] = [bindingKey(binding), memory.before(binding)];
     if (before === undefined && differs instanceof Problem) throw differs;
-    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, read, before, spec);
+    const counted = withoutIgnored(binding, read, this.#view);
+    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, counted, before, spec);
     const blocked = targets.everywhere ?? known.sourceMismatch ?? wrong;
     // Where there are targets, the values are there once all of those hold them.
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);

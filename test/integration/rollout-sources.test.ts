@@ -19,7 +19,12 @@ describe("a source that comes or goes", function () {
 
   before(async () => {
     await installReloader();
-    controller = await reloading({ namespaces: ["team-*"], reloadOnCreate: true, reloadOnDelete: true });
+    controller = await reloading({
+      namespaces: ["team-*"],
+      reloadOnCreate: true,
+      reloadOnDelete: true,
+      sourceSelector: { matchExpressions: [{ key: "reload", operator: "NotIn", values: ["no"] }] },
+    });
     await controller.start();
   });
   after(async () => {
@@ -95,5 +100,24 @@ describe("a source that comes or goes", function () {
     });
     await shop.rotate("one");
     await shop.rolledOut("reloader-deployment-other", 1);
+  });
+
+  it("restarts nothing when it is left out by its annotation or its labels, also in the moment in which it comes", async () => {
+    const shop: Shop = await newShop();
+    const { team } = shop;
+    const names = ["marked", "labelled", "marked-too", "labelled-too"];
+    const made = names.map((name) => annotated(name, { "secret.reloader.stakater.com/reload": `${name},later` }));
+    await shop.make(...made);
+    await untilMade(team, named(...names));
+    const secrets = team.path("v1", "secrets");
+    const data = { token: Buffer.from(secretText("token")).toString("base64") };
+    const leaveOut = (name: string) =>
+      name.startsWith("marked")
+        ? { annotations: { "reloader.stakater.com/ignore": "true" } }
+        : { labels: { reload: "no" } };
+    const create = (name: string) => team.api.create(secrets, { metadata: { name, ...leaveOut(name) }, data });
+    await shop.restartedBy(() => Promise.all(names.map(create)), [], named(...names));
+    // A binding that names it no more was corrected, and compares what is left.
+    await shop.restartedBy(() => shop.rotate("later"), names, named(...names));
   });
 });
