@@ -25,6 +25,8 @@ const FIXED: readonly Pattern[] = [
   ["spec", "serviceAccountName"],
   ["spec", "acknowledge"],
   ["spec", "sources", "*", "protect"],
+  // No SecretGrant is asked for a class.
+  ["spec", "sources", "*", "providerClass", "name"],
   ["spec", "targets", "*", "apiVersion"],
   ["spec", "targets", "*", "kind"],
   ["spec", "targets", "*", "create", "adopt"],

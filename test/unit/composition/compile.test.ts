@@ -22,6 +22,7 @@ describe("a composition is not accepted", () => {
     "spec.acknowledge[0]",
     "spec.sources[0].protect",
     "spec.sources[0].protect.writers[0].name",
+    "spec.sources[*].providerClass.name",
     "spec.targets[0].kind",
     "spec.targets[*].apiVersion",
     "spec.targets[0].create.adopt",
@@ -31,6 +32,7 @@ describe("a composition is not accepted", () => {
     "spec",
     "spec.sources",
     "spec.sources[0]",
+    "spec.sources[0].providerClass",
     "spec.targets",
     "spec.targets[0]",
     "spec.targets[0].create",
@@ -118,6 +120,7 @@ describe("a field that only the author decides", () => {
   it("may be written with values that the composition lists", () => {
     write("spec.targets[0].create.adopt", listed)();
     write("spec.targets[0].create", [{ type: "match", match: { patterns: [], fallbackValue: { adopt: "Any" } } }])();
+    write("spec.sources[0].providerClass.name", listed)();
     write("spec.targets[0].kind", [...listed, { type: "string", string: { type: "Format", fmt: "%sKind" } }])();
   });
 
