@@ -1,6 +1,6 @@
 /**
  * The leader labels the pods of its own Deployment: `inlay-active`, by which the Service inlay-leader selects it, and `inlay-version`. It
- * puts them back, and takes the first away from itself before it gives the lease away.
+ * puts them back, and takes the first away from itself before it gives the lease away. No other pod keeps it either.
  */
 import type { KubeObject } from "../../apimachinery/objects.ts";
 import { PODS } from "../../apimachinery/resources.ts";
@@ -9,7 +9,7 @@ import { isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { ListWatch, Scope } from "../../kube/list-watch.ts";
-import type { Log } from "../../observability/log.ts";
+import { describeError, type Log } from "../../observability/log.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { askVersion } from "./ask-version.ts";
 import { ACTIVE, type Labels, labelOf, missingLabels, type Replica, replicaOf, VERSION } from "./replica.ts";
@@ -49,6 +49,8 @@ export class RegistrationController {
   /** What others said last, by the uid of their pod. */
   readonly #versions = new Map<string, string>();
   #isRefused = false;
+  /** Its pod says so, or is about to: the watch may be late. */
+  #isActive = false;
 
   constructor(services: RegistrationServices, ask = askVersion) {
     this.#services = services;
@@ -85,7 +87,7 @@ export class RegistrationController {
   /** The next leader labels itself. Until then, the Service leads nowhere and not to one that has stopped. */
   async resign(): Promise<void> {
     const own = this.#own;
-    if (own?.labels[ACTIVE] !== "true") return;
+    if (own === undefined || !(this.#isActive || own.labels[ACTIVE] === "true")) return;
     // By the uid alone: it is true whichever version of the pod it meets.
     const { name, uid } = own;
     const patch = this.#patch(name, { uid, labels: { [ACTIVE]: "false" } });
@@ -140,7 +142,9 @@ export class RegistrationController {
     const others = () => [...(this.#pods?.values() ?? [])].filter((each) => this.#isOther(each, own));
     // The others first: the Service never leads to two.
     await Promise.all(others().map((each) => this.#write(each, this.#wanted(each))));
+    this.#isActive = true;
     await this.#write(own, { [ACTIVE]: "true", [VERSION]: labelOf(this.#services.replica.version) });
+    await this.#silence(own);
     await Promise.all(others().map((each) => this.#learn(each)));
     await Promise.all(others().map((each) => this.#write(each, this.#wanted(each))));
     return { retry: "after", ms: EVERY_MS };
@@ -148,6 +152,24 @@ export class RegistrationController {
 
   #isOther({ uid, group }: Replica, own: Replica): boolean {
     return uid !== own.uid && group === own.group;
+  }
+
+  /**
+   * The Service selects by labels alone, and a user may make a pod with those of a replica. What keeps the label from being changed there
+   * keeps no replica from its labels.
+   */
+  async #silence(own: Replica): Promise<void> {
+    const isStranger = (each: Replica) => each.labels[ACTIVE] === "true" && each.group !== own.group;
+    const strangers = [...(this.#pods?.values() ?? [])].filter(isStranger);
+    const silence = (each: Replica) =>
+      this.#write(each, { [ACTIVE]: "false" }).catch((error: unknown) => {
+        const [{ log }, pod] = [this.#services, each.name];
+        log.debug(
+          { pod, error: describeError(error) },
+          "is no replica and keeps the label inlay-active; tried again later",
+        );
+      });
+    await Promise.all(strangers.map(silence));
   }
 
   #wanted({ uid }: Replica): Labels {

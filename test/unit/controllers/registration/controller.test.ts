@@ -39,6 +39,8 @@ describe("the registration of replicas", () => {
   let patches: { name: string; metadata: { labels: object } }[];
   let logged: string[];
   let refused: boolean;
+  /** The name of a pod that can't be changed. */
+  let fixed: string | undefined;
   let versions: Record<string, string | undefined>;
   let controller: RegistrationController;
 
@@ -47,6 +49,7 @@ describe("the registration of replicas", () => {
     patches = [];
     logged = [];
     refused = false;
+    fixed = undefined;
     versions = {};
     const log = (_: object, text: string) => void logged.push(text);
     controller = new RegistrationController(
@@ -58,6 +61,7 @@ describe("the registration of replicas", () => {
             yield pods.filter(({ metadata }) => fields === `metadata.name=${metadata.name}`);
           },
           async mergePatch(_identity, { name }, patch) {
+            if (name === fixed) throw new ApiError("PATCH pods", 403, "Forbidden");
             const { metadata } = patch as { metadata: { labels: object } };
             patches.push({ name, metadata });
           },
@@ -103,6 +107,27 @@ describe("the registration of replicas", () => {
     assert.ok(patches.every(({ metadata }) => "resourceVersion" in metadata && "uid" in metadata));
   });
 
+  it("takes the label from a pod that is no replica, and labels itself also where that fails", async () => {
+    const active = { "inlay-active": "true" };
+    const bare = ({ metadata, ...pod }: KubeObject) => ({ ...pod, metadata: { ...metadata, ownerReferences: [] } });
+    pods.push(
+      bare(podOf({ name: "bare", labels: active })),
+      podOf({ name: "stranger", deployment: "other", labels: { ...active, "inlay-version": "9.9.9" } }),
+      bare(podOf({ name: "quiet", labels: { "inlay-active": "false" } })),
+      podOf({ name: "former", labels: { "inlay-active": "false", "inlay-version": "1.0.0" } }),
+    );
+    const own = ["own", { "inlay-active": "true", "inlay-version": "1.0.0" }];
+    const labels = { "inlay-active": "false" };
+    assert.deepEqual((await labelled()).labels, [own, ["bare", labels], ["stranger", labels]]);
+    patches = [];
+    fixed = "bare";
+    assert.deepEqual(await labelled(), {
+      result: { retry: "after", ms: 10_000 },
+      // The pods that this watch shows are still those of before: each of two looks writes.
+      labels: [own, ["stranger", labels], own, ["stranger", labels]],
+    });
+  });
+
   it("asks the others for their version, and leaves that of one that does not answer", async () => {
     const labels = { "inlay-active": "false" };
     pods = [
@@ -125,6 +150,13 @@ describe("the registration of replicas", () => {
     assert.deepEqual(patches, []);
     pods = [podOf(OWN)];
     await labelled();
+    await controller.resign();
+    assert.deepEqual(patches, [{ name: "own", metadata: { uid: "uid-own", labels: { "inlay-active": "false" } } }]);
+  });
+
+  it("takes it also where the watch does not show yet that it wrote it", async () => {
+    await labelled();
+    patches = [];
     await controller.resign();
     assert.deepEqual(patches, [{ name: "own", metadata: { uid: "uid-own", labels: { "inlay-active": "false" } } }]);
   });
