@@ -7,6 +7,7 @@ import { FieldPath } from "../../apimachinery/field-path.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
 import { stringifyJson } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
 import type { SecretValue } from "../../apimachinery/secret-value.ts";
 import type { SourcePlace } from "../../sources/source.ts";
 import { ALL_KEYS, filterIn } from "../../sources/uses.ts";
@@ -40,7 +41,7 @@ const BYTES = 16;
 /**
  * A missing value has none: no workload restarts into it. Of an object that is no Secret or ConfigMap,
  * ALL_KEYS means all but its metadata and status, which change without a cause. Of versions there is one for each. Throws Problem("ElementNotUnique") for a path
- * that several elements of a list fit, and Problem("InvalidBinding") for a filter that is none or that takes more than the effort.
+ * that several elements of a list fit, and Problem("InvalidBinding") for a filter that is none or that takes more than the effort, and for more versions than status has room for.
  */
 export function digestOf(
   key: DigestKey,
@@ -56,7 +57,9 @@ export function digestOf(
   const parts = partsOf(source, place, effort);
   if (parts === undefined || source.kind !== "data" || !source.isVersions) return parts && digest(parts);
   const versions = versionsIn(parts).map((each) => digest(["version", ...each]));
-  return versions.sort().slice(0, MAX_VERSIONS).join(SEPARATOR);
+  // Without some of them, a version that is new could not be told from one that was there.
+  if (versions.length > MAX_VERSIONS) throw tooMany(source.description, versions.length);
+  return versions.sort().join(SEPARATOR);
 }
 
 /** Of a value of which pods have several versions, there is a digest of each. */
@@ -66,6 +69,12 @@ export const digestsIn = (digest: string): string[] => digest.split(SEPARATOR);
 const SEPARATOR = ",";
 /** Of all objects of a class together: status has to hold them. */
 const MAX_VERSIONS = 256;
+
+function tooMany(source: string, length: number): Problem {
+  const why = `the pods that mount the ${source} have ${length} versions of its objects, more than the ${MAX_VERSIONS} that a binding compares`;
+  const advice = "replace the pods that have old versions, or split the objects among several classes";
+  return new Problem("InvalidBinding", `${why}; ${advice}`, "OnChange");
+}
 
 /** Each version with the key that it is of, where parts have keys. */
 function versionsIn([kind, ...parts]: readonly Part[]): Part[][] {

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { JsonObject } from "../../../../src/apimachinery/objects.ts";
 import { MissingValue } from "../../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
-import { type DigestKey, type DigestScope, digestOf } from "../../../../src/rollout/digest/digest.ts";
+import { type DigestKey, type DigestScope, digestOf, digestsIn } from "../../../../src/rollout/digest/digest.ts";
 import { ALL_KEYS } from "../../../../src/sources/uses.ts";
 import type { LiveSource } from "../../../../src/transform/live-source.ts";
 
@@ -18,6 +18,7 @@ const data = (entries: Record<string, string | Uint8Array>): LiveSource => ({
   isSecret: true,
   data: new Map(Object.entries(entries).map(([key, value]) => [key, new SecretValue(Buffer.from(value))])),
 });
+type Data = Extract<LiveSource, { kind: "data" }>;
 const object = (content: JsonObject): LiveSource => ({ ...base, kind: "object", object: new SecretValue(content) });
 const absent: LiveSource = { ...base, kind: "absent", problem: new MissingValue("SourceNotFound", "", policy) };
 
@@ -141,6 +142,19 @@ describe("a digest", () => {
       digest(object({ spec: { list: [2, 1] } }), { key: "spec" }),
     );
     assert.equal(digest(object({ spec: { host: null } }), { key: "spec.host" }), undefined);
+  });
+
+  it("of versions is one for each, up to as many as status has room for", () => {
+    const versions = (length: number): LiveSource => ({
+      ...(data({ one: Array.from({ length: length - 1 }, (_, at) => `v${at}`).join("\n"), two: "v0" }) as Data),
+      description: "SecretProviderClass shop/database",
+      isVersions: true,
+    });
+    const most = digest(versions(256), all) ?? "";
+    assert.equal(new Set(digestsIn(most)).size, 256);
+    const message =
+      /^the pods that mount the SecretProviderClass shop\/database have 257 versions of its objects, more than the 256 .*; replace the pods/;
+    assert.throws(() => digest(versions(257), all), { reason: "InvalidBinding", retryPolicy: "OnChange", message });
   });
 
   it("of all of an object does not go by its metadata and status", () => {
