@@ -10,7 +10,15 @@ import { sameJson } from "../apimachinery/json.ts";
 import { apiVersionOf, type JsonObject, type KubeObject, type Version } from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../apimachinery/resources.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
-import { consumersKey, isCollection, resourceKey, resourceOf, type Subscription } from "./subscription.ts";
+import {
+  consumersKey,
+  type FieldText,
+  havingKey,
+  isCollection,
+  resourceKey,
+  resourceOf,
+  type Subscription,
+} from "./subscription.ts";
 
 /** What is kept of an object beyond its version, where that is asked for: what its spec says, or what rollouts have to know. */
 export interface CachedObject extends Version {
@@ -22,6 +30,8 @@ export interface CachedObject extends Version {
   labels?: Readonly<Record<string, string>>;
   /** The object with those fields alone that its subscription names. */
   fields?: JsonObject;
+  /** The text by which its subscriptions choose, in one of these fields. */
+  having?: FieldText;
   isDeleted?: true;
 }
 
@@ -46,9 +56,11 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
   }
   if (isCollection(dependency) && dependency.fields !== undefined) {
     const paths = dependency.fields.map((path) => FieldPath.parse(path));
+    const field = dependency.having?.field;
     return (object) => ({
       ...versionOf(object),
       fields: pickFields(object, paths),
+      ...(field !== undefined && textIn(object, field)),
       ...(object.metadata.deletionTimestamp !== undefined && { isDeleted: true }),
     });
   }
@@ -56,6 +68,11 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
     return (object) => ({ ...versionOf(object), labels: object.metadata.labels ?? {} });
   if (!isCollection(dependency) || !dependency.whole) return versionOf;
   return (object) => ({ ...versionOf(object), spec: object["spec"] });
+}
+
+function textIn(object: KubeObject, field: string): Pick<CachedObject, "having"> {
+  const text = FieldPath.parse(field).get(object as JsonObject);
+  return typeof text === "string" ? { having: { field, text } } : {};
 }
 
 /**
@@ -91,8 +108,13 @@ const saidBy = ({ workload }: CachedObject) =>
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
 
-/** The collections that an object is in: that of its place, and those of the consumers of what its pods read. */
+/** The collections that an object is in: that of its place, that of its text in a field, and those of the consumers of what its pods read. */
 export function collectionsOf(key: string, seen: CachedObject): string[] {
   const place = key.slice(0, -nameIn(key).length);
-  return [place, ...(seen.workload?.references ?? []).map((reference) => consumersKey(place, reference))];
+  const references = seen.workload?.references ?? [];
+  return [
+    place,
+    ...(seen.having ? [havingKey(place, seen.having)] : []),
+    ...references.map((reference) => consumersKey(place, reference)),
+  ];
 }

@@ -33,6 +33,13 @@ export interface CollectionSubscription extends WatchIdentity {
   choice?: true;
   /** The fields of each object that are kept too, as paths of keys alone. Only what changes in them is a change. */
   fields?: readonly string[];
+  /** Only those in which one of the kept fields is that text. */
+  having?: FieldText;
+}
+
+export interface FieldText {
+  readonly field: string;
+  readonly text: string;
 }
 
 /** What pods of the same namespace read, by whichever keys. */
@@ -59,16 +66,21 @@ export const resourceKey = (resource: Pick<Resource, "group" | "version" | "plur
 export function subjectKey(dependency: Subscription): string {
   if (!isCollection(dependency)) return objectKey(dependency.ref.namespace, dependency.ref.name);
   const place = dependency.namespace === undefined ? "" : `${dependency.namespace}/`;
+  if (dependency.having !== undefined) return havingKey(place, dependency.having);
   return dependency.consumersOf === undefined ? place : consumersKey(place, dependency.consumersOf);
 }
 
 /** Of the consumers of something among the objects whose keys begin so. No object has such a key: none has an empty name. */
 export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
+/** Of those with a text in a field, likewise. */
+export const havingKey = (place: string, { field, text }: FieldText) => `${place}/${field}/${text}`;
+
 /** By what is kept of each object: of a workload that goes by where things stand in it. */
 export const projectionKey = (dependency: Subscription): string => {
   const { template = "", restart = "" } = dependency.workload ?? {};
-  return [template, restart, ...(isCollection(dependency) ? (dependency.fields ?? []) : [])].join("|");
+  const { fields = [], having = undefined } = isCollection(dependency) ? dependency : {};
+  return [template, restart, ...fields, ...(having === undefined ? [] : ["by", having.field])].join("|");
 };
 
 /** Those who have the same one share a stream. `scope` is what the stream is asked for. */

@@ -16,6 +16,7 @@ import type { SourceKind } from "./source.ts";
 
 const STATUSES = "secretproviderclasspodstatuses";
 const CLASS_NAME = ["status", "secretProviderClassName"];
+const CLASS_FIELD = CLASS_NAME.join(".");
 const OBJECTS = ["status", "objects"];
 
 export const providerClass: SourceKind = {
@@ -37,7 +38,12 @@ export const providerClass: SourceKind = {
           place: [resource.group, kind, namespace, name],
           description,
           policy,
-          listed: { resource, namespace, fields: [CLASS_NAME, OBJECTS].map((path) => path.join(".")) },
+          listed: {
+            resource,
+            namespace,
+            fields: [CLASS_FIELD, OBJECTS.join(".")],
+            having: { field: CLASS_FIELD, text: name },
+          },
           toLive: (members) => liveClass(name, description, policy, members),
         };
       },

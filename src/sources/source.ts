@@ -128,7 +128,7 @@ export interface PolledSource extends ReadByItself {
 /** A source that many objects make up: the watch shows all that is needed of each. */
 export interface ListedSource extends Resolved {
   readonly watched?: undefined;
-  readonly listed: Pick<CollectionSubscription, "resource" | "namespace" | "fields">;
+  readonly listed: Pick<CollectionSubscription, "resource" | "namespace" | "fields" | "having">;
   toLive(members: readonly ListedObject[]): LiveSource;
 }
 

@@ -1,6 +1,6 @@
 /** As whom and how wide objects are watched, and who is called when one of them changes. */
 import assert from "node:assert/strict";
-import type { ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
+import type { KubeObject, ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
 import { Informers } from "../../../src/cache/informers.ts";
 import type { CollectionSubscription, ObjectSubscription, Subscription } from "../../../src/cache/subscription.ts";
 import type { Watcher } from "../../../src/cache/watcher.ts";
@@ -484,6 +484,40 @@ describe("informers", () => {
       await clock.pass(4_000);
       assert.deepEqual([namesOf(mine), called], [["synced"], ["a", "a"]]);
     });
+  });
+
+  it("of a text in a field show and tell of those alone that have it, before the change or after it, and share a stream", async () => {
+    const fields = ["status.class", "status.objects"];
+    const mounting = (text: string): CollectionSubscription => ({
+      identity: ACCOUNT,
+      resource: { ...SECRETS, plural: "statuses" },
+      namespace: "registry",
+      labels: "",
+      names: undefined,
+      fields,
+      having: { field: "status.class", text },
+    });
+    const pod = (name: string, version: string, text: unknown, objects: string[] = []) => ({
+      ...secret(name, version),
+      status: { class: text, objects },
+    });
+    const key = `${ACCOUNT} registry/statuses *`;
+    api.rights.add(key);
+    api.objects.set("registry/statuses", [pod("a", "1", "red"), pod("b", "2", "blue"), pod("c", "3", 7)]);
+    await observe("red", mounting("red"));
+    await observe("blue", mounting("blue"));
+    const named = (text: string) => watcher.list(text, mounting(text)).members.map(({ name }) => name);
+    assert.deepEqual([api.open, named("red"), named("blue")], [[key], ["a"], ["b"]]);
+    const calledFor = async (object: KubeObject) => {
+      called.length = 0;
+      api.streams.get(key)?.send("MODIFIED", object);
+      await settled();
+      return called.toSorted();
+    };
+    assert.deepEqual(await calledFor(pod("a", "11", "red", ["one"])), ["red"]);
+    assert.deepEqual(await calledFor(pod("a", "12", "blue", ["one"])), ["blue", "red"]);
+    assert.deepEqual([named("red"), named("blue").toSorted()], [[], ["a", "b"]]);
+    assert.deepEqual(await calledFor(pod("c", "13", 7, ["one"])), []);
   });
 
   it("all close when they are stopped", async () => {
