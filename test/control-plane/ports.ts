@@ -1,4 +1,4 @@
-/** Finds ports on 127.0.0.1 that nobody listens on: a number comes in, as many ports go out. */
+/** Finds ports that nothing listens on, at any address of this machine: a number comes in, as many ports go out. */
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
@@ -25,6 +25,7 @@ function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once("error", () => resolve(false));
-    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => server.close(() => resolve(true)));
+    // Without a host it is at all addresses, as the health server is, which a listener at any one of them keeps from the port.
+    server.listen({ port, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }
