@@ -298,9 +298,10 @@ describe("of two bindings at one path", () => {
       await eventually(async () => assert.ok(edits >= 150));
       await owner.harbor();
       const value = await bindTo(owner, "late", "accesskey");
-      await owner.until("late", "Synced", AT_ONCE_MS);
+      // The edits go on until it is. How long that takes depends on what else the machine does.
+      await owner.until("late", "Synced");
       assert.equal((await owner.s3()).accesskey, value);
-      await eventually(async () => assert.ok(edits >= 300), 10_000);
+      await eventually(async () => assert.ok(edits >= 300));
     } finally {
       isOver = true;
       await editing;
