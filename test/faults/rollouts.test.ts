@@ -6,7 +6,7 @@ import { mostRolling } from "../controller/rolling.ts";
 import { scaled } from "../controller/scale.ts";
 import { Rollout, THROUGH_MS } from "./rollout.ts";
 
-const COUNT = scaled(40, 24);
+const COUNT = scaled(40, 16);
 /** When some have restarted and most have not, and when most have. */
 const [SOME, MANY] = [Math.ceil(COUNT * 0.3), Math.ceil(COUNT * 0.6)];
 /** Longer than it takes to see a state, on a machine with much else to do. */
