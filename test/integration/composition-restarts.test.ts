@@ -201,6 +201,7 @@ describe("a controller of compositions that is killed or stopped", function () {
     await untilShown("Synced");
     await team.api.merge(team.harborPath("harbor"), { metadata: { annotations: { "example.com/refuse": "yes" } } });
     await untilShown("NotSupported");
+    await untilComposition(team, NAME, "NotSupported", "Ready");
     const controller = team.controller;
     await team.barrier({ controller });
     await controller.stop();
