@@ -35,7 +35,7 @@ describe("the labels of Vault's pods", function () {
     vaults = await startVaultProcesses(hosts, { names: ["vault.vault.svc"], versionMetadata: "old" });
     const running = new Set<number>();
     pods = new VaultPods(hosts, {
-      // A pod that is made once more has another server in it, which somebody unseals.
+      // A pod that is created again has another server in it, which has to be unsealed.
       onStart: async (index, image) => {
         if (!running.has(index)) return void running.add(index);
         await vaults[index]?.restart(image.endsWith("new") ? "new" : "old");

@@ -49,7 +49,7 @@ describe("the versions of a SecretProviderClass", function () {
     await unreport(team, "web-1", "store");
     await rolloutBarrier(team, controller);
     assert.deepEqual(await shop.restarts(), { web: 1, idle: 0 });
-    // Nobody mounts it for a while, and who comes has the version of then.
+    // No pod mounts it for a while, and those that come have the version of that time.
     await unreport(team, "web-2", "store");
     await rolloutBarrier(team, controller);
     await report(team, "web-3", "store", { password: "v3" });

@@ -117,7 +117,7 @@ export class Inventory {
     return found.flat();
   }
 
-  /** Those that the installation names, if it has neither globs nor a selector: nobody has to see which there are. */
+  /** Those that the installation names, if it has neither globs nor a selector: the account needs no right to list namespaces. */
   #named(): Set<string> | undefined {
     const { installation } = this.#services;
     if (installation.reloader?.namespaceSelector !== undefined) return undefined;

@@ -58,7 +58,7 @@ export class Pauses {
     const pauses = pausables.map((each) => ({ ...each, pause: pauseOf(each.bindings, now) }));
     await mapConcurrent(pauses, async ({ ref, version, noted, pause }) => {
       if (noted === pause?.since) return void this.#written.delete(version.uid);
-      // Somebody else keeps it there, such as a Reloader that still runs.
+      // Another client keeps it there, such as a Reloader that still runs.
       if (pause === undefined && this.#written.has(version.uid) && this.#written.get(version.uid) === noted) return;
       await this.#write(ref, version.uid, pause?.since);
       this.#written.set(version.uid, noted);

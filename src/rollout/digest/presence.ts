@@ -1,5 +1,5 @@
 /**
- * What stands in place of a digest where there is no value: it says no more than that, and is the same by every key. Pure.
+ * The words in status in place of a digest where there is no value. They are the same with every key for digests. Pure.
  */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import type { LiveSource } from "../../transform/live-source.ts";

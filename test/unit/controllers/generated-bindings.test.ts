@@ -112,7 +112,7 @@ describe("of the generated bindings,", () => {
     assert.deepEqual([during, isUnderWay("5"), isUnderWay("6")], [true, true, false]);
     cluster.bindings.gone(before);
     assert.equal(isUnderWay("5"), false);
-    // It is tried once more at once where somebody wrote it meanwhile, such as its status.
+    // It is retried at once if another client wrote it meanwhile, such as its status.
     cluster.answers = [new ApiError("PUT", 409, "Conflict", ""), () => versioned("5")];
     await cluster.sync([before]);
     assert.equal(isUnderWay("5"), true);

@@ -72,7 +72,7 @@ describe("the annotation of a pause", () => {
     assert.equal(applied.length, 2);
   });
 
-  it("of somebody else is released once, and then stays as long as it is the same", async () => {
+  it("of another client is released once, and then stays as long as it is the same", async () => {
     for (const noted of ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])
       await pauses.sync([core(noted, [])], at(0));
     assert.deepEqual(applied, [{}, {}]);
