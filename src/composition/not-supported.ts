@@ -3,9 +3,11 @@ import type { CompositionSpec } from "../api/composition.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { assertReadsClaim, type ClaimKind, invalid } from "./allowed-paths.ts";
+import { assertReadsClaim, type ClaimKind } from "./allowed-paths.ts";
 import { getField } from "./patches/fields.ts";
-import { type ConcretePath, isConcrete, parseCompositePath } from "./patches/path.ts";
+import { concrete, pathIn } from "./patches/option-paths.ts";
+import { Options } from "./patches/options.ts";
+import type { ConcretePath } from "./patches/path.ts";
 import { checkPattern, Matcher } from "./patches/patterns.ts";
 
 export interface NotSupportedRule {
@@ -18,20 +20,23 @@ export interface NotSupportedRule {
   readonly unless: string | undefined;
 }
 
+const NAME = "fromFieldPath";
+const EXAMPLE = "the path of a field of the claim, such as spec.host";
+const ADVICE = "which can't be read; name one element, or the whole list";
+
 type Rules = NonNullable<CompositionSpec["notSupported"]>;
 
 /** Throws Problem("InvalidComposition") with the place of the first mistake. */
 export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): NotSupportedRule[] {
-  return (rules ?? []).map(({ fromFieldPath, matches, unless, message }, index) => {
+  return (rules ?? []).map((rule, index) => {
+    const { matches, unless, message } = rule;
     const place = `notSupported[${index}]`;
-    const path = attemptSync(() => parseCompositePath(fromFieldPath));
-    if (path instanceof Problem) throw invalid(`${place}.fromFieldPath`, path.message);
-    if (!isConcrete(path))
-      throw invalid(`${place}.fromFieldPath`, "it has [*], which can't be read; name one element, or the whole list");
-    assertReadsClaim(path, kind, place);
+    const options = new Options(rule, place);
+    const reads = concrete(options, NAME, pathIn(options, NAME, EXAMPLE), ADVICE);
+    assertReadsClaim(reads, kind, place);
     if (matches !== undefined) checkPattern(matches, `${place}.matches`);
     if (unless !== undefined) checkPattern(unless, `${place}.unless`);
-    return { place, reads: path, message, matches, unless };
+    return { place, reads, message, matches, unless };
   });
 }
 

@@ -1,12 +1,11 @@
 /** Checks the patches of a composition when it is made, and prepares them: paths, policies, formats and transforms. */
 import type { Patch, PatchSet } from "../../api/composition.ts";
-import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { suggestNames } from "../../apimachinery/suggest-names.ts";
-import { MAX_WRITTEN_INDEX } from "./fields.ts";
 import { compileFormat } from "./go-format.ts";
 import type { MergePolicy } from "./merge.ts";
+import { assertWritable, concrete, pathIn } from "./option-paths.ts";
 import { mistake, Options } from "./options.ts";
-import { type CompositePath, type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
+import { type CompositePath, type ConcretePath, isConcrete } from "./path.ts";
 import type { CompiledTransforms } from "./steps.ts";
 import { compileTransforms } from "./transforms.ts";
 
@@ -164,27 +163,22 @@ function compileCombine(patch: Options): Input {
 }
 
 function compileSource(options: Options): ConcretePath {
-  const path = compilePath(options, "fromFieldPath");
-  if (isConcrete(path)) return path;
-  const advice = "name one element, as in [0] or [name=web], or read the whole list";
-  throw options.wrong("fromFieldPath", `has [*], which can't be read; ${advice}`);
+  const advice = "which can't be read; name one element, as in [0] or [name=web], or read the whole list";
+  return concrete(options, "fromFieldPath", pathFromRoot(options, "fromFieldPath"), advice);
 }
 
 function compileTarget(options: Options, isCombined: boolean): CompositePath {
   const isSame = !isCombined && options.get("toFieldPath") === undefined;
   const name = isSame ? "fromFieldPath" : "toFieldPath";
-  const path = compilePath(options, name);
+  const path = pathFromRoot(options, name);
   if (isCombined && !isConcrete(path))
     throw options.wrong(name, "has [*], which a patch that combines can't write; write one field");
-  if (path.segments.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
-    throw options.wrong(name, `has an index over ${MAX_WRITTEN_INDEX}, the highest that is written`);
+  assertWritable(options, name, path);
   return path;
 }
 
-function compilePath(options: Options, name: string): CompositePath {
-  const text = options.text(name, "the path of a field, such as spec.host");
-  const path = attemptSync(() => parseCompositePath(text));
-  if (path instanceof Problem) throw options.wrong(name, path.message);
+function pathFromRoot(options: Options, name: string): CompositePath {
+  const path = pathIn(options, name, "the path of a field, such as spec.host");
   if (path.segments[0]?.kind === "key") return path;
   throw options.wrong(name, "does not begin with a field of the object, such as spec");
 }

@@ -3,10 +3,11 @@ import type { Transform } from "../../api/composition.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import type { JsonObject } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
-import { getField, MAX_WRITTEN_INDEX, setField } from "./fields.ts";
+import { getField, setField } from "./fields.ts";
 import { fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
+import { assertWritable, concrete, pathIn } from "./option-paths.ts";
 import { Options } from "./options.ts";
-import { type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
+import type { ConcretePath } from "./path.ts";
 import type { CompiledTransforms, ElementField, Step } from "./steps.ts";
 
 type Compile = (transforms: readonly Transform[] | undefined, place: string) => CompiledTransforms;
@@ -46,12 +47,9 @@ function compileField(field: unknown, place: string, compile: Compile): Compiled
 }
 
 function pathOf(options: Options, name: string): ConcretePath {
-  const text = options.text(name, "the path of a field of each element, such as name");
-  const path = attemptSync(() => parseCompositePath(text));
-  if (path instanceof Problem) throw options.wrong(name, path.message);
-  if (!isConcrete(path)) throw options.wrong(name, "has [*], which a field of an element can't have");
-  if (path.segments.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
-    throw options.wrong(name, `has an index over ${MAX_WRITTEN_INDEX}, the highest that is written`);
+  const given = pathIn(options, name, "the path of a field of each element, such as name");
+  const path = concrete(options, name, given, "which a field of an element can't have");
+  assertWritable(options, name, path);
   return path;
 }
 
