@@ -6,10 +6,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { deployment } from "../test/controller/workloads.ts";
-import { processorSeconds } from "./beside.ts";
+import { measureRound, type Round, reportProcessor, reportRate } from "./clone-rounds.ts";
 import { type AnyObject, atOnce } from "./cluster.ts";
 import type { Rig } from "./rig.ts";
-import { median, ms, spread } from "./table.ts";
 import { deploymentPath, dropBindings, secretPath } from "./world.ts";
 
 const HOME = "platform";
@@ -43,7 +42,9 @@ export async function measureSharedSecretClaims(rig: Rig): Promise<void> {
   const took: Record<string, Round[]> = { [FLOOR]: [], [NAME]: [] };
   for (let i = 0; i < ROUNDS; i++)
     for (const name of [FLOOR, NAME]) took[name]?.push(await change(rig, name, count, workloads, `round-${i}`));
-  report(rig, count + workloads, took[FLOOR] ?? [], took[NAME] ?? []);
+  const [floor = [], own = []] = [took[FLOOR], took[NAME]];
+  reportRate(rig, `${count + workloads} clones and restarts`, floor, own);
+  reportProcessor(rig, floor, own);
   await controller.process.quiet();
   await measureCost(rig, "  after the changes");
   await measureRestart(rig);
@@ -82,76 +83,19 @@ async function prepare({ client, cluster }: Rig, count: number, workloads: numbe
   });
 }
 
-interface Round {
-  /** Clones and restarts in a second. */
-  rate: number;
-  /** Milliseconds of a core for one of them, by program. */
-  used: Record<string, number>;
-}
-
 /** A Secret changes. The floor's client applies the clones, and then the pod templates, as many at once as Inlay. */
-async function change(rig: Rig, name: string, count: number, workloads: number, value: string): Promise<Round> {
-  const { client, cluster } = rig;
-  await rig.controller.process.quiet();
-  // It would make a ReplicaSet for each restart, at a time that is chance.
-  const controllers = cluster.processes.get("kube-controller-manager");
-  await controllers?.kill("SIGSTOP");
-  const clones = await changes(rig, "/api/v1/secrets", name, count, ({ data }) => data?.token);
-  const stamps = await changes(rig, "/apis/apps/v1/deployments", name, workloads, stampOf);
-  const before = await processorSeconds(rig);
-  const from = performance.now();
-  await client.merge(secretPath(HOME, name), { stringData: { token: value } });
-  if (name === FLOOR) {
+function change(rig: Rig, name: string, count: number, workloads: number, value: string): Promise<Round> {
+  const { client } = rig;
+  return measureRound(rig, { name, home: HOME, clones: count, restarts: workloads, stamp: STAMP }, async () => {
+    await client.merge(secretPath(HOME, name), { stringData: { token: value } });
+    if (name !== FLOOR) return;
     const data = { ...secretOf(FLOOR).data, token: base64(value) };
     const clone = { apiVersion: "v1", kind: "Secret", metadata: { name }, data };
     const spec = { template: { metadata: { annotations: { [STAMP]: value } } } };
     const stamped = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, spec };
     await atOnce(count, WRITTEN_AT_ONCE, (i) => client.apply(secretPath(namespaceOf(i), name), clone));
     await atOnce(workloads, WRITTEN_AT_ONCE, (i) => client.apply(deploymentPath(namespaceOf(i), name), stamped));
-  }
-  const last = Math.max(await clones.last, await stamps.last) - from;
-  const after = await processorSeconds(rig);
-  await controllers?.kill("SIGCONT");
-  for (const { stop } of [clones, stamps]) stop();
-  const each = (sum: number) => (1_000 * sum) / (count + workloads);
-  const used = Object.entries(after).map(([program, sum]) => [program, each(sum - (before[program] ?? 0))]);
-  return { rate: (1_000 * (count + workloads)) / last, used: Object.fromEntries(used) };
-}
-
-const stampOf = ({ spec }: AnyObject): string | undefined => spec.template.metadata.annotations?.[STAMP];
-
-/** When the last of so many objects of a name, each in its namespace, has another text than it had. */
-async function changes(
-  { client }: Rig,
-  path: string,
-  name: string,
-  count: number,
-  textOf: (object: AnyObject) => string | undefined,
-) {
-  const texts = new Map<string, string | undefined>();
-  const changed = new Set<string>();
-  const last = Promise.withResolvers<number>();
-  const stop = await client.watch(path, (object, at) => {
-    const { namespace } = object.metadata;
-    if (object.metadata.name !== name || namespace === HOME) return;
-    const text = textOf(object);
-    if (!texts.has(namespace)) return void texts.set(namespace, text);
-    if (texts.get(namespace) === text) return;
-    changed.add(namespace);
-    if (changed.size >= count) last.resolve(at);
   });
-  return { last: last.promise, stop };
-}
-
-function report({ table }: Rig, writes: number, theirs: readonly Round[], own: readonly Round[]): void {
-  const [floorRates, rates] = [theirs, own].map((all) => all.map(({ rate }) => rate)) as [number[], number[]];
-  table.row(`${writes} clones and restarts, median of ${ROUNDS}`, spread(floorRates, "/s"), spread(rates, "/s"));
-  const share = (100 * median(rates)) / median(floorRates);
-  table.row("  share of the floor's rate", "", `${share.toFixed(0)} %`, "60 % at least");
-  for (const program of Object.keys(own[0]?.used ?? {})) {
-    const each = (all: readonly Round[]) => ms(median(all.map(({ used }) => used[program] ?? 0)));
-    table.row(`  processor of ${program}, for each`, each(theirs), each(own));
-  }
 }
 
 async function measureCost({ controller, table }: Rig, what: string): Promise<void> {

@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { deployment } from "../test/controller/workloads.ts";
-import { processorSeconds } from "./beside.ts";
+import { measureRound, type Round, reportProcessor, reportRate } from "./clone-rounds.ts";
 import { type AnyObject, atOnce } from "./cluster.ts";
 import type { Rig } from "./rig.ts";
-import { median, ms, spread } from "./table.ts";
+import { median, ms } from "./table.ts";
 import { bindingPath, deploymentPath, dropBindings, makeNamespace, secretPath } from "./world.ts";
 
 const HOME = "spread-home";
@@ -94,87 +94,32 @@ const bindingOf = (name: string, clones: readonly string[]) => ({
   },
 });
 
-interface Round {
-  /** Milliseconds until the first clone was another. */
-  first: number;
-  /** Clones and restarts in a second. */
-  rate: number;
-  /** Milliseconds of a core for one of them, by program. */
-  used: Record<string, number>;
-}
-
 /** The Secret changes. The floor's client writes the clones, and then the pod templates. */
 async function change(rig: Rig, name: string, count: number, value: string): Promise<Round> {
-  const { client, cluster } = rig;
-  await rig.controller.process.quiet();
-  const controllers = cluster.processes.get("kube-controller-manager");
-  await controllers?.kill("SIGSTOP");
-  const clones = await changes(rig, "/api/v1/secrets", name, count, ({ data }) => data?.token);
-  const stamps = await changes(rig, "/apis/apps/v1/deployments", name, count, stampOf);
-  const before = await processorSeconds(rig);
-  const from = performance.now();
-  const data = { stringData: { token: value } };
-  await client.merge(secretPath(HOME, OURS), name === OURS ? data : { metadata: { labels: { floor: value } } });
-  if (name === FLOOR) {
-    const template = { metadata: { annotations: { [STAMP]: value } } };
-    await atOnce(count, WIDTH, (i) => client.merge(secretPath(namespaceOf(i), name), data));
-    await atOnce(count, WIDTH, (i) => client.merge(deploymentPath(namespaceOf(i), name), { spec: { template } }));
-  }
-  const first = (await clones.first) - from;
-  const last = Math.max(await clones.last, await stamps.last) - from;
-  const after = await processorSeconds(rig);
-  await controllers?.kill("SIGCONT");
-  for (const { stop } of [clones, stamps]) stop();
-  await sleep(500);
-  const used = Object.entries(after).map(([program, sum]) => [
-    program,
-    (1_000 * (sum - (before[program] ?? 0))) / (2 * count),
-  ]);
-  return { first, rate: (2_000 * count) / last, used: Object.fromEntries(used) };
-}
-
-const stampOf = ({ spec }: AnyObject): string | undefined => spec.template.metadata.annotations?.[STAMP];
-
-/** When the first and the last of so many objects of a name, each in its namespace, has another text than it had. */
-async function changes(
-  { client }: Rig,
-  path: string,
-  name: string,
-  count: number,
-  textOf: (object: AnyObject) => string | undefined,
-) {
-  const texts = new Map<string, string | undefined>();
-  const changed = new Set<string>();
-  const [first, last] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
-  const stop = await client.watch(`${path}`, (object, at) => {
-    const { namespace } = object.metadata;
-    if (object.metadata.name !== name || namespace === HOME) return;
-    const text = textOf(object);
-    if (!texts.has(namespace)) return void texts.set(namespace, text);
-    if (texts.get(namespace) === text) return;
-    changed.add(namespace);
-    if (changed.size === 1) first.resolve(at);
-    if (changed.size >= count) last.resolve(at);
-  });
-  return { first: first.promise, last: last.promise, stop };
-}
-
-function report({ table }: Rig, count: number, theirs: readonly Round[], own: readonly Round[]): void {
-  const [floorRates, rates] = [theirs, own].map((all) => all.map(({ rate }) => rate)) as [number[], number[]];
-  table.row(
-    `${count} clones and ${count} restarts, median of ${ROUNDS}`,
-    spread(floorRates, "/s"),
-    spread(rates, "/s"),
+  const { client } = rig;
+  const round = await measureRound(
+    rig,
+    { name, home: HOME, clones: count, restarts: count, stamp: STAMP },
+    async () => {
+      const data = { stringData: { token: value } };
+      await client.merge(secretPath(HOME, OURS), name === OURS ? data : { metadata: { labels: { floor: value } } });
+      if (name !== FLOOR) return;
+      const template = { metadata: { annotations: { [STAMP]: value } } };
+      await atOnce(count, WIDTH, (i) => client.merge(secretPath(namespaceOf(i), name), data));
+      await atOnce(count, WIDTH, (i) => client.merge(deploymentPath(namespaceOf(i), name), { spec: { template } }));
+    },
   );
-  const share = (100 * median(rates)) / median(floorRates);
-  table.row("  share of the floor's rate", "", `${share.toFixed(0)} %`, "60 % at least");
+  await sleep(500);
+  return round;
+}
+
+function report(rig: Rig, count: number, theirs: readonly Round[], own: readonly Round[]): void {
+  const { table } = rig;
+  reportRate(rig, `${count} clones and ${count} restarts`, theirs, own);
   const [floorFirst, first] = [theirs, own].map((all) => median(all.map((round) => round.first))) as [number, number];
   table.row("  until the first clone, median", ms(floorFirst), ms(first));
   table.row("  ratio", "", (first / floorFirst).toFixed(2), "2 at most");
-  for (const program of Object.keys(own[0]?.used ?? {})) {
-    const each = (all: readonly Round[]) => ms(median(all.map(({ used }) => used[program] ?? 0)));
-    table.row(`  processor of ${program}, for each`, each(theirs), each(own));
-  }
+  reportProcessor(rig, theirs, own);
 }
 
 /** Memory and idle load with more clones and workloads, of one binding too. */

@@ -10,17 +10,10 @@ import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { MANIFEST, testPage } from "./compositions.ts";
 import { type Step, shell } from "./pages.ts";
+import { CONFIG, VAULT_NAMES, vaultEnv, writeCa } from "./vault-pages.ts";
 
 /** What the pages write to Vault. */
 const SECRETS = ["example-no-password-1", "example-no-password-2"];
-/** Readers may reach their server by another name than Inlay, which is not allowed to connect to that one. */
-const [FOR_INLAY, FOR_CURL] = ["localhost", "port-forward.localhost"];
-
-/** A configuration that lists the server of the tests, whatever its port. */
-const CONFIG = `apiVersion: config.inlay.dev/v1alpha1
-kind: ControllerConfiguration
-vault: { addresses: [localhost] }
-`;
 
 describe("the compositions for Vault:", () => {
   const api = () => new Api(controlPlane());
@@ -29,9 +22,9 @@ describe("the compositions for Vault:", () => {
 
   before(async () => {
     for (const value of SECRETS) registerSecret(value);
-    vault = await startVault({ tls: { names: [FOR_INLAY, FOR_CURL] } });
+    vault = await startVault({ tls: { names: VAULT_NAMES } });
     await Promise.all([vault.enableKv("kv"), vault.enableKubernetesAuth(controlPlane())]);
-    await writeFile(caFile(), vault.ca);
+    await writeCa(vault);
     const config = join(vault.folder, "controller.yaml");
     await writeFile(config, CONFIG);
     await applyFile(api(), MANIFEST);
@@ -45,19 +38,11 @@ describe("the compositions for Vault:", () => {
     await deleteFile(api(), MANIFEST);
   });
 
-  const caFile = () => join(vault.folder, "ca.crt");
-  const env = () => ({
-    VAULT_ADDR: vault.address.replace(FOR_INLAY, FOR_CURL),
-    INLAY_VAULT_ADDR: vault.address,
-    VAULT_CACERT: caFile(),
-    VAULT_TOKEN: vault.rootToken,
-  });
-
   it("the README of vault-sync-status does what it says, and leaves nothing", () =>
-    testPage("vault-sync-status", undefined, env())).timeout("2m");
+    testPage("vault-sync-status", undefined, vaultEnv(vault))).timeout("2m");
 
   it("the README of vault-static-secret does what it says, and goes back with what is not supported any more, too", () =>
-    testPage("vault-static-secret", makeUnsupported, env())).timeout("2m");
+    testPage("vault-static-secret", makeUnsupported, vaultEnv(vault))).timeout("2m");
 });
 
 /** Before the page goes back, its VaultStaticSecret asks for what the composition can't do, so its binding stays as it was made last. */

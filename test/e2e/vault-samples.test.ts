@@ -8,6 +8,7 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { testSample, vaultFolders } from "./samples.ts";
+import { CONFIG, VAULT_NAMES, vaultEnv, writeCa } from "./vault-pages.ts";
 
 /** What the pages write to Vault, and no custom resource gets. */
 const SECRETS = [
@@ -16,15 +17,6 @@ const SECRETS = [
   "example-no-agent-password-1",
   "example-no-agent-password-2",
 ];
-
-/** Readers may reach their server by another name than Inlay, which is not allowed to connect to that one. */
-const [FOR_INLAY, FOR_CURL] = ["localhost", "port-forward.localhost"];
-
-/** A configuration that lists the server of the tests, whatever its port. */
-const CONFIG = `apiVersion: config.inlay.dev/v1alpha1
-kind: ControllerConfiguration
-vault: { addresses: [localhost] }
-`;
 
 describe("the samples for Vault:", () => {
   let vault: Vault;
@@ -41,20 +33,13 @@ describe("the samples for Vault:", () => {
   after(() => controller?.stop());
 
   beforeEach(async () => {
-    vault = await startVault({ tls: { names: [FOR_INLAY, FOR_CURL] } });
+    vault = await startVault({ tls: { names: VAULT_NAMES } });
     await vault.enableKv("kv");
-    await writeFile(caFile(), vault.ca);
+    await writeCa(vault);
   });
   afterEach(() => vault.stop());
 
-  const caFile = () => join(vault.folder, "ca.crt");
-  const env = () => ({
-    VAULT_ADDR: vault.address.replace(FOR_INLAY, FOR_CURL),
-    INLAY_VAULT_ADDR: vault.address,
-    VAULT_CACERT: caFile(),
-    VAULT_TOKEN: vault.rootToken,
-    KUBERNETES_HOST: controlPlane().url,
-  });
+  const env = () => ({ ...vaultEnv(vault), KUBERNETES_HOST: controlPlane().url });
 
   for (const name of vaultFolders) {
     describe(`${name}:`, () => {
