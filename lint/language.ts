@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "nobody|somebody": "no user, another user, or name the subject",
   "s?he|his|him|himself|her|hers|herself": "you, they, or the name of the role",
   stands: "is, exists, or contains",
-  "stand": "be, or exist",
+  stand: "be, or exist",
   "taken in|take in": "observed, read, or accepted",
   "let(s)? in": "allowed, permits",
   "left alone|leaves? alone": "does not change, ignores",
