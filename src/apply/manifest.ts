@@ -10,7 +10,7 @@ import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../a
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { stands } from "./decide.ts";
+import { hasValue } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
 import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
@@ -93,7 +93,7 @@ export function decideWhole(
   const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
-  const changed = whole.fields.filter((field) => !stands(field, live, fieldManager)).map(({ path }) => path);
+  const changed = whole.fields.filter((field) => !hasValue(field, live, fieldManager)).map(({ path }) => path);
   const isAsMade = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
   const isOther = !isAsMade || isOfOtherVersion(live, fieldManager);
   const takers = others.filter((entry) =>
