@@ -98,7 +98,10 @@ export class Expressions {
     const { length } = helper.takes;
     if (params.length < length || (params.length > length && !helper.repeats)) {
       const count = helper.repeats ? `${length} or more` : length;
-      throw refuse(node, `${name} takes ${count} arguments, but has ${params.length}; write {{${helper.usage}}}`);
+      throw refuse(
+        node,
+        `${name} takes ${count === 1 ? "1 argument" : `${count} arguments`}, but has ${params.length}; write {{${helper.usage}}}`,
+      );
     }
     const kinds = params.map((_, n) => helper.takes[Math.min(n, length - 1)] as ArgumentKind);
     const args = kinds.map((kind, n) => this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1));

@@ -141,7 +141,7 @@ describe("a field that another manager holds", () => {
     });
     const { status } = await team.until("second", "Conflict");
     const { message } = status.conditions[0];
-    assert.ok(message.includes(`for the SecretBinding ${team.namespace}/harbor-s3`), message);
+    assert.ok(message.includes(`the SecretBinding ${team.namespace}/harbor-s3 has precedence`), message);
     assert.equal((await team.s3()).accesskey, accessKey);
     await team.until("harbor-s3", "Synced");
   });

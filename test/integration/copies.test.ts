@@ -204,7 +204,7 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
     await team.untilGone(secretPath(ends), 30_000);
     await eventually(async () => {
       const { status } = await team.binding("blog");
-      assert.match(status.conditions[0].message, /is being deleted; nothing can be made in it/);
+      assert.match(status.conditions[0].message, /is being deleted; nothing can be created in it/);
       assert.equal(status.conditions[0].reason, "Synced");
     });
     await team.secret("blog", { user: secretText("rotated") });

@@ -81,7 +81,7 @@ describe("an object that is made somewhere else", () => {
     await granted.grantInCluster(ownRules(ALL));
     const answers = [
       /there is no namespace create-later-0; HarborCluster harbor is made/,
-      /or there is no such namespace/,
+      /or that namespace does not exist/,
     ];
     for (const [index, team] of [granted, bare].entries()) {
       await team.secret("bucket", { accessKeyID: secretText("access") });
@@ -110,7 +110,7 @@ describe("an object that is made somewhere else", () => {
     });
     await team.api.delete(namespace);
     const binding = await team.until("harbor", "TargetNotFound");
-    assert.match(messageOf(binding), /namespace .* is being deleted; nothing can be made in it/);
+    assert.match(messageOf(binding), /namespace .* is being deleted; nothing can be created in it/);
     await team.unbind("harbor");
     await other.api.merge(held, { metadata: { finalizers: null } });
     await team.untilGone(namespace);
@@ -210,7 +210,7 @@ describe("a manifest", () => {
     "a label of Inlay's own": [
       "InvalidBinding",
       { ...manifest(), metadata: { labels: { [LABEL]: "x" } } },
-      /take it out of the manifest/,
+      /remove it from the manifest/,
     ],
     "a text where a field goes through": ["TypeMismatch", manifest({ storage: "s3" }), /spec\.storage/],
   };

@@ -44,7 +44,7 @@ describe("a target with create", () => {
     assert.deepEqual([accesskey, region, harbor.spec.version], [key, "eu-central-1", "2.5.0"]);
     assert.equal(harbor.metadata.generation, 1);
     assert.deepEqual(await writesSince(team, mark), ["create 201"]);
-    await untilEvent(team, "harbor", "Created", /made HarborCluster .*\/harbor/);
+    await untilEvent(team, "harbor", "Created", /created HarborCluster .*\/harbor/);
   });
 
   it("says whose it is: by label, owner and record", async () => {
@@ -164,7 +164,7 @@ describe("an object that a binding did not make", () => {
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.bind("harbor", specOf(made({ onConflict: "Force" })));
     const { status, metadata } = await team.until("harbor", "Conflict");
-    assert.match(status.conditions[0].message, /exists and was not made by this binding/);
+    assert.match(status.conditions[0].message, /exists and was not created by this binding/);
     assert.deepEqual(metadata.finalizers ?? [], []);
     assert.deepEqual(await team.api.get(team.harborPath()), before);
     await team.api.delete(team.harborPath());

@@ -101,7 +101,7 @@ describe("of two bindings at one path", () => {
     });
     await team.harbor();
     await team.until("a", "Synced");
-    for (const name of ["b", "c"]) assert.match(await says(team, name, "Conflict"), /\/a, which has precedence/);
+    for (const name of ["b", "c"]) assert.match(await says(team, name, "Conflict"), /\/a has precedence/);
     await eventually(async () => assert.equal((await team.s3()).accesskey, values.get("a")));
   });
 
@@ -174,7 +174,7 @@ describe("of two bindings at one path", () => {
     await team.unbind("first");
     await team.until("second", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, values[1]);
-    assert.match(await says(team, "third", "Conflict"), /\/second, which has precedence/);
+    assert.match(await says(team, "third", "Conflict"), /\/second has precedence/);
     await team.api.delete(team.bindingPath("second"));
     await team.until("third", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, values[2]);
@@ -235,7 +235,7 @@ describe("of two bindings at one path", () => {
     const first = await bindTo(team, "first", "accesskey", force);
     const mark = await auditLog().mark();
     await bindTo(team, "second", "accesskey", force);
-    assert.match(await says(team, "second", "Contended"), /accesskey is for .*\/first, which has precedence/);
+    assert.match(await says(team, "second", "Contended"), /\/first has precedence on .*accesskey/);
     await team.until("first", "Synced");
     await team.barrier();
     assert.ok((await patches(team, mark)) <= 1);
@@ -382,10 +382,7 @@ describe("of two bindings at one path", () => {
     await bind("two", "spec.other", from);
     for (const name of ["one", "other", "two"]) await team.until(name, "Synced");
     await bind("whole", "spec.inner", { template: '{"b": "x"}', as: "json" });
-    assert.match(
-      await says(team, "whole", "Conflict"),
-      /^Holder holder: spec\.inner is for .*\/one, which has precedence/,
-    );
+    assert.match(await says(team, "whole", "Conflict"), /^Holder holder: .*\/one has precedence on spec\.inner/);
     const { spec } = await team.api.get(objectPath(kind, undefined, "holder"));
     assert.deepEqual(spec, { inner: { a: "1", c: "1" }, other: "1" });
   });

@@ -74,7 +74,7 @@ describe("a SecretGrant that is withdrawn", () => {
     await both.withdraw();
     const binding = await eventually(async () => {
       const found = await both.reader.until("harbor-s3", "Synced");
-      assert.match(messageOf(found), /left out: .* was withdrawn, so rotate those values/);
+      assert.match(messageOf(found), /omitted: .* was withdrawn, so rotate those values/);
       return found;
     });
     assert.equal(binding.status.conditions[0].status, "True");

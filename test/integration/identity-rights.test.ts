@@ -210,7 +210,7 @@ describe("rights: an account without permissions in another namespace", () => {
       assert.deepEqual(missing, there);
       assert.match(
         messageOf(bindings[1] as AnyObject),
-        /or there is no such namespace; allow it with: kubectl create /,
+        /or that namespace does not exist; allow it with: kubectl create /,
       );
     });
   }

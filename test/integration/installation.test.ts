@@ -154,10 +154,10 @@ describe("kube-system and Inlay's own namespace", () => {
     );
     const binding = await team.until("labels", "Synced");
     assert.equal(binding.status.synced, "1/1");
-    assert.match(messageOf(binding), /spec\.targets\[0\] leaves out inlay-system, kube-system, where the installation/);
+    assert.match(messageOf(binding), /spec\.targets\[0\] excludes inlay-system, kube-system, where the installation/);
     await inStep(team, team.namespace);
     await team.bind("names", copyOf(team, { name: `other-${team.namespace}`, namespaceSelector: { names: SYSTEM } }));
-    assert.match(messageOf(await team.until("names", "Synced")), /there is nothing to write to; .* leaves out /);
+    assert.match(messageOf(await team.until("names", "Synced")), /there is nothing to write to; .* excludes /);
     for (const namespace of SYSTEM) assert.equal(await findCopy(team, namespace), undefined);
   });
 
@@ -171,7 +171,7 @@ describe("kube-system and Inlay's own namespace", () => {
     await team.bind("named", { sources, targets: [{ ...target, name: "kube-system" }] });
     await team.until("named", "ForbiddenNamespace");
     await team.bind("selected", { sources, targets: [{ ...target, selector: { names: [own, "kube-s*"] } }] });
-    assert.match(messageOf(await team.until("selected", "Synced")), /leaves out kube-system, where/);
+    assert.match(messageOf(await team.until("selected", "Synced")), /excludes kube-system, where/);
     const annotation = async (name: string) =>
       (await team.api.get(`/api/v1/namespaces/${name}`)).metadata.annotations?.["example.com/key"];
     assert.deepEqual([await annotation(own), await annotation("kube-system")], [value, undefined]);
@@ -279,7 +279,7 @@ describe("the configuration of an installation", function () {
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await stands(name), before);
     const labels = { audited: team.namespace };
     await team.bind("late", copyOf(team, { name: "late", namespaceSelector: { matchLabels: labels } }));
-    assert.match(messageOf(await team.until("late", "Synced")), new RegExp(`leaves out ${closed}, where`));
+    assert.match(messageOf(await team.until("late", "Synced")), new RegExp(`excludes ${closed}, where`));
     assert.equal(await stands("late"), undefined);
     for (const name of ["named", "selected"]) await team.unbind(name);
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await stands(name), undefined);

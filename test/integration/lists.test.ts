@@ -209,7 +209,7 @@ describe("an element of a list that is one value", () => {
     await eventually(async () => {
       const notes = (await team.events("lists")).filter(({ reason }) => reason === "Written").map(({ note }) => note);
       assert.equal(notes.length, 1);
-      assert.match(notes[0] ?? "", /spec\.atomic is one value to the API server, and argocd applies it/);
+      assert.match(notes[0] ?? "", /spec\.atomic as one value, and argocd applies it/);
     });
     await assert.rejects(team.api.apply(shelfPath(team), object, "argocd"), /conflict with "inlay\//);
   });
@@ -442,7 +442,7 @@ describe("an element of a list that is released", () => {
     for (const manager of [team.manager("lists"), "inlay"]) assert.deepEqual(await heldBy(team, manager), {});
     await eventually(async () => {
       const notes = (await team.events("lists")).filter(({ reason }) => reason === "ReleaseBlocked");
-      assert.match(notes.map(({ note }) => note).join(), /^left spec\.texts\[2\] .* shift/);
+      assert.match(notes.map(({ note }) => note).join(), /^kept spec\.texts\[2\] .* shift/);
     });
   });
 
@@ -472,7 +472,7 @@ describe("an element of a list that is released", () => {
       const notes = (await team.events("lists")).filter(({ reason }) => reason === "ReleaseBlocked");
       assert.match(
         notes.map(({ note }) => note).join(),
-        /left spec\.atomic\[0\]\.token .* others changed the list since/,
+        /kept spec\.atomic\[0\]\.token .* others have changed the list/,
       );
     });
   });
@@ -506,7 +506,7 @@ describe("what the API server spells out in managedFields", () => {
       const field = { path, from: { source: "bucket", key }, ...(as && { as }) };
       await team.bind("lists", bindingOf([field]));
       const { status } = await team.until("lists", "InvalidPath");
-      assert.match(status.conditions[0].message, /would stand in metadata\.managedFields in plain text/);
+      assert.match(status.conditions[0].message, /into metadata\.managedFields in plain text/);
       const from = { source: "settings", key };
       await team.rebind("lists", {
         sources: [{ configMap: { name: "settings" } }],
@@ -555,10 +555,7 @@ describe("an object that is made", () => {
       bindingOf(fieldsFrom({ "spec.atomic[name=gone].token": "a" }), { name: "made", create: { manifest: { spec } } }),
     );
     const { status } = await team.until("lists", "InvalidBinding");
-    assert.match(
-      status.conditions[0].message,
-      /no place for a value in its manifest: .*there is no element spec\.atomic\[name=gone\]/,
-    );
+    assert.match(status.conditions[0].message, /no place for a value: .*there is no element spec\.atomic\[name=gone\]/);
   });
 });
 

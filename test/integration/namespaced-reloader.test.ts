@@ -63,7 +63,7 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
       });
     await forge("own", {});
     const { status } = await team.until("own", "ImpersonationForbidden");
-    assert.match(status.conditions[0].message, /acts for the annotations of Reloader alone; name another account/);
+    assert.match(status.conditions[0].message, /reserved for the annotations of Reloader; .*another account/);
     const labels = { "inlay.dev/generated-for": "reloader" };
     await forge("reloader-deployment-victim", { labels });
     await team.untilGone(team.bindingPath("reloader-deployment-victim"));

@@ -66,7 +66,7 @@ describe("a deleted binding that removes, and can't,", () => {
       asAccount.filter(({ verb }) => verb === "patch" || verb === "get"),
       [],
     );
-    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /gave up after 60 s/);
+    await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /abandoned after 60 s/);
   });
 
   it("since its account may not write any more, goes after a minute, leaves the value and tells", async () => {
@@ -96,7 +96,7 @@ describe("a deleted binding that removes, and can't,", () => {
     for (const team of [broken, deep]) await team.api.delete(team.bindingPath("harbor-s3"));
     await controller.start();
     for (const team of [deep, broken]) await team.untilGone(team.bindingPath("harbor-s3"));
-    await untilEvent(broken, "harbor-s3", "ReleaseAbandoned", /values may be left/);
+    await untilEvent(broken, "harbor-s3", "ReleaseAbandoned", /values may remain/);
     await untilEvent(deep, "harbor-s3", "ReleaseAbandoned", /Heap .* levels deep/);
   });
 

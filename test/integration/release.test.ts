@@ -223,7 +223,7 @@ describe("a deleted binding that removes", () => {
     assert.deepEqual(Object.keys(left.spec), ["c", "level", "mode", "name", "size"]);
     assert.equal(fieldsOf(left, team.manager("pick")), undefined);
     await untilEvent(team, "pick", "Removed", /^removed spec\.a, spec\.b, spec\.mode, spec\.level of/);
-    await untilEvent(team, "pick", "ReleaseBlocked", /^left spec\.c of/);
+    await untilEvent(team, "pick", "ReleaseBlocked", /^kept spec\.c of/);
   });
 
   it("leaves no name of its own where a default of the schema comes in place of its value", async () => {

@@ -123,7 +123,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
       const requests = await asked(team, async () => {
         await forge(team, "copies", { sources, targets: copies });
         const { status } = await team.until("copies", "ImpersonationForbidden");
-        assert.match(status.conditions[0].message, /acts for the annotations of Reloader alone; name another account/);
+        assert.match(status.conditions[0].message, /reserved for the annotations of Reloader; .*another account/);
         await rotate(team);
         await forge(team, "restarts", { sources, rollout: restarts });
         await team.until("restarts", "ImpersonationForbidden");

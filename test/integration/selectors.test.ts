@@ -178,7 +178,7 @@ describe("a target by selector", () => {
     assert.equal((await team.api.get(objectPath(gadget, undefined, name))).spec.token, token);
     assert.match(status.targets[0].objects[0], new RegExp(`^${name} `));
     await team.rebind("all", { targets: [entry({ kind: gadget.kind, name, namespaceSelector: { names: ["x"] } })] });
-    assert.match(messageOf(await team.until("all", "InvalidBinding")), /leave namespaceSelector out/);
+    assert.match(messageOf(await team.until("all", "InvalidBinding")), /remove namespaceSelector/);
     assert.equal((await team.api.get(objectPath(gadget, undefined, name))).spec.token, token);
   });
 
@@ -198,8 +198,8 @@ describe("a target by selector", () => {
     const binding = await team.until("all", "Synced");
     assert.equal(binding.status.synced, "3/3");
     assert.deepEqual(await tokens(team), { a: "special", b: token, c: undefined });
-    assert.match(messageOf(binding), /1 objects that spec\.targets\[0\] matches are left to others/);
-    assert.match(messageOf(binding), /2 objects that spec\.targets\[1\] matches are left to others/);
+    assert.match(messageOf(binding), /1 objects that spec\.targets\[0\] matches belong to other/);
+    assert.match(messageOf(binding), /2 objects that spec\.targets\[1\] matches belong to other/);
   });
 
   it("is the binding's that holds it, else the older one's, whoever selects", async () => {
@@ -211,11 +211,17 @@ describe("a target by selector", () => {
     // Of two that are made in one second, the first by name is the older.
     const fields = [{ path: "spec.token", template: "second" }];
     await team.bind("second", specOf(entry({ selector: { names: ["*"] } }, { fields })));
-    assert.match(messageOf(await team.until("second", "Conflict")), /token is for the SecretBinding \S+\/first, which/);
+    assert.match(
+      messageOf(await team.until("second", "Conflict")),
+      /SecretBinding \S+\/first has precedence on \S+token/,
+    );
     await widgets(team, ["c"]);
     await eventually(async () => assert.deepEqual(await tokens(team), { a: token, b: token, c: "second" }));
     await relabel(team, "c", { tier: "prod" });
-    assert.match(messageOf(await team.until("first", "Conflict")), /token is for the SecretBinding \S+\/second, which/);
+    assert.match(
+      messageOf(await team.until("first", "Conflict")),
+      /SecretBinding \S+\/second has precedence on \S+token/,
+    );
     assert.deepEqual(await tokens(team), { a: token, b: token, c: "second" });
     await relabel(team, "b", { tier: "test" });
     await eventually(async () => assert.equal((await tokens(team))["b"], "second"));

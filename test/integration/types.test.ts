@@ -186,12 +186,12 @@ describe("the type of a value", () => {
 
   for (const [field, reason, says] of [
     ["big", "InvalidValue", /key value of Secret \S+ is not a whole number of 64 bits/],
-    ["ratio", "InvalidValue", /is not a number as JSON writes it/],
+    ["ratio", "InvalidValue", /is not a number in JSON's notation/],
     ["on", "InvalidValue", /is not true or false/],
     ["ports.any", "InvalidValue", /is not a whole number/],
     ["quantity", "InvalidValue", /must match the pattern/],
-    ["ports", "TypeMismatch", /the field is an object, the value is a string; say as: json, or yaml/],
-    ["brokers", "TypeMismatch", /a list, the value is a string; say as: json, or yaml, or split it/],
+    ["ports", "TypeMismatch", /the field is an object, the value is a string; set as: json, or yaml/],
+    ["brokers", "TypeMismatch", /a list, the value is a string; set as: json, or yaml, or split it/],
   ] as const) {
     it(`of ${field} that a value does not have is said, with what to write and without the value`, async () => {
       const team = await createNamespaceWithGauge();

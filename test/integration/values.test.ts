@@ -213,7 +213,7 @@ describe("a value", () => {
     ["is too long", "name", {}, "InvalidValue", /must have at most 3 characters/],
     ["is not of the format", "address", {}, "InvalidValue", /must be of the format ipv4/],
     ["is text where a number belongs", "small", {}, "InvalidValue", /is not a whole number/],
-    ["is text where a list belongs", "brokers", {}, "TypeMismatch", /a list, the value is a string; say as: json/],
+    ["is text where a list belongs", "brokers", {}, "TypeMismatch", /a list, the value is a string; set as: json/],
     ["is base64 of bytes where text belongs", "mode", { as: "bytes" }, "InvalidValue", /must be one of/],
   ];
   for (const [name, field, how, reason, rule] of misfits) {
@@ -292,7 +292,7 @@ describe("a value that goes missing", () => {
     await eventually(async () => {
       const { status } = await team.until("values", "Synced");
       assert.equal(status.conditions[0].status, "True");
-      assert.match(status.conditions[0].message, /left out: spec\.texts\.b: Secret .* has no key b/);
+      assert.match(status.conditions[0].message, /omitted: spec\.texts\.b: Secret .* has no key b/);
       assert.deepEqual(status.targets[0].paths, ["spec.texts.a", "spec.texts.b"]);
     });
     await team.secret("values", { b: "3" });
@@ -376,7 +376,7 @@ describe("sources that have to be of one state", () => {
     assert.match(status.conditions[0].message, /Secret .*\/values and Secret .*\/other don't carry it/);
     await annotate(team, "values", { [key]: "generation-1" });
     await eventually(async () =>
-      assert.match((await team.binding("values")).status.conditions[0].message, /Secret .*\/other doesn't carry it/),
+      assert.match((await team.binding("values")).status.conditions[0].message, /Secret .*\/other doesn't have it/),
     );
     await annotate(team, "other", { [key]: "generation-1" });
     await team.until("values", "Synced");

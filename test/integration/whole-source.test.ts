@@ -214,7 +214,7 @@ describe("all data of a source, with include and exclude", () => {
     await team.until("all", "Synced");
     await dropKey(team, "from", "A");
     const { status } = await team.until("all", "KeyNotFound");
-    assert.match(status.conditions[0].message, /spec\.env: Secret \S+ has no key that include and exclude leave/);
+    assert.match(status.conditions[0].message, /spec\.env: Secret \S+ has no key that passes include and exclude/);
     await untilHeld(team, { A: "1" });
     await team.rebind("all", { sources: [{ secret: { name: "from" }, onMissing: "Remove", optional: true }] });
     await untilHeld(team, {});

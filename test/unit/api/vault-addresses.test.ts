@@ -114,7 +114,7 @@ describe("vault.addresses", () => {
     it(`refuses the entry ${JSON.stringify(entry)}, with its position`, () => {
       assert.throws(
         () => listing("vault", entry),
-        /^Error: vault\.addresses\[1\]: ".*" (is no address; write|has the)/,
+        /^Error: vault\.addresses\[1\]: ".*" (is not an address; write|has the)/,
       );
     });
   }

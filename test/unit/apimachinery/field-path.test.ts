@@ -79,11 +79,11 @@ describe("a field path", () => {
     [".a", 1, "not allowed here"],
     ["a.", 3, "a key is missing"],
     ["a..b", 3, "not allowed here"],
-    ["a b", 2, 'quoted, as in data["tls.crt"]'],
+    ["a b", 2, 'as in data["tls.crt"]'],
     ["/spec/a", 1, "not allowed here"],
     ["$.spec", 1, "not allowed here"],
     ['a["b"]c', 7, "not allowed here"],
-    ["metadata.annotations.example.com/key", 33, 'write metadata.annotations["example.com/key"]'],
+    ["metadata.annotations.example.com/key", 33, 'as in metadata.annotations["example.com/key"]'],
     ['a.["b"]', 3, "a dot before ["],
     ["a[b]", 3, '["example.com/key"]'],
     ["a['b']", 3, "in double quotes"],
@@ -172,7 +172,7 @@ describe("a field path", () => {
     assert.equal(get("list[port=null]"), undefined);
     assert.throws(() => get("list[name=web].port"), {
       reason: "ElementNotUnique",
-      message: /^list\[name=web\] fits 2 elements/,
+      message: /^list\[name=web\] matches 2 elements/,
     });
   });
 

@@ -68,7 +68,7 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     ["targets:", /^targets: must be an object$/],
     ["targets: [deny]", /^targets: must be an object$/],
     ["allowSystemNamespaces: kube-system", /^allowSystemNamespaces: must be a list$/],
-    ["allowSystemNamespaces: [default]", /^allowSystemNamespaces: default is not closed/],
+    ["allowSystemNamespaces: [default]", /^allowSystemNamespaces: default is not a closed namespace/],
     ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
     ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
     ["vault: { address: x }", /^vault\.address: there is no such field; did you mean addresses\?/],

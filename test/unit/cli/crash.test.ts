@@ -65,7 +65,7 @@ process.stdout.write = (text, ...rest) => {
     const file = join(folder, "broken");
     await writeFile(file, `users: [{ user: { token: ${token}`);
     const { output, code } = await run([], {}, file);
-    assert.match(output, /broken is no kubeconfig: it is not YAML/);
+    assert.match(output, /broken is not a kubeconfig: it is not YAML/);
     assert.deepEqual(foundIn(output), []);
     assert.equal(code, 1);
   });

@@ -102,7 +102,7 @@ reloader:
   it("has no selector of namespaces where Inlay is for one namespace, since it sees no labels there", () => {
     const text = 'reloader: { namespaces: ["*"], namespaceSelector: { matchLabels: { a: b } } }';
     assert.throws(() => of(text, "shop"), {
-      message: /^reloader\.namespaceSelector: this Inlay is for the namespace shop/,
+      message: /^reloader\.namespaceSelector: this Inlay is installed for the namespace shop/,
     });
     assert.ok(of(text).reloader);
   });

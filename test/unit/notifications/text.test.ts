@@ -45,7 +45,7 @@ describe("the text of a notification", () => {
     ["{{#if value}}{{/if}}", /^template 1:7: there is no value; /],
     ["{{__proto__.name}}", /^template 1:3: there is no __proto__\.name; /],
     ["{{workload.constructor}}", /^template 1:3: there is no workload\.constructor; /],
-    ["{{lookup workload 'name'}}", /^template 1:1: lookup is no helper; /],
+    ["{{lookup workload 'name'}}", /^template 1:1: lookup is not a helper; /],
     ["{{#each keys}}{{this}}{{/each}}", /^template 1:1: this block is not allowed; /],
     ["{{base64decode message}}", /^template 1:1: /],
   ];

@@ -32,7 +32,7 @@ describe("the account of a binding that is not composed", () => {
     const refused = actorOf(binding("inlay-system", "inlay-reloader"), installation);
     assert.ok(refused instanceof Problem);
     assert.equal(refused.reason, "ImpersonationForbidden");
-    assert.match(refused.message, /name another account/);
+    assert.match(refused.message, /set serviceAccountName/);
   });
 
   it("is not the reserved account for the release of a deleted binding either", async () => {

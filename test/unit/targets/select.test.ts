@@ -58,7 +58,10 @@ describe("the selected objects of targets", () => {
     assert.equal(found([selected("a")], { a: many(5_000) }).objects.length, 5_000);
     const { objects, unresolved } = found([named("x"), selected("a"), selected("b")], { a: many(5_001), b: ["y"] });
     assert.deepEqual([objects.length, unresolved.length], [2, 1]);
-    assert.match(unresolved[0]?.problem.message ?? "", /spec\.targets\[1\] the binding selects 5001 objects.*split it/);
+    assert.match(
+      unresolved[0]?.problem.message ?? "",
+      /spec\.targets\[1\] the binding selects 5001 objects.*split the binding/,
+    );
   });
 
   it("may be fewer if their names are long, because all records must fit into the status", () => {

@@ -43,7 +43,7 @@ describe("a text for XML", () => {
 
   it("is refused if it has characters that XML does not allow", () => {
     for (const bad of ["\0", "\x0b", "\x1f", "\ufffe", "\uffff", "\ud800", "\udc00a"])
-      refused(() => xml(`hunter2${bad}`), "XML can't hold");
+      refused(() => xml(`hunter2${bad}`), "XML does not allow");
     for (const good of ["\x7f", "\ufffd", "\ud7ff", "\ue000", "\u{10ffff}", "𝄞"]) assert.equal(xml(good), good);
   });
 });
@@ -83,9 +83,9 @@ describe("a value for an ini file", () => {
 
   it("is refused if the quotes can't contain it, and with line breaks", () => {
     refused(() => ini("hunter2's#"), "can't be quoted with '");
-    refused(() => ini('hunter2"#', '"'), "it has them");
+    refused(() => ini('hunter2"#', '"'), "these quotes");
     refused(() => ini("hunter2\\", '"'), "a backslash");
-    refused(() => ini('#hunter2"', '"""'), "it has them");
+    refused(() => ini('#hunter2"', '"""'), "these quotes");
     for (const bad of ["\n", "\r", "\0", "\x7f", "\u0085"])
       refused(() => ini(`hunter2${bad}a`), "line break or control character");
   });

@@ -71,7 +71,7 @@ const templates: Record<string, [template: string, reason: Problem["reason"], sa
     WORK,
   ],
   "ten megabytes of output": ["{{s.a}}".repeat(10), "InvalidTemplate", "more than 1 MiB"],
-  "quotes that grow": ["{{shell s.quotes}}", "InvalidTemplate", "over 1 MiB"],
+  "quotes that grow": ["{{shell s.quotes}}", "InvalidTemplate", "more than 1 MiB"],
   "calls that nest": [`{{lower ${"(lower ".repeat(2_000)}s.a${")".repeat(2_000)}}}`, "InvalidTemplate", "too deep"],
   "blocks that nest": ["{{#if s.a}}".repeat(900) + "{{/if}}".repeat(900), "InvalidTemplate", "too deep"],
   "YAML of many entries": ["{{parse s.flow}}", "InvalidValue", "YAML of more than 25000 lines and parts; use JSON"],
@@ -80,7 +80,7 @@ const templates: Record<string, [template: string, reason: Problem["reason"], sa
   "YAML of many comments": ["{{parse s.comments}}", "InvalidValue", "YAML of more than 25000"],
   "a billion laughs": ["{{parse s.laughs}}", "InvalidValue", "is not valid JSON or YAML"],
   "many aliases": ["{{parse s.aliases}}", "InvalidValue", "is not valid JSON or YAML"],
-  "JSON that nests 100,000 deep": ["{{parse s.deep}}", "InvalidValue", "nests more than 64 deep"],
+  "JSON that nests 100,000 deep": ["{{parse s.deep}}", "InvalidValue", "more than 64 levels deep"],
   "JSON of 200,000 values": ["{{parse s.wide}}", "InvalidValue", "more than 100000 values"],
   "a number of a million digits": ["{{parse s.digits}}", "InvalidValue", "has a number that JSON can't represent"],
   "a certificate of a megabyte": ["{{pembundle s.a}}", "InvalidTemplate", WORK],
@@ -151,7 +151,7 @@ describe("hostile fields of one target", () => {
     const whole = (count: number) => fields(count, () => ({ from: { source: "s", key: "a" } }));
     assert.equal(plan(...whole(3)).fields.length, 3);
     refused(() => plan(...whole(4)), "InvalidValue", /^spec\.f3: .* more than 3 MiB together/);
-    refused(() => plan(...fields(64, () => ({ from: { source: "s" } }))), "InvalidValue", "over 3 MiB together");
+    refused(() => plan(...fields(64, () => ({ from: { source: "s" } }))), "InvalidValue", "more than 3 MiB together");
     const fromList = fields(64, () => ({ from: { source: "s", key: "list" }, as: "json" }));
     assert.equal(plan(...fromList).fields.length, 64);
   });

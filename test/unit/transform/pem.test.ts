@@ -47,7 +47,7 @@ describe("a bundle of certificates", () => {
     refused([one + key], "such as a private key");
     const encrypted = key.replaceAll("PRIVATE", "EC PRIVATE").replace("-----\n", "-----\nProc-Type: 4,ENCRYPTED\n\n");
     refused([one + encrypted], "a PEM block is incomplete");
-    refused([key.replaceAll("PRIVATE KEY", "CERTIFICATE")], "holds no X.509 certificate");
+    refused([key.replaceAll("PRIVATE KEY", "CERTIFICATE")], "contains no X.509 certificate");
   });
 
   it("accepts only complete certificates", () => {
@@ -61,6 +61,6 @@ describe("a bundle of certificates", () => {
       "base64",
     );
     refused([`-----BEGIN CERTIFICATE-----\n${both}\n-----END CERTIFICATE-----\n`], "more than one X.509 certificate");
-    refused([one.replace(bodyOf(one).slice(0, 64), bodyOf(one).slice(8, 64))], "holds no X.509 certificate");
+    refused([one.replace(bodyOf(one).slice(0, 64), bodyOf(one).slice(8, 64))], "contains no X.509 certificate");
   });
 });

@@ -25,7 +25,7 @@ describe("sources", () => {
     );
     assert.equal(problem?.reason, "SourceAnnotationMismatch");
     assert.match(problem?.message ?? "", /Secret registry\/b doesn't have it/);
-    assert.match(differ(secret({}, { annotations: {} }), secret({}))?.message ?? "", /don't carry it/);
+    assert.match(differ(secret({}, { annotations: {} }), secret({}))?.message ?? "", /don't have it/);
   });
 
   it("don't if the values differ: the message names the sources, not the values", () => {

@@ -89,7 +89,7 @@ describe("the shape of a target", () => {
   it("builds none from conditions that don't identify one", () => {
     assert.throws(() => element("spec.ports[name=web]"), {
       reason: "InvalidPath",
-      message: /name all, as in spec\.ports\[number=\.\.\.,protocol=\.\.\.\]/,
+      message: /name all of them, as in spec\.ports\[number=\.\.\.,protocol=\.\.\.\]/,
     });
     assert.throws(() => element("spec.plain[number=web]"), {
       reason: "InvalidPath",

@@ -114,8 +114,8 @@ describe("a helper", () => {
   });
 
   const refused: [text: string, what: string][] = [
-    ["{{base64}}", "base64 takes 1 of 0 given; write {{base64 source.key}}"],
-    ["{{base64 s.user s.user}}", "base64 takes 1 of 2 given"],
+    ["{{base64}}", "base64 takes 1 argument, but has 0; write {{base64 source.key}}"],
+    ["{{base64 s.user s.user}}", "base64 takes 1 argument, but has 2"],
     ["{{replace s.user 'a'}}", 'write {{replace source.key "from" "to"}}'],
     ["{{replace s.user '' 'a'}}", "1:18: expected a text in quotes, not empty"],
     ["{{replace s.user s.key 'a'}}", "a text in quotes"],
@@ -126,10 +126,10 @@ describe("a helper", () => {
     ["{{indent s.user 1.5}}", "a whole number from 0 to 64"],
     ["{{pointer s.info 'spec'}}", "is not a JSON pointer"],
     ["{{pointer s.info s.user}}", "a JSON pointer in quotes"],
-    ["{{ini s.user}}", "ini takes 2 of 1 given"],
+    ["{{ini s.user}}", "ini takes 2 arguments, but has 1"],
     ["{{ini s.user '*'}}", "expected one of"],
-    ["{{concat}}", "concat takes 1 or more of 0 given"],
-    ["{{pembundle}}", "pembundle takes 1 or more of 0 given"],
+    ["{{concat}}", "concat takes 1 or more arguments"],
+    ["{{pembundle}}", "pembundle takes 1 or more arguments"],
     ["{{base64 true}}", "only the path of a value"],
     ["{{base64 null}}", "only the path of a value"],
     ["{{base64 @root.s.user}}", "is not a path of a value"],
@@ -138,7 +138,7 @@ describe("a helper", () => {
     ["{{base64 (constructor s.user)}}", "constructor is not a helper"],
     ["{{base64 (toString s.user)}}", "toString is not a helper"],
     ["{{[base64] (s.user)}}", "is not a helper"],
-    [`{{${"trim (".repeat(40)}trim s.user${")".repeat(40)}}}`, "more than 32 deep"],
+    [`{{${"trim (".repeat(40)}trim s.user${")".repeat(40)}}}`, "more than 32 levels deep"],
   ];
   for (const [text, what] of refused) {
     it(`refuses ${text.slice(0, 60)}, and says what is allowed`, () => {
@@ -177,7 +177,7 @@ describe("a helper", () => {
     fails("{{trim s.bytes}}", "NotUtf8", "key bytes");
     fails("{{trim o.spec.nested}}", "TypeMismatch", "an object");
     fails("{{trim (split s.list ',')}}", "TypeMismatch", "a list");
-    fails("{{join s.list ','}}", "TypeMismatch", "no list");
+    fails("{{join s.list ','}}", "TypeMismatch", "not a list");
     fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "only texts");
     fails("{{urlencode (parse '\"\\ud800\"')}}", "InvalidValue", "half a character");
   });
@@ -219,7 +219,7 @@ describe("a template's cost", () => {
 
   it("is limited for all helpers together, and for the result", () => {
     tooMuch("{{#if (trim s.k)}}{{/if}}".repeat(600));
-    tooMuch("{{s.k}}{{s.k}}", "InvalidTemplate", "over 1 MiB");
+    tooMuch("{{s.k}}{{s.k}}", "InvalidTemplate", "more than 1 MiB");
     tooMuch("{{#if s.k}}{{/if}}".repeat(10_001), "InvalidTemplate", "too many parts");
   });
 

@@ -300,7 +300,7 @@ describe("of annotations of Reloader it is told", () => {
       /is too large a regular expression/,
     ],
     "that a list is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, of which the first 64 count/],
-    "that a pause is none": [{ own: { [PAUSE]: "soon" } }, /pause-period: "soon" is no duration; write one like/],
+    "that a pause is none": [{ own: { [PAUSE]: "soon" } }, /pause-period: "soon" is not a duration; write one like/],
     "that a pause is for a Deployment": [
       { kind: "StatefulSet", own: { [PAUSE]: "5m" } },
       /is for Deployments; take it out/,

@@ -61,7 +61,7 @@ describe("the pace of a rollout", () => {
 
   it("has a mistake in a duration told with its field", () => {
     assert.throws(() => held({ debounce: "5" }, noted(), 0), {
-      message: /spec\.rollout\.debounce: "5" is no duration/,
+      message: /spec\.rollout\.debounce: "5" is not a duration/,
     });
   });
 });

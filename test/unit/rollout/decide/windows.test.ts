@@ -115,7 +115,7 @@ describe("a maintenance window", () => {
     ]),
     [{ schedule: "2026-01-01T02:00:00" }, `schedule: "2026-01-01T02:00:00" is no cron schedule${cron}`],
     [{ schedule: "0 0 30 2 *" }, 'schedule: "0 0 30 2 *" is on a day that never comes; write one that does'],
-    [{ duration: "2 hours" }, 'duration: "2 hours" is no duration; write one like 45s, 10m or 1h30m'],
+    [{ duration: "2 hours" }, 'duration: "2 hours" is not a duration; write one like 45s, 10m or 1h30m'],
     [{ duration: "0s" }, "duration: a window of no time never opens; write how long it is, like 2h"],
     ...["Europe/Berln", "", "Local", "CEST", "+02:00"].map((timeZone): [Partial<Window>, string] => [
       { timeZone },
