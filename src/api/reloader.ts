@@ -13,8 +13,8 @@ export const RELOADER_ACCOUNT = "inlay-reloader";
 export const GENERATED_FOR = "inlay.dev/generated-for";
 export const RELOADER = "reloader";
 /**
- * The annotation with the uid of a Job that a binding was generated for. The Job is no owner: its deletion before a
- * restart would delete the binding.
+ * The annotation with the uid of a Job that a binding was generated for. The Job does not own the binding, because the
+ * binding must survive when Inlay deletes the Job and creates it again.
  */
 export const GENERATED_FOR_UID = "inlay.dev/generated-for-uid";
 

@@ -1,4 +1,4 @@
-/** Determines the service account of a binding that is not composed, or of a VaultConnection, or why it has none. */
+/** Determines the service account of a binding that is neither composed nor generated, or of a VaultConnection, or why it has none. */
 import type { Installation } from "../api/installation.ts";
 import { RELOADER_ACCOUNT } from "../api/reloader.ts";
 import type { ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";

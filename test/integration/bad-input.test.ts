@@ -83,7 +83,7 @@ const cases: Case[] = [
   path("metadata.name", "ForbiddenPath", /in metadata, a binding can write only single annotations and labels/),
   path("metadata", "ForbiddenPath", /in metadata, a binding can write only single annotations and labels/),
   path("metadata.annotations", "ForbiddenPath", /in metadata, a binding can write only single annotations and labels/),
-  path("kind", "ForbiddenPath", /says what the object is/),
+  path("kind", "ForbiddenPath", /identifies the object/),
   path("__proto__.polluted", "InvalidPath", /the key __proto__ can't be part of a path/),
   path('spec["__proto__"].polluted', "InvalidPath", /the key __proto__ can't be part of a path/),
   path("spec.constructor.prototype", "InvalidPath", /the key constructor can't be part of a path/),

@@ -79,7 +79,7 @@ describe("of two bindings at one path", () => {
     const targets = [harborTarget({ accesskey: { from }, regionendpoint: { from } })];
     await team.bind("second", { sources: [{ secret: { name: "second" } }], targets });
     const message = await says(team, "second", "Conflict");
-    assert.match(message, /^HarborCluster \S+\/harbor: spec\.storage\.spec\.s3\.accesskey is for/);
+    assert.match(message, /^HarborCluster \S+\/harbor: .* has precedence on spec\.storage\.spec\.s3\.accesskey/);
     assert.ok(message.includes(`SecretBinding ${team.namespace}/zz-first`), message);
     const { accesskey, regionendpoint } = await team.s3();
     assert.deepEqual([accesskey, regionendpoint], [first, undefined]);

@@ -91,7 +91,7 @@ describe("kube-system and Inlay's own namespace", () => {
       });
       for (const name of ["into", "copy", "all"]) {
         const message = messageOf(await team.until(name, "ForbiddenNamespace"));
-        assert.match(message, new RegExp(`in the namespace ${namespace}\\b.*allowSystemNamespaces`));
+        assert.match(message, new RegExp(`the namespace ${namespace} is closed.*allowSystemNamespaces`));
       }
       const asked = (await requestsFor(team, mark)).filter(({ as, uri }) => as && uri.includes(`/${namespace}/`));
       assert.deepEqual(asked, []);

@@ -393,7 +393,7 @@ describe("an element that is not there", () => {
     const field = { onMissingElement: "Append" };
     await team.bind("lists", bindingOf(fieldsFrom({ "spec.map[name=db].token": "a" }, field)));
     const { status } = await team.until("lists", "InvalidPath");
-    assert.match(status.conditions[0].message, /name all, as in spec\.map\[name=\.\.\.,port=\.\.\.\]/);
+    assert.match(status.conditions[0].message, /name all of them, as in spec\.map\[name=\.\.\.,port=\.\.\.\]/);
     await team.rebind("lists", bindingOf(fieldsFrom({ "spec.atomic[0].token": "a" }, field)));
     await team.until("lists", "ElementNotFound");
   });
@@ -574,7 +574,7 @@ describe("a path into a list that can't be meant", () => {
       /spec\.free\.list is a list in the target/,
     ],
     ["by a field that elements don't have", "spec.atomic[nmae=web].token", "UnknownField", /did you mean name/],
-    ["that fits two elements", "spec.atomic[name=two].token", "ElementNotUnique", /fits 2 elements/],
+    ["that fits two elements", "spec.atomic[name=two].token", "ElementNotUnique", /matches 2 elements/],
     ["past its end", "spec.atomic[9].token", "ElementNotFound", /the list has 3 elements/],
     [
       "where a text stands",

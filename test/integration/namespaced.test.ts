@@ -223,7 +223,7 @@ describe("an Inlay of one namespace", function () {
       await items.bind(role, { name: "main" });
       const message = messageOf(await two.team.until(role, reason));
       await items.until("main", reason === "Synced" ? { token: items.value } : {});
-      if (reason !== "Synced") assert.match(message, /get on customresourcedefinitions\/items\.versioned-/);
+      if (reason !== "Synced") assert.match(message, /get customresourcedefinitions\/items\.versioned-/);
       await two.team.unbind(role);
     }
   });

@@ -373,7 +373,7 @@ describe("sources that have to be of one state", () => {
     const fields = { "texts.id": from("id"), "texts.key": { from: { source: "other", key: "key" } } };
     await bind(team, fields, { sources, requireSame: key });
     const { status } = await team.until("values", "SourceAnnotationMismatch");
-    assert.match(status.conditions[0].message, /Secret .*\/values and Secret .*\/other don't carry it/);
+    assert.match(status.conditions[0].message, /Secret .*\/values and Secret .*\/other don't have it/);
     await annotate(team, "values", { [key]: "generation-1" });
     await eventually(async () =>
       assert.match((await team.binding("values")).status.conditions[0].message, /Secret .*\/other doesn't have it/),
