@@ -192,7 +192,7 @@ describe("an Inlay of one namespace", function () {
         const name = what.replaceAll(" ", "-");
         await one.team.bind(name, specFor(other.namespace));
         const message = messageOf(await one.team.until(name, "OutOfScope"));
-        assert.match(message, new RegExp(`installed for the namespace ${one.team.namespace} alone`));
+        assert.match(message, new RegExp(`installed for the namespace ${one.team.namespace} only`));
         assert.equal((await other.s3()).accesskey, undefined);
         await one.team.unbind(name);
       });
