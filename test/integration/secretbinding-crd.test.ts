@@ -185,7 +185,7 @@ describe("the schema of SecretBinding", () => {
       await refused(withFrom({ source: "s3", fieldPath: "a" }), /for a source with object, set fieldPath/);
     });
 
-    const once = /may not have \., \.\. or \+ between slashes/;
+    const once = /may not contain ., .. or \+ between/;
     const wrong: Record<string, [changes: object, saying: RegExp]> = {
       "nothing to read": [{}, /sources\[1\].vault" must validate one and only one/],
       "two things to read": [{ data: place, metadata: place }, /exactly one of data, metadata and health/],
