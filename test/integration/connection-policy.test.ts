@@ -264,7 +264,7 @@ describe("the schema of VaultConnection", () => {
     "a timeout of nothing": [connection({ timeout: "0s" }), /timeout is not a duration/],
     "a timeout of an hour": [connection({ timeout: "1h" }), /timeout is not a duration/],
     "an account of another namespace": [connection({ serviceAccountName: "vault/inlay" }), /should match/],
-    "a namespace of Vault that climbs": [connection({ namespace: "team-a/../b" }), /may not contain \. or \.\. between/],
+    "a namespace of Vault that climbs": [connection({ namespace: "team-a/../b" }), /may not contain \. or/],
   };
   for (const [what, [object, saying]] of Object.entries(refused)) {
     it(`refuses ${what}`, () => assert.rejects(accepted(object), saying));
