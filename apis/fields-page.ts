@@ -50,7 +50,7 @@ export function fieldsPage(crdFile: string, { spec }: PagedResource): string {
     `<!-- Generated from ${crdFile} by \`npm run generate\`. Do not edit. -->`,
     `# Fields of ${names.kind}`,
     prose(schema.description ?? ""),
-    ...rulesOf(schema).map((rule) => `Rule: ${prose(rule)}.`),
+    ...rulesOf(schema).map((rule) => `Message of the API server if invalid: ${prose(rule)}.`),
     `- API version: \`${group}/${version.name}\`, ${scope === "Cluster" ? "cluster-scoped" : "namespaced"}`,
     `- Short name: \`${(names.shortNames ?? []).join("`, `")}\`; category: \`${(names.categories ?? []).join("`, `")}\``,
     `- Columns of \`kubectl get\`: ${(version.additionalPrinterColumns ?? []).map(columnText).join("; ")}`,
@@ -73,7 +73,7 @@ function sectionsOf(path: string, field: Schema, described: Described): string[]
   const isOwnSection = ([, child]: [string, Schema]) => path === "spec" && countFields(child) > 3;
   const children = Object.entries(field.properties ?? {});
   const rows = children.flatMap((child) =>
-    isOwnSection(child) ? [sectionRow(path, child)] : rowsOf(child[0], child[1], field, described, `${path}.`),
+    isOwnSection(child) ? [sectionRow(path, child, field)] : rowsOf(child[0], child[1], field, described, `${path}.`),
   );
   const below = children.filter(isOwnSection).flatMap(([name, child]) => {
     const at = `${path}.${name}${child.items ? "[]" : ""}`;
@@ -83,11 +83,11 @@ function sectionsOf(path: string, field: Schema, described: Described): string[]
   return [heading(path, field), table(rows), ...below];
 }
 
-function sectionRow(path: string, [name, child]: [string, Schema]): string {
+function sectionRow(path: string, [name, child]: [string, Schema], parent: Schema): string {
   const at = `${path}.${name}${child.items ? "[]" : ""}`;
   return row(
     `[\`${name}\`](#${at.replaceAll(/[^a-z]/gi, "").toLowerCase()})`,
-    typeText(child),
+    typeText(child, requiredNote(name, parent)),
     child.description ?? "",
   );
 }
@@ -96,8 +96,12 @@ function sectionRow(path: string, [name, child]: [string, Schema]): string {
 function heading(at: string, field: Schema): string {
   const text = at.includes(".") ? field.items?.description : field.description;
   const rules = [...rulesOf(field), ...(field.items ? rulesOf(field.items) : [])];
-  const list = rules.map((rule) => `- Rule: ${prose(rule)}.`).join("\n");
-  return [`## ${at}`, ...(text ? [prose(text)] : []), ...(list === "" ? [] : [list])].join("\n\n");
+  const list = rules.map((rule) => `- ${prose(rule)}`).join("\n");
+  return [
+    `## ${at}`,
+    ...(text ? [prose(text)] : []),
+    ...(list === "" ? [] : [`Messages of the API server for invalid objects:\n\n${list}`]),
+  ].join("\n\n");
 }
 
 function fieldRows(object: Schema, prefix: string, described: Described, base: string): string[] {
@@ -110,7 +114,7 @@ function fieldRows(object: Schema, prefix: string, described: Described, base: s
 function rowsOf(path: string, field: Schema, parent: Schema, described: Described, base: string): string[] {
   const name = path.slice(path.lastIndexOf(".") + 1);
   const suffix = field.items ? "[]" : "";
-  const required = parent.required?.includes(name) ? ["required"] : [];
+  const required = requiredNote(name, parent);
   const key = `${name} ${JSON.stringify(field)}`;
   const known = described.get(key);
   if (known !== undefined) return [row(`\`${path}${suffix}\``, typeText(field, required), `As \`${known}\`.`)];
@@ -121,12 +125,16 @@ function rowsOf(path: string, field: Schema, parent: Schema, described: Describe
   if (alike === undefined && countFields(object) > 2) described.set(below, `${base}${path}${suffix}`);
   const reference = alike === undefined ? [] : [`Has the fields of \`${alike}\`.`];
   const texts = [field.description, field.items?.description, ...reference].filter((each) => each !== undefined);
-  const rules = [...rulesOf(field), ...(field.items ? rulesOf(field.items) : [])].map((rule) => `Rule: ${rule}.`);
+  const rules = [...rulesOf(field), ...(field.items ? rulesOf(field.items) : [])].map(
+    (rule) => `Message if invalid: ${rule}.`,
+  );
   return [
     row(`\`${path}${suffix}\``, typeText(field, required), [...texts, ...rules].join(" ")),
     ...(alike === undefined ? fieldRows(object, `${path}${suffix}.`, described, base) : []),
   ];
 }
+
+const requiredNote = (name: string, parent: Schema) => (parent.required?.includes(name) ? ["required"] : []);
 
 function countFields({ properties = {}, items }: Schema): number {
   const below = Object.values(properties).reduce((sum, child) => sum + 1 + countFields(child), 0);
