@@ -177,8 +177,8 @@ function typeName({ type = "any", format, items, additionalProperties }: Schema)
   return format === undefined ? type : `${type} (${format})`;
 }
 
-/** Descriptions of the patterns that many fields share. Each implies its maximum length. */
-const PATTERNS: Readonly<Record<string, string>> = {
+/** Descriptions of the patterns of Kubernetes. Each implies a maximum length. */
+const NAMES: Readonly<Record<string, string>> = {
   "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "a DNS label",
   "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$": "an object name",
   "^[.]*[^./%][^/%]*$": "an object name",
@@ -189,13 +189,21 @@ const PATTERNS: Readonly<Record<string, string>> = {
   "^([0-9]+(ms|s|m|h))+$": "a duration, such as `90s` or `1h30m`",
 };
 
+/** Descriptions of other patterns, which are long. */
+const FORMS: Readonly<Record<string, string>> = {
+  "^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$": "letters, digits and `-`",
+  "^[a-z]([-a-z0-9]*[a-z0-9])?$": "lower-case letters, digits and `-`",
+  "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$": "a host name",
+  "^https?://([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?/?$": "a URL without a path",
+};
+
 function limitsOf(field: Schema): string[] {
   const pattern = field["pattern"] as string | undefined;
-  const known = pattern === undefined ? undefined : PATTERNS[pattern];
+  const known = pattern === undefined ? undefined : NAMES[pattern];
+  const form = pattern === undefined ? [] : [known ?? FORMS[pattern] ?? `pattern \`${pattern}\``];
   const values = field.enum === undefined ? [] : [`one of ${field.enum.map((value) => `\`${value}\``).join(", ")}`];
   const isImplied = (key: string) => known !== undefined && (key === "minLength" || key === "maxLength");
   const bounds = Object.entries(LIMITS).filter(([key]) => field[key] !== undefined && !isImplied(key));
-  const form = pattern === undefined ? [] : [known ?? `pattern \`${pattern}\``];
   return [...values, ...bounds.map(([key, text]) => `${text} ${field[key]}`), ...form];
 }
 
