@@ -1008,7 +1008,7 @@ export interface StoredBinding {
           step?: string;
           /** The progress of the restart. */
           state: "Waiting" | "Rolling" | "Done" | "Failed";
-          /** The value that Inlay wrote to the restart annotation. */
+          /** The value that Inlay wrote to restart the workload. */
           stamp?: string;
           /** The uid of the copy of a Job that Inlay deletes to recreate it. Inlay recreates the Job only from that copy. */
           copyUID?: string;
