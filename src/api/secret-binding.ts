@@ -25,7 +25,7 @@ export interface StoredBinding {
       onMissing: "Wait" | "Remove";
       /** What Inlay does when another field manager owns a field that Inlay writes for the first time. Fail: Inlay reports the field manager and writes nothing to the target. Force: Inlay takes over the field. Defaults to Fail. */
       onConflict: "Fail" | "Force";
-      /** What happens to a field when you delete the binding or remove the target or field from it, and to an object that a target with create created. Retain: the value or object stays, and Inlay no longer owns it. Remove: Inlay removes the value or deletes the object. Defaults to Remove for targets with create, and to Retain for all others. */
+      /** What happens to a field when you delete the binding, or remove the target or field from it. It also applies to an object that a target with create created. Retain: the value or object stays, and Inlay no longer owns it. Remove: Inlay removes the value or deletes the object. Defaults to Remove for targets with create, and to Retain for all others. */
       onRelease?: "Retain" | "Remove";
       /** How long Inlay keeps the fields of a target. Continuous: always equal to the sources. Once: Inlay writes each field once to each object. Later changes of the source or the field have no effect. Defaults to Continuous. */
       mode: "Continuous" | "Once";
