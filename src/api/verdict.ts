@@ -1,11 +1,12 @@
 /** Builds the conditions of objects. Pure. */
 import type { ObjectMeta } from "../apimachinery/objects.ts";
+import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Condition } from "./binding.ts";
 
 export interface Verdict {
   /** Unknown until something evaluates it. */
   ready: Condition["status"];
-  reason: string;
+  reason: ConditionReason;
   message: string;
 }
 

@@ -2,6 +2,7 @@
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { ObjectRef, Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
+import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Workload } from "../workloads/workload.ts";
 
 /** A group of workloads that waits for those before it. */
@@ -39,7 +40,7 @@ export interface NamespaceProblem {
 
 /** Why nothing restarts at the moment, and when to look again, in milliseconds; undefined where an event requeues the binding. */
 export interface RolloutBlock {
-  reason: string;
+  reason: ConditionReason;
   message: string;
   requeueAfterMs?: number;
 }
