@@ -40,7 +40,7 @@ describe("an Inlay of one namespace that starts", () => {
       names.map(async (name) => {
         const started = promisify(execFile)(process.execPath, [inlay, "controller", "--watch-namespace", name]);
         const isSaid = ({ code, stderr }: { code: number; stderr: string }) =>
-          code === 1 && /Give the name of one namespace/.test(stderr);
+          code === 1 && /name of one namespace/.test(stderr);
         await assert.rejects(started, isSaid);
       }),
     );

@@ -151,7 +151,7 @@ describe("the replicas of Inlay", function () {
 
   it("move the Service when the leader stops, and keep the version of the one that is gone", async () => {
     assert.equal(await replicas[0]?.stop(), 0);
-    assert.match(replicas[0]?.output ?? "", /"msg":"gave the lease away"/);
+    assert.match(replicas[0]?.output ?? "", /"msg":"released the lease"/);
     await labelled("inlay-active", ["false", "true"]);
     await leads(names[1]);
     await labelled("inlay-version", [version, version]);
