@@ -101,7 +101,7 @@ describe("inlay trace", () => {
     assert.deepEqual(json.serviceAccounts, ["puller"]);
     assert.deepEqual(json.certificates, [{ kind: "Ingress", namespace: team.namespace, name: "edge" }]);
     assert.match(text, /Deployment core +env +accessKeyID +by binding team-\d+\/restarts \(suspended\)/);
-    assert.match(text, /DaemonSet agent +envFrom +all +by itself never/);
+    assert.match(text, /DaemonSet agent +envFrom +all +not by Inlay/);
   });
 
   it("tells of bindings of other namespaces, of the grants that let them, and of bindings that write into it", async () => {
@@ -159,7 +159,7 @@ describe("inlay trace", () => {
     const { json, text } = await trace(team);
     assert.deepEqual([json.bindings, json.unreadable], [[], []]);
     assert.deepEqual(json.connections, [{ name: "main", uses: ["SecretID"] }]);
-    assert.match(text, /CONNECTS TO VAULT WITH IT\n.*\n {2}main +SecretID/);
+    assert.match(text, /USED TO CONNECT TO VAULT\n.*\n {2}main +SecretID/);
     await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "bucket" } });
     const { connections } = (await trace(team, undefined, "--config-map")).json;
     assert.deepEqual(
@@ -204,7 +204,7 @@ describe("inlay trace", () => {
     for (const kind of kinds) {
       assert.ok(json.unreadable.includes(`you may not list ${kind} in namespace ${team.namespace}`), kind);
     }
-    assert.match(text, /nothing that you may see refers to it/);
+    assert.match(text, /nothing that you may read refers to it/);
   });
 
   it("finds what reads the clones of a Secret in other namespaces, and tells of a clone which binding restarts for it", async () => {
@@ -255,7 +255,7 @@ describe("inlay trace", () => {
     const auditor = await controlPlane().kubeconfigForServiceAccount(spread.team.namespace, "auditor");
     const partly = (await traced(spread.team.namespace, auditor)).json;
     assert.deepEqual(byNamespace(partly.workloads), byNamespace([here, ...copies.slice(0, 1)]));
-    const unseen = `you may not list deployments.apps in all namespaces; not looked at in namespaces with copies: ${b}`;
+    const unseen = `you may not list deployments.apps in all namespaces; skipped these namespaces with copies: ${b}`;
     assert.ok(partly.unreadable.includes(unseen), partly.unreadable.join("\n"));
   });
 
