@@ -16,15 +16,15 @@ describe("the section rollouts of the configuration", () => {
   let installation: Installation;
   let live: RolloutsFile;
   let logged: string[];
-  let told: number;
+  let notified: number;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "inlay-config-"));
     file = join(folder, "config.yaml");
     await writeFile(file, HEAD);
     installation = loadInstallation(file, "inlay-system");
     logged = [];
-    told = 0;
-    installation.onRollouts(() => told++);
+    notified = 0;
+    installation.onRollouts(() => notified++);
     const line = (level: string) => (fields: object, text: string) => {
       logged.push(`${level} ${text} ${JSON.stringify(fields)}`);
     };
@@ -45,19 +45,19 @@ describe("the section rollouts of the configuration", () => {
     assert.deepEqual(installation.rollouts, NONE);
     for (let n = 0; n < 3; n++) await live.look();
     await becomes("# a comment\n");
-    assert.deepEqual([installation.rollouts, told, logged], [NONE, 0, []]);
+    assert.deepEqual([installation.rollouts, notified, logged], [NONE, 0, []]);
   });
 
   it("applies a change, and notifies listeners", async () => {
     await becomes("rollouts: { suspend: true, maxConcurrent: 20, maxConcurrentPerNamespace: 5 }\n");
     const rollouts = { suspend: true, maxConcurrent: 20, maxConcurrentPerNamespace: 5 };
-    assert.deepEqual([installation.rollouts, told], [rollouts, 1]);
+    assert.deepEqual([installation.rollouts, notified], [rollouts, 1]);
     await live.look();
     assert.deepEqual(logged, [
       `info applied the changed section rollouts of the configuration ${JSON.stringify({ rollouts })}`,
     ]);
     await becomes("");
-    assert.deepEqual([installation.rollouts, told], [NONE, 2]);
+    assert.deepEqual([installation.rollouts, notified], [NONE, 2]);
   });
 
   it("keeps the former settings while the file has a mistake, which is logged once", async () => {
@@ -75,7 +75,7 @@ describe("the section rollouts of the configuration", () => {
       logged = [];
     }
     await becomes("rollouts: { suspend: true }\n");
-    assert.deepEqual([installation.rollouts, told, logged.length], [{ suspend: true }, 1, 1]);
+    assert.deepEqual([installation.rollouts, notified, logged.length], [{ suspend: true }, 1, 1]);
     assert.match(logged[0] ?? "", /^info /);
   });
 

@@ -12,7 +12,7 @@ describe("leader election", () => {
 
   /** One replica, and the calls that it received. */
   class Replica {
-    readonly told: string[] = [];
+    readonly calls: string[] = [];
     reachable = true;
     /** How far its clock is ahead of its timers: the process was paused for that long. */
     pausedMs = 0;
@@ -24,7 +24,7 @@ describe("leader election", () => {
       replicas.push(this);
     }
     async start(): Promise<this> {
-      this.election.start({ leading: () => this.told.push("leading"), lost: () => this.told.push("lost") });
+      this.election.start({ leading: () => this.calls.push("leading"), lost: () => this.calls.push("lost") });
       await settled();
       return this;
     }
@@ -47,7 +47,7 @@ describe("leader election", () => {
 
   it("creates the Lease with the record that client-go would write", async () => {
     const one = await started("one");
-    assert.deepEqual(one.told, ["leading"]);
+    assert.deepEqual(one.calls, ["leading"]);
     assert.equal(one.election.mayWrite, true);
     const { apiVersion, kind, metadata } = server.lease ?? assert.fail();
     assert.deepEqual([apiVersion, kind, metadata.name], ["coordination.k8s.io/v1", "Lease", "inlay-controller"]);
@@ -72,7 +72,7 @@ describe("leader election", () => {
     assert.deepEqual([spec().acquireTime, spec().leaseTransitions], [acquireTime, 0]);
     const two = await started("two");
     await pass(60_000);
-    assert.deepEqual([two.told, two.election.mayWrite, two.election.inTouch], [[], false, true]);
+    assert.deepEqual([two.calls, two.election.mayWrite, two.election.inTouch], [[], false, true]);
   });
 
   it("elects another leader within 12 s of a crash, and not while the former one may still write", async () => {
@@ -80,13 +80,13 @@ describe("leader election", () => {
     const two = await started("two");
     await pass(5_000);
     one.reachable = false;
-    for (let passed = 0; two.told.length === 0; passed += 100) {
+    for (let passed = 0; two.calls.length === 0; passed += 100) {
       assert.ok(passed < 12_000);
       await clock.pass(100);
       assert.ok(!(one.election.mayWrite && two.election.mayWrite));
     }
     assert.deepEqual([spec().holderIdentity, spec().leaseTransitions], ["two", 1]);
-    assert.deepEqual(one.told, ["leading", "lost"]);
+    assert.deepEqual(one.calls, ["leading", "lost"]);
   });
 
   it("elects another leader within 2 s when the leader stops, by a record without a holder", async () => {
@@ -97,8 +97,8 @@ describe("leader election", () => {
     assert.equal(one.election.mayWrite, false);
     assert.deepEqual([spec().holderIdentity, spec().leaseDurationSeconds], [undefined, 1]);
     await pass(2_000);
-    assert.deepEqual([two.told, spec().holderIdentity, spec().leaseTransitions], [["leading"], "two", 1]);
-    assert.deepEqual(one.told, ["leading"]);
+    assert.deepEqual([two.calls, spec().holderIdentity, spec().leaseTransitions], [["leading"], "two", 1]);
+    assert.deepEqual(one.calls, ["leading"]);
   });
 
   it("does not change the lease when a standby stops", async () => {
@@ -112,14 +112,14 @@ describe("leader election", () => {
     const one = await started("one");
     one.reachable = false;
     await pass(4_800);
-    assert.deepEqual([one.told, one.election.mayWrite], [["leading"], true]);
+    assert.deepEqual([one.calls, one.election.mayWrite], [["leading"], true]);
     await pass(2_400);
-    assert.deepEqual([one.told, one.election.mayWrite, one.election.inTouch], [["leading", "lost"], false, true]);
+    assert.deepEqual([one.calls, one.election.mayWrite, one.election.inTouch], [["leading", "lost"], false, true]);
     await pass(5_000);
     assert.equal(one.election.inTouch, false);
     one.reachable = true;
     await pass(20_000);
-    assert.deepEqual([one.told, one.election.mayWrite], [["leading", "lost"], false]);
+    assert.deepEqual([one.calls, one.election.mayWrite], [["leading", "lost"], false]);
   });
 
   it("keeps the leader when requests fail for less than 6 s", async () => {
@@ -130,7 +130,7 @@ describe("leader election", () => {
       one.reachable = true;
       await pass(2_000);
     }
-    assert.deepEqual([one.told, one.election.mayWrite], [["leading"], true]);
+    assert.deepEqual([one.calls, one.election.mayWrite], [["leading"], true]);
   });
 
   it("ends the leadership of a paused process at once, which does not even write the lease", async () => {
@@ -139,7 +139,7 @@ describe("leader election", () => {
     assert.equal(one.election.mayWrite, false);
     server.asked.splice(0);
     await pass(5_000);
-    assert.deepEqual([one.told, server.asked], [["leading", "lost"], []]);
+    assert.deepEqual([one.calls, server.asked], [["leading", "lost"], []]);
   });
 
   it("ends the leadership at once when another replica holds the lease", async () => {
@@ -147,7 +147,7 @@ describe("leader election", () => {
     const lease = server.lease ?? assert.fail();
     server.put({ ...lease, spec: { ...lease.spec, holderIdentity: "two" } });
     await pass(1_200);
-    assert.deepEqual([one.told, one.election.mayWrite, spec().holderIdentity], [["leading", "lost"], false, "two"]);
+    assert.deepEqual([one.calls, one.election.mayWrite, spec().holderIdentity], [["leading", "lost"], false, "two"]);
   });
 
   it("keeps the leader when another client changes other fields of the Lease, or deletes it", async () => {
@@ -155,10 +155,10 @@ describe("leader election", () => {
     const lease = server.lease ?? assert.fail();
     server.put({ ...lease, metadata: { ...lease.metadata, labels: { team: "a" } } });
     await pass(3_000);
-    assert.deepEqual([one.told, server.lease?.metadata.labels], [["leading"], { team: "a" }]);
+    assert.deepEqual([one.calls, server.lease?.metadata.labels], [["leading"], { team: "a" }]);
     server.lease = undefined;
     await pass(3_000);
-    assert.deepEqual([one.told, one.election.mayWrite, spec().holderIdentity], [["leading"], true, "one"]);
+    assert.deepEqual([one.calls, one.election.mayWrite, spec().holderIdentity], [["leading"], true, "one"]);
   });
 
   it("trusts no other clock: a lease expires only if its record does not change", async () => {
@@ -171,9 +171,9 @@ describe("leader election", () => {
       });
       const one = await started("one");
       await pass(4_000);
-      assert.deepEqual(one.told, []);
+      assert.deepEqual(one.calls, []);
       await pass(1_200);
-      assert.deepEqual([one.told, spec().leaseTransitions], [["leading"], 4]);
+      assert.deepEqual([one.calls, spec().leaseTransitions], [["leading"], 4]);
       await one.election.stop();
     }
   });
@@ -181,13 +181,13 @@ describe("leader election", () => {
   it("takes a Lease that another client created without a record", async () => {
     const metadata = { name: "inlay-controller", namespace: "inlay-system" };
     server.put({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata } as never);
-    assert.deepEqual((await started("one")).told, ["leading"]);
+    assert.deepEqual((await started("one")).calls, ["leading"]);
   });
 
   it("elects one leader when replicas start at the same time", async () => {
     const [one, two] = [new Replica("one"), new Replica("two")];
     await Promise.all([one.start(), two.start()]);
     await pass(3_000);
-    assert.equal([...one.told, ...two.told].join(), "leading");
+    assert.equal([...one.calls, ...two.calls].join(), "leading");
   });
 });
