@@ -176,7 +176,7 @@ function assertValid(spec: JsonObject, missing: readonly MissingField[], place: 
   // How a target's value gets another type does not help where a patch gives one.
   const rule =
     wrong instanceof Problem
-      ? wrong.message.replace(/; say as: .*/s, "; change its type by the transform convert")
+      ? wrong.message.replace(/; (?:say|set) as: .*/s, "; change its type by the transform convert")
       : undefined;
   const [required] = missingFields(SPEC_SCHEMA, spec, "spec");
   const [choice] = wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule: of }) => ({ path: `spec.${path}`, of }));

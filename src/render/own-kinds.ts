@@ -60,7 +60,7 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked {
     const problem = attemptSync(() => checkManifest(draft, schema, () => undefined));
     if (problem === undefined) break;
     // The advice to set `as` on a target does not apply to a file.
-    const message = problem.message.replace(/; (?:say as:|name a text in it).*/s, "");
+    const message = problem.message.replace(/; (?:(?:say|set) as:|name a (?:text|string) in it).*/s, "");
     wrong.push(message);
     if (!takeOut(draft, stepsIn(message))) break;
   }
