@@ -124,7 +124,7 @@ describe("a VaultSyncStatus", function () {
         ["missing", "Rollout", /Deployment .*missing/],
         ["lacks", "Message", /spec\.secretPath/],
         ["denied", "Rollout", /denied\/db/],
-        ["outside", "Message", /not the namespace of the claim/],
+        ["outside", "Message", /the namespace of the claim/],
         ["contended", "Message", /kopf, at spec\.timeStamp, keeps /],
       ];
       for (const [name, field, says] of why) {
