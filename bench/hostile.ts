@@ -43,7 +43,11 @@ export async function measureHostile(rig: Rig): Promise<void> {
   const meanwhile = await rotations.until(making);
   table.ours(`${count} hostile bindings, until they are created`, seconds(from));
   report(rig, "latency of a change, while they are created", meanwhile);
-  report(rig, "latency of a change, while they are reconciled", await rotations.until(sleep(RECONCILED_SECONDS * 1_000)));
+  report(
+    rig,
+    "latency of a change, while they are reconciled",
+    await rotations.until(sleep(RECONCILED_SECONDS * 1_000)),
+  );
   table.ours(`  of them with a condition in the first ${seconds(from)}`, String(reconciled.count));
   reconciled.stop();
   rotations.stop();

@@ -43,9 +43,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
   const reconfigure = async (rollouts: string) => {
     const from = controller.output.length;
     await configure(rollouts);
-    await eventually(() =>
-      assert.match(controller.output.slice(from), /applied the changed section rollouts/),
-    );
+    await eventually(() => assert.match(controller.output.slice(from), /applied the changed section rollouts/));
   };
   const everywhere = <T>(act: (team: TestNamespace) => Promise<T>) => Promise.all(teams.map(act));
   const rotate = (which = names) =>
