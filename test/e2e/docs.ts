@@ -8,6 +8,7 @@ import { stopSharedController } from "../controller/shared.ts";
 import { pages, textOf } from "./doc-blocks.ts";
 import { runPage, type Step, shell, stepsOf } from "./pages.ts";
 
+/** A control plane without Inlay runs these: docs-install.test.ts. */
 const INSTALLATION = ["install", "upgrade", "uninstall"].map((name) => `docs/tasks/${name}.md`);
 const hasCommands = (page: string) => stepsOf(textOf(page)).length > 0;
 const inDocs = pages.filter((page) => page.startsWith("docs/") && !INSTALLATION.includes(page) && hasCommands(page));

@@ -177,9 +177,9 @@ describe("deploy/manifests", () => {
     }
   });
 
-  it("opens another account by the Role that its README shows", async () => {
+  it("opens another account by the Role that docs/tasks/allow-a-namespace.md shows", async () => {
     const { namespace } = await newNamespace();
-    const role = inNamespace(namespace, await yamlIn("deploy/manifests/README.md", "kind: RoleBinding"));
+    const role = inNamespace(namespace, await yamlIn("docs/tasks/allow-a-namespace.md", "inlay-may-act-as-rotator"));
     const rotator = { ...accounts, namespace, name: "rotator" };
     assert.equal(await may(CONTROLLER, { verb: "impersonate", ...rotator }), false);
     await applyObjects(api(), objectsOf(role));
@@ -187,8 +187,8 @@ describe("deploy/manifests", () => {
     assert.equal(await may(CONTROLLER, { verb: "impersonate", ...rotator, namespace: "elsewhere" }), false);
   });
 
-  it("shares one watch for a kind by the ClusterRole that its README shows, and not before", async () => {
-    const role = objectsOf(await yamlIn("deploy/manifests/README.md", "aggregate-to-controller"));
+  it("shares one watch for a kind by the ClusterRole that docs/operations.md shows, and not before", async () => {
+    const role = objectsOf(await yamlIn("docs/operations.md", "aggregate-to-controller"));
     const watch: Access = { verb: "watch", group: "goharbor.io", resource: "harborclusters" };
     assert.equal(await may(CONTROLLER, watch), false);
     try {
@@ -324,7 +324,8 @@ describe("samples/harbor", () => {
 /** The one YAML block of a page in which a text stands. */
 async function yamlIn(page: string, saying: string): Promise<string> {
   const text = await readFile(join(root, page), "utf8");
-  const blocks = [...text.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = ""]) => block);
+  const matches = [...text.matchAll(/```yaml\n(.*?)```/gs), ...text.matchAll(/<<'EOF'\n(.*?)^EOF$/gms)];
+  const blocks = matches.map(([, block = ""]) => block);
   const [found, ...more] = blocks.filter((block) => block.includes(saying));
   assert.ok(found !== undefined && more.length === 0, `${page} shows ${saying} not just once`);
   return found;

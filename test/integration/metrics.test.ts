@@ -140,10 +140,10 @@ describe("the metrics port", function () {
     tokens.push(status.token);
     return status.token;
   };
-  /** By the command of docs/operations.md. */
+  /** By the command of docs/reference/metrics.md. */
   const allow = async (name: string) => {
     const { namespace } = team;
-    const page = await readFile(join(import.meta.dirname, "..", "..", "docs", "operations.md"), "utf8");
+    const page = await readFile(join(import.meta.dirname, "..", "..", "docs", "reference", "metrics.md"), "utf8");
     const command = /^kubectl create clusterrolebinding inlay-metrics .*$/m.exec(page)?.[0] ?? assert.fail();
     await paste(
       command.replace("inlay-metrics ", `${namespace} `).replace("monitoring:prometheus", `${namespace}:${name}`),

@@ -105,8 +105,8 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     const shipped = await readFile(join(root, "deploy", "manifests", "35-config.yaml"), "utf8");
     const [configMap] = parseAllDocuments(shipped).map((each) => each.toJS());
     installationOf(configMap.data["config.yaml"], "inlay-system");
-    const page = await readFile(join(root, "docs", "operations.md"), "utf8");
-    const [, example = ""] = /```yaml\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
+    const page = await readFile(join(root, "docs", "reference", "configuration.md"), "utf8");
+    const [, example = ""] = /```yaml in=configuration\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
     const installation = installationOf(example, "inlay-system");
     assert.ok(installation.requires("ReadableCopies"));
     const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
