@@ -78,12 +78,15 @@ async function take({ commands, prints }: Step, env: NodeJS.ProcessEnv, place: P
   else await eventually(async () => compare(await shell(commands, env, place)));
 }
 
+/** Commands that take longer belong in a console block. */
+const COMMAND_WITHIN_MS = 90_000;
+
 /** Returns what the commands print. */
 export async function shell(commands: string, more: NodeJS.ProcessEnv = {}, place = sharedPlace()): Promise<string> {
   const { kubectlProgram, kubeconfigFile, folder: home } = place.cluster;
   const path = [await folderOfNpx(home), dirname(kubectlProgram), process.env["PATH"]].join(delimiter);
   const env = { ...process.env, PATH: path, HOME: home, KUBECONFIG: kubeconfigFile, ...more };
-  return (await run("sh", ["-ec", commands], { cwd: place.folder, env })).stdout;
+  return (await run("sh", ["-ec", commands], { cwd: place.folder, env, timeout: COMMAND_WITHIN_MS })).stdout;
 }
 
 /** `npx inlay` is this source in these commands, so that they need no build. test/e2e/readme.test.ts runs what is built. */
