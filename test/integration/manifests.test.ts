@@ -216,7 +216,7 @@ describe("deploy/manifests", () => {
     }
   });
 
-  it("lets the admin of a namespace have its bindings restart workloads, by the command that its README shows", async () => {
+  it("lets the admin of a namespace have its bindings restart workloads, by the command of docs/tasks/allow-a-namespace.md", async () => {
     const team = await newNamespace();
     const { namespace } = team;
     const account = `system:serviceaccount:${namespace}:inlay`;
@@ -224,8 +224,8 @@ describe("deploy/manifests", () => {
     const admin = await accountWith("admin", team, "admin");
     await untilMay(admin, { verb: "patch", ...deployments });
     assert.equal(await may(account, { verb: "patch", ...deployments }), false);
-    const readme = await readFile(join(manifests, "README.md"), "utf8");
-    const command = /^kubectl create rolebinding inlay-rollouts .*$/m.exec(readme)?.[0] ?? assert.fail();
+    const page = await readFile(join(root, "docs", "tasks", "allow-a-namespace.md"), "utf8");
+    const command = /^kubectl create rolebinding inlay-rollouts .*$/m.exec(page)?.[0] ?? assert.fail();
     const words = command.replaceAll("registry", namespace).split(" ").slice(1);
     await controlPlane().kubectl(`--as=${admin}`, ...words);
     for (const verb of ["get", "list", "watch", "patch"]) {
@@ -241,7 +241,7 @@ describe("deploy/manifests", () => {
     assert.equal(await may(account, { verb: "patch", ...deployments, namespace: "default" }), false);
   });
 
-  it("lets the admin of a namespace have its account log in to Vault, by the command that its README shows", async () => {
+  it("lets the admin of a namespace have its account log in to Vault, by the command of docs/tasks/allow-a-namespace.md", async () => {
     const team = await newNamespace();
     const { namespace } = team;
     const account = `system:serviceaccount:${namespace}:inlay`;
@@ -249,8 +249,8 @@ describe("deploy/manifests", () => {
     const admin = await accountWith("admin", team, "admin");
     await untilMay(admin, { verb: "create", group: "rbac.authorization.k8s.io", resource: "rolebindings", namespace });
     assert.equal(await may(account, token), false);
-    const readme = await readFile(join(manifests, "README.md"), "utf8");
-    const command = /^kubectl create rolebinding inlay-vault-login .*$/m.exec(readme)?.[0] ?? assert.fail();
+    const page = await readFile(join(root, "docs", "tasks", "allow-a-namespace.md"), "utf8");
+    const command = /^kubectl create rolebinding inlay-vault-login .*$/m.exec(page)?.[0] ?? assert.fail();
     const words = command.replaceAll("registry", namespace).split(" ").slice(1);
     await controlPlane().kubectl(`--as=${admin}`, ...words);
     await untilMay(account, token);

@@ -88,7 +88,7 @@ describe("a protected Secret", function () {
   it("says who may", async () => {
     const { namespace } = shared.team;
     const said = await shared.refuses("edith", /protects it/, remove);
-    const who = `cluster admins, ServiceAccount ${namespace}/inlay (as which Inlay acts), User will, Group storage, `;
+    const who = `cluster admins, ServiceAccount ${namespace}/inlay (which Inlay impersonates), User will, Group storage, `;
     assert.ok(said.includes(`${who}ServiceAccount ${namespace}/rotator, ServiceAccount vault/rotator`), said);
   });
 

@@ -44,12 +44,12 @@ describe("a binding that protects", function () {
     it("carries the label by which it is found, and no other carries it", async () => {
       await guarded.letsCreate("edith", guard([bucket()]));
       await guarded.letsCreate("edith", unlabelled([plain]));
-      const missing = /is found by the label inlay.dev\/protects: "true"; add it to metadata.labels/;
+      const missing = /needs the label inlay.dev\/protects: "true": add it to metadata.labels/;
       await guarded.refusesToCreate("edith", unlabelled([bucket()]), missing);
       const other = guard([bucket()]);
       other.metadata.labels = { "inlay.dev/protects": "yes" };
       await guarded.refusesToCreate("edith", other, missing);
-      const excess = /is for bindings that protect a source; take it out of metadata.labels/;
+      const excess = /the label inlay.dev\/protects: "true" .*remove it from metadata.labels/;
       await guarded.refusesToCreate("edith", guard([plain]), excess);
     });
 
@@ -166,13 +166,13 @@ describe("a binding that protects", function () {
 
     it("is not deleted by one who may not write the Secret, alone or with all others", async () => {
       const said =
-        /edith may not delete SecretBinding "guard" .* because it protects secrets "bucket"; those who may are cluster admins, User will/;
+        /edith may not delete SecretBinding "guard" .* because it protects secrets "bucket".*: cluster admins, User will/;
       for (const act of [remove, removeEach]) await refuses("edith", said, act);
       await assert.rejects(removeCollection(guarded.as("edith"), guarded.team.bindingPath("guard")), said);
     });
 
     it("loses its label by nobody's hand while it protects", async () => {
-      const said = /is found by the label/;
+      const said = /needs the label inlay.dev\/protects/;
       const drop = edit({ metadata: { labels: { "inlay.dev/protects": null } } });
       for (const who of ["edith", "will"]) await refuses(who, said, drop);
       const dropAll = edit({ metadata: { labels: null } });
@@ -209,7 +209,7 @@ describe("a binding that protects", function () {
     it("keeps others from protecting its Secret to break its writers", async () => {
       const another = guard([bucket()], {}, "another");
       const said =
-        /edith may not protect secrets "bucket" .* because SecretBinding "guard" protects it already; those who may are cluster admins, User will/;
+        /edith may not protect secrets "bucket" .* because SecretBinding "guard" protects it already.*: cluster admins, User will/;
       await guarded.refusesToCreate("edith", another, said);
       await guarded.refusesToCreate("edith", guard([{ ...plain, protect: { writers: [will] } }], {}, "another"), said);
       await guarded.letsCreate("will", another);
