@@ -1,4 +1,4 @@
-/** The first half of the pages of docs with commands. */
+/** The first third of the pages of docs with commands. */
 import { testDocs } from "./docs.ts";
 
-testDocs(1, 2);
+testDocs(1, 3);

@@ -1,4 +1,4 @@
-/** The second half of the pages of docs with commands. */
+/** The second third of the pages of docs with commands. */
 import { testDocs } from "./docs.ts";
 
-testDocs(2, 2);
+testDocs(2, 3);

@@ -10,11 +10,9 @@ import { runPage, type Step, shell, stepsOf } from "./pages.ts";
 
 /** A control plane without Inlay runs these: docs-install.test.ts. */
 const INSTALLATION = ["install", "upgrade", "uninstall"].map((name) => `docs/tasks/${name}.md`);
-const hasCommands = (page: string) => stepsOf(textOf(page)).length > 0;
-const inDocs = pages.filter((page) => page.startsWith("docs/") && !INSTALLATION.includes(page) && hasCommands(page));
-/** Their readers set VAULT_ADDR. */
-export const vaultPages = inDocs.filter((page) => textOf(page).includes("$VAULT_ADDR"));
-const otherPages = inDocs.filter((page) => !vaultPages.includes(page));
+const withCommands = pages.filter(
+  (page) => page.startsWith("docs/") && !INSTALLATION.includes(page) && stepsOf(textOf(page)).length > 0,
+);
 
 const RESTART = "kubectl rollout restart deployment/inlay-controller -n inlay-system";
 const CONFIG = "kubectl get configmap inlay-controller -n inlay-system -o jsonpath='{.data.config\\.yaml}'";
@@ -54,21 +52,16 @@ export function testDocs(share: number, shares: number): void {
     });
     after(() => controller?.stop());
 
-    for (const page of otherPages.filter((_, index) => index % shares === share - 1))
+    for (const page of withCommands.filter((_, index) => index % shares === share - 1))
       it(`${page} does what it says, and leaves nothing`, async () => {
         await testPage(page, controller.restarted);
       }).timeout("2m");
   });
 }
 
-/** `taken` is called after each step, and `env` is what the page asks its readers to set. */
-export async function testPage(
-  page: string,
-  taken: (step: Step) => Promise<void>,
-  env: NodeJS.ProcessEnv = {},
-): Promise<void> {
+async function testPage(page: string, taken: (step: Step) => Promise<void>): Promise<void> {
   const before = await objects();
-  await runPage(page, env, taken);
+  await runPage(page, {}, taken);
   assert.deepEqual(
     (await objects()).filter((each) => !before.includes(each)),
     [],
