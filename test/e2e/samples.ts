@@ -26,7 +26,7 @@ export function testSample(name: string, env = (): NodeJS.ProcessEnv => ({})): v
   it(`the README of ${name} does what it says, and leaves nothing`, async () => {
     const before = await namespaces();
     const steps = await runPage(`samples/${name}/README.md`, env());
-    assert.ok(steps.length > 2, "a story has commands");
+    assert.ok(steps.length > 2, "an example has commands");
     assert.deepEqual(
       (await namespaces()).filter((each) => !before.includes(each)),
       [],
