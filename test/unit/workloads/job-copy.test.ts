@@ -9,7 +9,7 @@ import {
   isCopyOf,
   isCreatedFrom,
   isPassing,
-  madeAnew,
+  jobToCreate,
   originalIn,
   whyNoCopy,
 } from "../../../src/workloads/job-copy.ts";
@@ -110,7 +110,7 @@ describe("the copy of a Job", () => {
 
   it("becomes the Job again, with its stamp and without what the Job controller added", () => {
     const original = originalIn(copy, "1") ?? assert.fail();
-    assert.deepEqual(madeAnew(copy, original, "inlay.dev/rollout", "1-abc"), {
+    assert.deepEqual(jobToCreate(copy, original, "inlay.dev/rollout", "1-abc"), {
       metadata: { labels: { app: "shop" }, annotations: { note: "kept" }, ownerReferences: [{ uid: "9" }] },
       spec: {
         completions: 3,
@@ -125,7 +125,7 @@ describe("the copy of a Job", () => {
   });
 
   it("tells what was created from it from what somebody else has created", () => {
-    const whole = madeAnew(copy, originalIn(copy, "1") ?? assert.fail(), "inlay.dev/rollout", "2-3fa9c1-09ab34de12");
+    const whole = jobToCreate(copy, originalIn(copy, "1") ?? assert.fail(), "inlay.dev/rollout", "2-3fa9c1-09ab34de12");
     const template = (annotations: object) => ({
       ...fieldsAt(job(), "spec", "template"),
       metadata: { labels: { app: "shop", ...byController }, annotations: { sidecar: "no", ...annotations } },
@@ -153,7 +153,7 @@ describe("the copy of a Job", () => {
     const { suspend: _, parallelism: __, ...spec } = job()["spec"] as Record<string, unknown>;
     const bare = { ...job(), spec };
     const held = stored(copyOf(bare));
-    const below = madeAnew(held, originalIn(held, "1") ?? assert.fail(), "a", "b");
+    const below = jobToCreate(held, originalIn(held, "1") ?? assert.fail(), "a", "b");
     assert.deepEqual(Object.keys(below["spec"] as object).sort(), ["completions", "template"]);
   });
 

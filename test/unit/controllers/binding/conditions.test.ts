@@ -58,7 +58,7 @@ describe("a binding", () => {
     assert.deepEqual(judge([], overview), {
       ready: "True",
       reason: "Synced",
-      message: "there is nothing to write to; no object matches spec.targets[0]",
+      message: "there are no targets to write; no object matches spec.targets[0]",
     });
   });
 

@@ -291,7 +291,7 @@ describe("of annotations of Reloader it is told", () => {
     "that a search is none": [{ own: { [SEARCH]: "T" } }, /search: "T" is neither/],
     "that a pattern is none": [
       { own: { [SECRETS]: "db,a[" } },
-      /secret\..*\/reload: "a\[" is no regular expression; mend/,
+      /secret\..*\/reload: "a\[" is not a regular expression; correct/,
     ],
     "that a pattern is too long": [{ own: { [SECRETS]: "a?".repeat(600) } }, /is too large a regular expression/],
 
@@ -299,23 +299,26 @@ describe("of annotations of Reloader it is told", () => {
       { own: { [SECRETS]: ".{1000}.{1000}.{1000}" } },
       /is too large a regular expression/,
     ],
-    "that a list is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, of which the first 64 count/],
+    "that a list is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, and only the first 64 count/],
     "that a pause is none": [{ own: { [PAUSE]: "soon" } }, /pause-period: "soon" is no duration; write one like/],
     "that a pause is for a Deployment": [
       { kind: "StatefulSet", own: { [PAUSE]: "5m" } },
-      /is for Deployments; take it out/,
+      /is for Deployments; remove it/,
     ],
-    "that a strategy is none": [{ own: { "reloader.stakater.com/rollout-strategy": "now" } }, /"now" is no strategy/],
+    "that a strategy is none": [
+      { own: { "reloader.stakater.com/rollout-strategy": "now" } },
+      /"now" is not a strategy/,
+    ],
     "that a key is mistyped": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not known/],
     "that a class which it means writes nothing": [
       { own: { [CLASS_AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
-      /^the SecretProviderClass vault writes no Secret, .*; give it spec\.secretObjects, or set reloader\.providerClasses /,
+      /^the SecretProviderClass vault writes no Secret, .*; add spec\.secretObjects to it, or set reloader\.providerClasses /,
     ],
     "the same of one that it lists": [{ own: { [CLASSES]: "v.*" }, present: [writes("vault", [])] }, /vault writes no/],
     "that a pattern of classes is none": [{ own: { [CLASSES]: "a[" } }, /secretproviderclass\..*\/reload: "a\[" is no/],
     "that a source is in another namespace": [
       { own: { [SECRETS]: "db,bank/db", "secrets.exclude.reloader.stakater.com/reload": "shop/db" } },
-      /^secret\..*\/reload: "bank\/db" is not in the namespace shop; name both in a SecretBinding$/,
+      /^secret\..*\/reload: "bank\/db" is not in the namespace shop; create a SecretBinding /,
     ],
     "what is wrong on the pod template": [{ pods: { [AUTO]: "yes" } }, /"yes" is neither/],
   };
@@ -344,7 +347,7 @@ describe("of annotations of Reloader it is told", () => {
     const many = Array.from({ length: 257 }, (_, n) => there("Secret", `many-${n}`));
     const { sources, mistakes } = chosen({ own: { [SECRETS]: ".*" }, present: many });
     assert.deepEqual(sources, []);
-    assert.match(mistakes[0] ?? "", /restarts for nothing.* 257 sources; list 256 at most/);
+    assert.match(mistakes[0] ?? "", /does not restart.* 257 sources match; list at most 256/);
   });
 
   it("the same where the patterns take too long, and soon", () => {
@@ -354,7 +357,7 @@ describe("of annotations of Reloader it is told", () => {
     const began = performance.now();
     const { sources, mistakes } = chosen({ own: { [SECRETS]: list }, present: many });
     assert.deepEqual(sources, []);
-    assert.match(mistakes.at(-1) ?? "", /restarts for nothing, as patterns take too long/);
+    assert.match(mistakes.at(-1) ?? "", /does not restart.* takes too long/);
     assert.ok(performance.now() - began < 10_000);
   });
 
@@ -366,7 +369,7 @@ describe("of annotations of Reloader it is told", () => {
     const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
     assert.deepEqual(found("a.*"), ["aa", "ab"]);
     assert.deepEqual(found("b.*"), ["ba"]);
-    assert.match(all.chosen(choiceFor("[ab]+c?"), []).mistakes.join(), /take too long/);
+    assert.match(all.chosen(choiceFor("[ab]+c?"), []).mistakes.join(), /takes too long/);
     assert.deepEqual(found("aa"), ["aa"]);
   });
 });

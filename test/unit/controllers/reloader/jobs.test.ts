@@ -1,6 +1,6 @@
 /** Which Jobs annotations are about, while some are made anew. */
 import assert from "node:assert/strict";
-import { standing } from "../../../../src/controllers/reloader/inventory.ts";
+import { currentWorkloads } from "../../../../src/controllers/reloader/inventory.ts";
 import type { Workload } from "../../../../src/workloads/workload.ts";
 
 const shown = (name: string, workload: object = {}) => ({
@@ -8,7 +8,8 @@ const shown = (name: string, workload: object = {}) => ({
   version: { uid: `${name}-uid`, resourceVersion: "1", generation: undefined, workload: workload as Workload },
 });
 const copy = shown("inlay-copy-1", { isPassing: true, copied: { name: "migrate", uid: "first" } });
-const named = (...all: Parameters<typeof standing>[0]) => standing(all).map(({ name, version }) => [name, version.uid]);
+const named = (...all: Parameters<typeof currentWorkloads>[0]) =>
+  currentWorkloads(all).map(({ name, version }) => [name, version.uid]);
 
 describe("annotations are about", () => {
   it("all workloads but Jobs of a CronJob", () => {
@@ -28,7 +29,7 @@ describe("annotations are about", () => {
 
   it("the copy says what the Job said", () => {
     const told = { own: { "reloader.stakater.com/auto": "true" }, pods: {} };
-    const [each] = standing([shown("inlay-copy-1", { ...copy.version.workload, reloaderAnnotations: told })]);
+    const [each] = currentWorkloads([shown("inlay-copy-1", { ...copy.version.workload, reloaderAnnotations: told })]);
     assert.deepEqual(each?.version.workload?.reloaderAnnotations, told);
   });
 });

@@ -51,7 +51,7 @@ describe("the status of a VaultConnection", () => {
     assert.match(messageWith({ kubernetes: { ...kubernetes, as: "Connection" } }), /and the login succeeds$/);
     assert.match(
       messageWith({ kubernetes: { ...kubernetes, role: "inlay-{namespace}", as: "Connection" } }),
-      /is unsealed; each namespace logs in with a role of its own$/,
+      /is unsealed; each namespace logs in with its own role$/,
     );
     assert.match(messageWith({ token: { secret: key } }), /and the login succeeds$/);
   });

@@ -112,7 +112,7 @@ describe("the settings of a VaultConnection", () => {
     const value = secretText("secret-id");
     assert.equal(
       messageOf(spec),
-      "spec.auth.appRole.secretID: there is no Secret registry/login; create it, or correct the name",
+      "spec.auth.appRole.secretID: Secret registry/login does not exist; create it, or correct the name",
     );
     for (const data of [undefined, {}, { other: base64(value) }])
       assert.equal(
@@ -122,11 +122,11 @@ describe("the settings of a VaultConnection", () => {
     const where = "spec.auth.appRole.secretID, key secretID of Secret registry/login: the value";
     assert.ok(messageOf(spec, login("\n")).startsWith(`${where} is empty; `));
     assert.ok(messageOf(spec, login(`${value}\r\nX-Other: ${value}`)).startsWith(`${where} has spaces, line breaks `));
-    assert.ok(messageOf(spec, login(Buffer.of(0xff, 0xfe))).startsWith(`${where} is no text in UTF-8; `));
+    assert.ok(messageOf(spec, login(Buffer.of(0xff, 0xfe))).startsWith(`${where} is not UTF-8 text; `));
     const ca = { configMap: { name: "ca", key: "ca.crt" } };
     const at = "spec.tls.ca, key ca.crt of ConfigMap registry/ca: ";
     for (const text of ["", value, `-----BEGIN PRIVATE KEY-----\n${base64(value)}\n-----END PRIVATE KEY-----\n`])
       assert.ok(messageOf({ tls: { ca } }, found(CONFIG_MAPS, "ca", { "ca.crt": text })).startsWith(at));
-    assert.match(messageOf({ address: "https://vault:99999" }), /^spec\.address: https:\/\/vault:99999 is no URL; /);
+    assert.match(messageOf({ address: "https://vault:99999" }), /^spec\.address: https:\/\/vault:99999 is not a URL; /);
   });
 });

@@ -111,15 +111,15 @@ describe("a maintenance window", () => {
       "@reboot",
     ].map((schedule): [Partial<Window>, string] => [
       { schedule },
-      `schedule: "${schedule}" is no cron schedule${cron}`,
+      `schedule: "${schedule}" is not a cron schedule${cron}`,
     ]),
-    [{ schedule: "2026-01-01T02:00:00" }, `schedule: "2026-01-01T02:00:00" is no cron schedule${cron}`],
-    [{ schedule: "0 0 30 2 *" }, 'schedule: "0 0 30 2 *" is on a day that never comes; write one that does'],
+    [{ schedule: "2026-01-01T02:00:00" }, `schedule: "2026-01-01T02:00:00" is not a cron schedule${cron}`],
+    [{ schedule: "0 0 30 2 *" }, 'schedule: "0 0 30 2 *" names a day that does not exist; write another schedule'],
     [{ duration: "2 hours" }, 'duration: "2 hours" is no duration; write one like 45s, 10m or 1h30m'],
-    [{ duration: "0s" }, "duration: a window of no time never opens; write how long it is, like 2h"],
+    [{ duration: "0s" }, "duration: a window of length 0 never opens; set its length, such as 2h"],
     ...["Europe/Berln", "", "Local", "CEST", "+02:00"].map((timeZone): [Partial<Window>, string] => [
       { timeZone },
-      `timeZone: "${timeZone}" is no time zone; write a name such as Europe/Berlin or UTC`,
+      `timeZone: "${timeZone}" is not a time zone; write a name such as Europe/Berlin or UTC`,
     ]),
   ];
   for (const [mistake, says] of mistakes) {

@@ -90,7 +90,7 @@ describe("the key of the installation", () => {
 
   it("is waited for when others write all the time, a few requests long", async () => {
     server.before = () => server.write({});
-    await assert.rejects(keys().primary(), fails("Unavailable", /is changed by others all the time/));
+    await assert.rejects(keys().primary(), fails("Unavailable", /is changed by other clients all the time/));
     assert.equal(server.asked.length, 10);
   });
 

@@ -94,9 +94,9 @@ describe("where workloads are looked for", () => {
     const names = "write one of bucket, region";
     assert.equal(
       await consumersOf("web"),
-      `spec.rollout.consumersOf: web is no Secret, no ConfigMap and no SecretProviderClass; ${names}`,
+      `spec.rollout.consumersOf: web is not a Secret, ConfigMap or SecretProviderClass; ${names}`,
     );
-    assert.equal(await consumersOf("lost"), `spec.rollout.consumersOf: lost is no source of this binding; ${names}`);
+    assert.equal(await consumersOf("lost"), `spec.rollout.consumersOf: lost is not a source of this binding; ${names}`);
   });
 
   it("may be a kind without a pod template, which restarts on a field that a binding may write", async () => {

@@ -5,7 +5,7 @@ import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
-import { copyName, copyOf, madeAnew, originalOf } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf, jobToCreate, originalOf } from "../../../../src/workloads/job-copy.ts";
 import { fakeClient } from "../../fakes.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
@@ -156,7 +156,7 @@ describe("a Job that is made anew", () => {
 
   it("waits while somebody keeps the former one by a finalizer", async () => {
     const jobs = Object.assign(new Jobs(), { isHeld: true });
-    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former one is not gone yet/ });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former Job is not deleted yet/ });
     await assert.rejects(jobs.recreate(), { reason: "Unavailable" });
     jobs.all.delete("migrate");
     await jobs.finish();
@@ -165,7 +165,7 @@ describe("a Job that is made anew", () => {
 
   it("is that of another binding that was faster, whatever stamp it has", async () => {
     const jobs = new Jobs();
-    const { spec } = madeAnew(
+    const { spec } = jobToCreate(
       copyOf(jobs.all.get("migrate") as KubeObject),
       originalOf(jobs.all.get("migrate") as KubeObject),
       "example.com/rollout",
@@ -183,7 +183,7 @@ describe("a Job that is made anew", () => {
     const rejected = {
       reason: "Rejected",
       message: new RegExp(
-        `Job shop/migrate is not recreated: somebody else has created another Job of that name meanwhile.* kept in Job shop/${COPY}`,
+        `Job shop/migrate is not recreated: another user has created a different Job of that name.* kept in Job shop/${COPY}`,
       ),
     };
     const taken = async () => {
@@ -203,7 +203,7 @@ describe("a Job that is made anew", () => {
       foreign.metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
       await assert.rejects(jobs.finish(), {
         reason: "Unavailable",
-        message: /another one of its name is not gone yet/,
+        message: /another Job of that name is not deleted yet/,
       });
       jobs.all.delete("migrate");
       await jobs.finish();
@@ -221,7 +221,7 @@ describe("a Job that is made anew", () => {
   it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {
     const jobs = new Jobs();
     jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
-    const changed = { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ };
+    const changed = { reason: "Unavailable", message: /it has changed in the meantime; retrying/ };
     await assert.rejects(jobs.recreate(), changed);
     await jobs.recreate();
     jobs.assertDone();
@@ -265,7 +265,7 @@ describe("a Job that is made anew", () => {
   it("stays, without a copy, where it could not be made anew, and is made when it can", async () => {
     const jobs = new Jobs();
     jobs.refusal = new ApiError("it", 422, "Invalid");
-    const message = /Job .*migrate stays as it is, it could not be made anew: .*422 Invalid/;
+    const message = /Job .*migrate is unchanged, because it could not be recreated: .*422 Invalid/;
     await assert.rejects(jobs.recreate(), { reason: "Rejected", message });
     assert.deepEqual([...jobs.all.keys()], ["migrate"]);
     assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
@@ -288,7 +288,7 @@ describe("a Job that is made anew", () => {
     const jobs = new Jobs();
     const { metadata } = jobs.all.get("migrate") as KubeObject;
     metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
-    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /somebody deletes it/ });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /another client deletes it/ });
     assert.equal(jobs.all.size, 1);
   });
 

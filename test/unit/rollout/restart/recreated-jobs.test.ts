@@ -153,7 +153,9 @@ describe("a Job that a crash cut off", () => {
     const settled = new Set<string>();
     const lost = await lookFor([waiting], { settled });
     const copy = `Job shop/${copyName("old")}`;
-    assert.deepEqual(lost.told, [`Job shop/migrate and its copy, ${copy}, are gone; create Job shop/migrate again`]);
+    assert.deepEqual(lost.told, [
+      `Job shop/migrate and its copy, ${copy}, no longer exist; create Job shop/migrate again`,
+    ]);
     assert.deepEqual(lost.notified, ["RestartFailed migrate"]);
     assert.equal(lost.isOne, false);
     assert.deepEqual(await lookFor([waiting], { settled }), { asked: [], told: [], notified: [], isOne: false });

@@ -95,7 +95,7 @@ describe("old pods that nobody else replaces", () => {
 
   it("that may not go are told of, by their workload or by the binding", async () => {
     const held = await replaced([workload("db", "Rolling")], { status: 429 });
-    assert.deepEqual(held.said, ["a PodDisruptionBudget lets none of its pods go at the moment"]);
+    assert.deepEqual(held.said, ["a PodDisruptionBudget permits no eviction of its pods at the moment; retrying"]);
     assert.equal(held.problem, undefined);
     const refused = await replaced([workload("db", "Rolling")], { status: 403 });
     assert.equal(refused.problem?.reason, "Forbidden");
