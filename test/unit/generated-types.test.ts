@@ -1,4 +1,4 @@
-/** That the types follow the CRDs. */
+/** The generated types match the CRDs. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { generate, generated, generateSchema, schemas } from "../../apis/generate.ts";

@@ -118,7 +118,7 @@ export class DigestKeys {
     if (primary !== undefined) return { primary, byId };
     throw new Problem(
       "NoDigestKey",
-      `${this.#what} names in ${PRIMARY} a key that it lacks, or that is shorter than ${KEY_BYTES} bytes; ` +
+      `${this.#what} names in ${PRIMARY} a key that it lacks, or that has fewer than ${KEY_BYTES} bytes; ` +
         `restore that key, or let Inlay create a new one, which restarts no workload: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
         `--type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
     );

@@ -1,4 +1,4 @@
-/** When restarts wait for the controllers of targets, and what a binding says of that. */
+/** When restarts wait for the controllers of targets, and the message about that. */
 import assert from "node:assert/strict";
 import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
@@ -111,7 +111,7 @@ describe("a rollout that waits for its targets", () => {
     }
   });
 
-  it("waits in its own namespace alone for one of many namespaces", async () => {
+  it("waits only in that namespace for a target in one of many namespaces", async () => {
     const apart = { ref: put({ observedGeneration: 2 }), isApart: true };
     const seen = { ref: put({ observedGeneration: 3 }, "seen"), isApart: false };
     const { everywhere, namespaces } = await lookAt([apart, seen]);
