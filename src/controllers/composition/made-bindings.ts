@@ -32,7 +32,7 @@ export const generatorOf = (
   identity,
   fieldManager: "inlay-compositions",
   origin: `the BindingComposition ${composition}`,
-  consequence: `which the BindingComposition ${composition} asks for`,
+  consequence: `although the BindingComposition ${composition} asks for it`,
   isOthers: (binding) => composedFrom(binding)?.composition !== composition && ownOf(binding) === undefined,
   // The name belonged to another claim before.
   isReplaced: (binding, { owner }) => (ownOf(binding) ?? composedFrom(binding))?.claimUID !== owner.uid,

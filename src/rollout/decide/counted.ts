@@ -13,7 +13,7 @@ interface Compared {
   digests: Digests;
 }
 
-/** A difference that does not count goes into the baseline, or stays as the present rollout has it. */
+/** A difference that does not count becomes part of the baseline. During a rollout, the digest that it restarts for stays. */
 export function countedOf(
   { before, digests }: Compared,
   used: Iterable<string>,
