@@ -1,4 +1,4 @@
-/** The story of samples/harbor, which `npm start` tells: a Secret's key reaches a custom resource, also when it is rotated. */
+/** The example samples/harbor, which `npm start` shows: a key of a Secret reaches a custom resource, also after a rotation. */
 import { install } from "../test/control-plane/install.ts";
 import { Api } from "../test/controller/api.ts";
 import {
@@ -30,38 +30,38 @@ const HARBORS = harborsIn(SAMPLE);
 const SECRET = `/api/v1/namespaces/${SAMPLE.namespace}/secrets/bucket`;
 const ROTATIONS = 5;
 
-export async function tellHarbor(stage: Stage): Promise<void> {
+export async function showHarbor(stage: Stage): Promise<void> {
   const cluster = await stage.startControlPlane();
   const api = new Api(cluster);
-  say(bold("Inlay, on a control plane of its own"), "");
-  passed("etcd, kube-apiserver, controller-manager, scheduler and KWOK are up");
+  say(bold("Inlay on a local control plane"), "");
+  passed("etcd, kube-apiserver, controller-manager, scheduler and KWOK are running");
   await install(cluster);
   await startController(cluster);
-  passed("CRD, policies and roles are installed, and the controller runs with those rights");
+  passed("CRDs, policies and roles are installed, and the controller is running");
 
   await applyHarborKind(cluster);
   await apply(cluster, SAMPLE, "00-namespace", "01-account", "02-secret", "03-harborcluster");
 
-  chapter("1. A Secret, as a bucket's provisioner leaves it", "samples/harbor/02-secret.yaml");
+  chapter("1. A Secret with the keys and the address of a bucket", "samples/harbor/02-secret.yaml");
   const { data } = await api.get(SECRET);
   for (const [key, value] of Object.entries<string>(data)) row(key, masked(decoded(value)));
 
-  chapter("2. A HarborCluster: these two fields can only be written inline", "samples/harbor/03-harborcluster.yaml");
+  chapter("2. A HarborCluster, which accepts these two fields only inline", "samples/harbor/03-harborcluster.yaml");
   const before = s3Of(await api.get(`${HARBORS}/harbor`));
   row("accesskey", masked(before.accesskey));
   row("regionendpoint", masked(before.regionendpoint));
 
-  chapter("3. A SecretBinding says what belongs where", "samples/harbor/04-binding.yaml");
+  chapter("3. A SecretBinding copies the values into the fields", "samples/harbor/04-binding.yaml");
   await showFile(SAMPLE, "04-binding");
   const [key, host, port] = [data.accessKeyID, data.host, data.port].map(decoded);
   const [written] = await Promise.all([untilAccessKey(api, key as string), apply(cluster, SAMPLE, "04-binding")]);
   const { accesskey, regionendpoint } = s3Of(written);
-  row("accesskey", compared(accesskey, key as string, "bucket's accessKeyID"));
-  row("regionendpoint", compared(regionendpoint, `https://${host}:${port}`, "bucket's host and port"));
+  row("accesskey", compared(accesskey, key as string, "accessKeyID of bucket"));
+  row("regionendpoint", compared(regionendpoint, `https://${host}:${port}`, "host and port of bucket"));
   await waitFor(cluster, SAMPLE, "condition=Ready");
   await showList(cluster, SAMPLE, "secretbindings");
 
-  chapter("4. The access key is rotated in the Secret");
+  chapter("4. The access key in the Secret changes");
   const times: number[] = [];
   let first = "";
   for (let round = 1; round <= ROTATIONS; round++) {
@@ -69,10 +69,15 @@ export async function tellHarbor(stage: Stage): Promise<void> {
     first ||= seconds();
   }
   const rotated = decoded((await api.get(SECRET)).data.accessKeyID);
-  row("accesskey", compared(s3Of(await api.get(`${HARBORS}/harbor`)).accesskey, rotated, "bucket's new accessKeyID"));
+  row(
+    "accesskey",
+    compared(s3Of(await api.get(`${HARBORS}/harbor`)).accesskey, rotated, "the new accessKeyID of bucket"),
+  );
   const listed = times.map((ms) => ms.toFixed(0)).join(", ");
-  say(`  It was in the HarborCluster ${listed} ms after the Secret was patched, in ${ROTATIONS} rotations;`);
-  say(`  the first of them ${first} s after the start.`);
+  say(
+    `  The new key reached the HarborCluster ${listed} ms after the change of the Secret, in ${ROTATIONS} rotations.`,
+  );
+  say(`  The first rotation ended ${first} s after the start of this command.`);
 
   sayWhatNext(
     cluster,
@@ -85,7 +90,7 @@ export async function tellHarbor(stage: Stage): Promise<void> {
   );
 }
 
-/** Milliseconds from the Secret's change being sent to the HarborCluster that holds the new value being seen. */
+/** Changes the Secret. Returns the milliseconds from sending the change until the HarborCluster has the new value. */
 async function rotate(api: Api, round: number): Promise<number> {
   const next = `AKIAEXAMPLEROTATED0${round}`;
   const from = performance.now();

@@ -1,6 +1,6 @@
 /**
- * The story of samples/vault, which `npm start -- --vault` tells with a real Vault server: a value in Vault reaches a Secret, a custom
- * resource and a Deployment, also when it is rotated, and stays while Vault is sealed.
+ * The example samples/vault, which `npm start -- --vault` shows with a real Vault server: a value in Vault reaches a Secret, a custom
+ * resource and a Deployment, also after a rotation, and stays there while Vault is sealed.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -50,45 +50,45 @@ interface Keys {
   port: number;
 }
 
-export async function tellVault(stage: Stage): Promise<void> {
-  say(bold("Inlay with Vault, on a control plane of its own"), "");
-  // The first time, this takes minutes, and shows how far it is.
+export async function showVault(stage: Stage): Promise<void> {
+  say(bold("Inlay with Vault on a local control plane"), "");
+  // The first run builds Vault, which takes minutes, and prints its progress.
   await vaultProgram();
   const cluster = await stage.startControlPlane();
   const api = new Api(cluster);
-  passed("etcd, kube-apiserver, controller-manager, scheduler and KWOK are up");
+  passed("etcd, kube-apiserver, controller-manager, scheduler and KWOK are running");
   const vault = await startVault({ tls: true });
   stage.onStop(() => vault.stop());
   await vault.enableKv("kv");
-  passed(`Vault is up at ${vault.address}, with a KV engine of version 2 at kv`);
+  passed(`Vault is running at ${vault.address}, with a KV version 2 secrets engine at kv`);
   await install(cluster);
   await startController(cluster, "--config", await writeConfig(cluster, vault));
-  passed("CRD, policies and roles are installed, and the controller runs with those rights");
+  passed("CRDs, policies and roles are installed, and the controller is running");
 
-  chapter("1. Vault gets Kubernetes auth, a policy, a role and the first keys", "samples/vault/README.md");
+  chapter("1. Set up Vault: Kubernetes auth, a policy, a role and the first keys", "samples/vault/README.md");
   const first = keysOf("AKIAEXAMPLENOTAKEY01");
   await setUp(vault, cluster);
   await put(vault, first);
-  row("policy", `read on kv/${SAMPLE.namespace}/*`);
-  row("role", `the account inlay of ${SAMPLE.namespace}, with tokens for the audience vault`);
+  row("policy", `may read kv/${SAMPLE.namespace}/*`);
+  row("role", `for the ServiceAccount ${SAMPLE.namespace}/inlay, with tokens for the audience vault`);
   for (const [key, value] of Object.entries(first)) row(key, masked(`${value}`));
 
-  chapter("2. A VaultConnection says where Vault is, and who may read what", "samples/vault/04-connection.yaml");
+  chapter("2. A VaultConnection says where Vault is, and what bindings may read", "samples/vault/04-connection.yaml");
   await applyHarborKind(cluster);
   await apply(cluster, SAMPLE, "00-namespace", "01-account", "02-harborcluster", "03-workload", "04-connection");
   await connect(cluster, vault);
   await showFile(SAMPLE, "04-connection");
   await showList(cluster, SAMPLE, "vaultconnections");
 
-  chapter("3. A SecretBinding says what belongs where, and what restarts", "samples/vault/05-binding.yaml");
+  chapter("3. A SecretBinding copies the values, and restarts a Deployment", "samples/vault/05-binding.yaml");
   await showFile(SAMPLE, "05-binding");
   await apply(cluster, SAMPLE, "05-binding");
   await waitFor(cluster, SAMPLE, "condition=RolledOut");
   await cluster.kubectl("rollout", "status", "deployment/uploader", `--namespace=${SAMPLE.namespace}`);
-  await compare(api, first, "in Vault");
+  await compare(api, first, "the value in Vault");
   await showList(cluster, SAMPLE, "secretbindings");
 
-  chapter("4. The keys are rotated in Vault");
+  chapter("4. The keys in Vault change");
   const times: Times[] = [];
   let last = first;
   for (let round = 1; round <= ROTATIONS; round++) {
@@ -96,20 +96,20 @@ export async function tellVault(stage: Stage): Promise<void> {
     times.push(await rotate(api, vault, last));
     await waitFor(cluster, SAMPLE, `jsonpath={.status.rollout.revision}=${round}`);
   }
-  await compare(api, last, "the new one in Vault");
+  await compare(api, last, "the new value in Vault");
   const listed = (of: (each: Times) => number) => times.map((each) => of(each).toFixed(0)).join(", ");
   say(
-    `  It was in the HarborCluster ${listed(({ field }) => field)} ms after it was sent to Vault, in ${ROTATIONS} rotations,`,
+    `  The new key reached the HarborCluster ${listed(({ field }) => field)} ms after the change in Vault, in ${ROTATIONS} rotations.`,
   );
   say(
-    `  and the Deployment restarted, once each time, after ${listed(({ restart }) => restart)} ms. Inlay asks every second.`,
+    `  The Deployment restarted once for each rotation, after ${listed(({ restart }) => restart)} ms. Inlay polls Vault every second.`,
   );
 
-  chapter("5. Vault is sealed, and unsealed");
+  chapter("5. Vault is sealed, then unsealed");
   await vault.seal();
   await waitFor(cluster, SAMPLE, 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}=VaultSealed');
-  row("the binding", `says VaultSealed  ${dim(`${seconds()} s`)}`);
-  await compare(api, last, "what it was");
+  row("the binding", `reports VaultSealed  ${dim(`${seconds()} s`)}`);
+  await compare(api, last, "the value before");
   await vault.unseal();
   await waitFor(cluster, SAMPLE, "condition=Ready");
   row("the binding", `is ready again, and nothing restarted  ${dim(`${seconds()} s`)}`);
@@ -146,7 +146,7 @@ async function writeConfig(cluster: ControlPlane, { address }: Vault): Promise<s
   return file;
 }
 
-/** What the four calls of the page do. */
+/** Does the same as the four calls in samples/vault/README.md. */
 async function setUp(vault: Vault, cluster: ControlPlane): Promise<void> {
   await vault.enableKubernetesAuth(cluster);
   const role = `inlay-${SAMPLE.namespace}`;
@@ -159,7 +159,7 @@ async function setUp(vault: Vault, cluster: ControlPlane): Promise<void> {
   });
 }
 
-/** Gives the connection of the sample the address and the CA of this server. */
+/** Writes the address and the CA of this server into the connection of the sample. */
 async function connect(cluster: ControlPlane, vault: Vault): Promise<void> {
   await writeFile(caFile(vault), vault.ca);
   const inNamespace = `--namespace=${SAMPLE.namespace}`;
@@ -176,7 +176,7 @@ interface Times {
   restart: number;
 }
 
-/** Milliseconds from the keys being sent to Vault to the HarborCluster with the new one, and to the restart, being seen. */
+/** Writes keys to Vault. Returns the milliseconds until the HarborCluster has the new key, and until the Deployment restarts. */
 async function rotate(api: Api, vault: Vault, keys: Keys): Promise<Times> {
   const { generation } = (await api.get(`${DEPLOYMENTS}/uploader`)).metadata;
   const from = performance.now();
@@ -193,7 +193,7 @@ async function rotate(api: Api, vault: Vault, keys: Keys): Promise<Times> {
   }
 }
 
-/** Says of each place whether it has the key. */
+/** Prints whether the Secret and the HarborCluster have the key. */
 async function compare(api: Api, { accessKeyID }: Keys, name: string): Promise<void> {
   const [{ data }, harbor] = await Promise.all([api.get(SECRET), api.get(`${HARBORS}/harbor`)]);
   row("Secret", compared(decoded(data.accessKeyID), accessKeyID, name));

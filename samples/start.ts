@@ -1,14 +1,14 @@
 /**
- * `npm start`: tells a story on a real control plane of its own, as it happens: that of samples/harbor, or with --vault that of
- * samples/vault. The story goes out on stdout, with every value masked, and the cluster stays up until Ctrl-C.
+ * Runs `npm start`: shows the example samples/harbor on a control plane of its own, or with --vault the example samples/vault. It prints
+ * each step with every value masked. The cluster runs until Ctrl-C.
  */
 import { parseArgs } from "node:util";
 import { type ControlPlane, startControlPlane } from "../test/control-plane/control-plane.ts";
-import { tellHarbor } from "./start-harbor.ts";
-import { tellVault } from "./start-vault.ts";
+import { showHarbor } from "./start-harbor.ts";
+import { showVault } from "./start-vault.ts";
 import { say } from "./story.ts";
 
-// A control plane alone does not keep its parent alive; this does, until stop() ends the process.
+// Keeps this process alive until stop() ends it; the control plane alone does not.
 setInterval(() => {}, 2 ** 30);
 let controlPlane: ControlPlane | undefined;
 const others: (() => Promise<void>)[] = [];
@@ -17,8 +17,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal
 
 try {
   const { values } = parseArgs({ options: { vault: { type: "boolean", default: false } } });
-  const tell = values.vault ? tellVault : tellHarbor;
-  await tell({
+  const show = values.vault ? showVault : showHarbor;
+  await show({
     startControlPlane: async () => {
       controlPlane = await startControlPlane();
       return controlPlane;
@@ -33,11 +33,11 @@ try {
   await stop();
 }
 
-/** Stops everything in its order, and leaves nothing; a second Ctrl-C changes nothing. */
+/** Stops all programs in order, and removes their files. A second Ctrl-C changes nothing. */
 async function stop(): Promise<void> {
   if (stopping) return;
   stopping = true;
-  if (controlPlane !== undefined) say("", "Stopping: the controller first, etcd last.");
+  if (controlPlane !== undefined) say("", "Stopping the controller and the control plane.");
   await controlPlane?.stop();
   for (const each of others) await each();
   process.exit();

@@ -1,7 +1,4 @@
-/**
- * What the stories of `npm start` have in common: what they print, with every value masked, and how they start the controller and
- * read what it wrote.
- */
+/** Shared parts of the examples that `npm start` shows: they print steps with masked values, start the controller, and read what it wrote. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ControlPlane } from "../test/control-plane/control-plane.ts";
@@ -10,14 +7,14 @@ import type { AnyObject, Api } from "../test/controller/api.ts";
 const root = join(import.meta.dirname, "..");
 const PATIENCE_SECONDS = 60;
 
-/** What a story is given by start.ts. */
+/** The functions that start.ts provides to an example. */
 export interface Stage {
   startControlPlane(): Promise<ControlPlane>;
-  /** Has it called at the end, after the control plane has stopped. */
+  /** Registers a function that runs at the end, after the control plane has stopped. */
   onStop(stop: () => Promise<void>): void;
 }
 
-/** A sample whose files a story applies. */
+/** A sample whose files an example applies. */
 export interface Sample {
   folder: string;
   namespace: string;
@@ -31,10 +28,11 @@ export const bold = (text: string): string => (colours ? `\x1b[1m${text}\x1b[0m`
 export const say = (...lines: string[]): void => console.log(lines.join("\n"));
 export const chapter = (title: string, file?: string): void => say("", bold(title) + (file ? dim(`  ${file}`) : ""));
 
-/** A value is never printed: only that there is one, and whether it is the right one. */
-export const masked = (value: string | undefined): string => (value === undefined ? "(not there)" : "••••••••");
-export const compared = (value: string | undefined, right: string, name: string): string =>
-  `${masked(value)}  ${value === right ? "✔ is" : "is not"} ${name}`;
+/** Replaces a value by dots, because no value may be printed. */
+export const masked = (value: string | undefined): string => (value === undefined ? "(not set)" : "••••••••");
+/** Masks a value, and says whether it equals the expected value, which has the name `name`. */
+export const compared = (value: string | undefined, expected: string, name: string): string =>
+  `${masked(value)}  ${value === expected ? "✔ equals" : "differs from"} ${name}`;
 
 export function row(name: string, text: string): void {
   say(`  ${name.padEnd(17)} ${text}`);
@@ -44,7 +42,7 @@ export function passed(what: string): void {
   say(`  ✔ ${what}  ${dim(`${seconds()} s`)}`);
 }
 
-/** Since the start. */
+/** Seconds since the start. */
 export function seconds(): string {
   return ((performance.now() - began) / 1000).toFixed(1);
 }
@@ -78,13 +76,13 @@ export async function showList(cluster: ControlPlane, { namespace }: Sample, kin
   say("", dim(`  $ kubectl get ${kind} -n ${namespace}`), indented(stdout));
 }
 
-/** Waits as `kubectl wait` does, for what a condition or a JSON path of the binding says. */
+/** Waits for a condition or a JSON path of the binding, with `kubectl wait`. */
 export async function waitFor(cluster: ControlPlane, { namespace, binding }: Sample, what: string): Promise<void> {
   const within = `--timeout=${PATIENCE_SECONDS}s`;
   await cluster.kubectl("wait", `--for=${what}`, `secretbinding/${binding}`, `--namespace=${namespace}`, within);
 }
 
-/** Runs the controller as you would in a cluster: as its own account, with the rights of deploy/manifests and no more. */
+/** Runs the controller as its own account, with only the permissions of deploy/manifests, as in a cluster. */
 export async function startController(cluster: ControlPlane, ...flags: string[]): Promise<void> {
   const kubeconfig = await cluster.kubeconfigForServiceAccount("inlay-system", "inlay-controller");
   const log = logOf(cluster);
@@ -99,7 +97,7 @@ export async function startController(cluster: ControlPlane, ...flags: string[])
 export const harborsIn = ({ namespace }: Sample): string =>
   `/apis/goharbor.io/v1beta1/namespaces/${namespace}/harborclusters`;
 
-/** The first state of an object of a collection that holds. */
+/** Returns the first state of an object in a collection for which `holds` is true. */
 export async function untilHolds(
   api: Api,
   collection: string,
@@ -119,7 +117,7 @@ export function sayWhatNext(cluster: ControlPlane, variables: string[], commands
   const kubectl = cluster.kubectlProgram;
   say(
     "",
-    bold("It is all yours until Ctrl-C. In another terminal:"),
+    bold("The cluster runs until you press Ctrl-C. Try these commands in another terminal:"),
     `  export KUBECONFIG=${cluster.kubeconfigFile}`,
     ...variables.map((each) => `  export ${each}`),
     ...(kubectl.includes("/") ? [`  alias kubectl=${kubectl}`] : []),

@@ -1,11 +1,12 @@
 /** What a condition says of an object, and that condition. Pure. */
 import type { ObjectMeta } from "../apimachinery/objects.ts";
+import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Condition } from "./binding.ts";
 
 export interface Verdict {
   /** Unknown while nothing evaluates it. */
   ready: Condition["status"];
-  reason: string;
+  reason: ConditionReason;
   message: string;
 }
 

@@ -2,6 +2,7 @@
 import type { Condition } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { apiVersionOf, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { storedReason } from "../apimachinery/reasons.ts";
 import { objectKey } from "../cache/reflector.ts";
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
@@ -63,7 +64,12 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     const [before, now] = [object.status?.conditions?.[0], status.conditions?.[0]];
     if (now?.status !== "False" || (before?.reason === now.reason && before.message === now.message)) return;
     const regarding = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: object.metadata };
-    events.recordOn(regarding, { type: "Warning", reason: now.reason, action: "Sync", note: now.message });
+    events.recordOn(regarding, {
+      type: "Warning",
+      reason: storedReason(now.reason),
+      action: "Sync",
+      note: now.message,
+    });
     const { namespace, name } = object.metadata;
     log.warn({ [logKey]: objectKey(namespace, name), reason: now.reason }, now.message);
   }

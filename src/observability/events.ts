@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { SecretBinding } from "../api/binding.ts";
+import type { EventReason } from "../apimachinery/reasons.ts";
 import { EVENTS } from "../apimachinery/resources.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
@@ -21,7 +22,7 @@ const STOP_WITHIN_MS = 5_000;
 
 export interface EventMessage {
   type: "Normal" | "Warning";
-  reason: string;
+  reason: EventReason;
   /** What the controller was doing, such as Sync or Release. */
   action: string;
   note: string;

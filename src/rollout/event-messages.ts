@@ -1,6 +1,7 @@
 /** Composes the events of a rollout. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { describeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import type { EventReason } from "../apimachinery/reasons.ts";
 import type { EventMessage } from "../observability/events.ts";
 import type { Dependent, RolloutEvent } from "./types.ts";
 
@@ -56,7 +57,7 @@ export function unbudgetedEvent(): EventMessage {
   return rollout("Warning", "NoPodDisruptionBudget", note);
 }
 
-function rollout(type: EventMessage["type"], reason: string, note: string): EventMessage {
+function rollout(type: EventMessage["type"], reason: EventReason, note: string): EventMessage {
   return { type, reason, action: "Rollout", note };
 }
 

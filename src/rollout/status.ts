@@ -4,6 +4,7 @@ import type { SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import type { Verdict } from "../api/verdict.ts";
 import type { Problem } from "../apimachinery/problem.ts";
+import { storedReason } from "../apimachinery/reasons.ts";
 import type { RolloutDecision } from "./decide/engine.ts";
 import type { RestartDependencies } from "./dependencies.ts";
 import { bindingEvent } from "./event-messages.ts";
@@ -43,7 +44,7 @@ export interface RolloutResult {
 function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefined, workloads: number): Verdict {
   if (problem !== undefined) return { ready: "False", reason: problem.reason, message: problem.message };
   const pending = status?.pending;
-  if (pending !== undefined) return { ready: "False", reason: pending.reason, message: pending.message };
+  if (pending !== undefined) return { ready: "False", reason: storedReason(pending.reason), message: pending.message };
   if (workloads === 0) return { ready: "True", reason: "RolledOut", message: "no workload depends on the values" };
   const who =
     workloads === 1

@@ -2,6 +2,7 @@
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { ObjectRef, Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
+import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Workload } from "../workloads/workload.ts";
 
 /** A group of workloads that waits for the groups before it. */
@@ -39,7 +40,7 @@ export interface NamespaceProblem {
 
 /** Why nothing restarts at the moment, and after how many ms to reconcile again; undefined if an event requeues the binding. */
 export interface RolloutBlock {
-  reason: string;
+  reason: ConditionReason;
   message: string;
   requeueAfterMs?: number;
 }

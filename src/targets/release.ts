@@ -15,6 +15,7 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import { describeObject, isSameKind, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import type { EventReason } from "../apimachinery/reasons.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { releaseObject } from "../apply/create.ts";
 import type { Maker } from "../apply/manifest.ts";
@@ -207,7 +208,7 @@ async function releaseMade(
   const ending = await releaseObject(access, makerOf(context.binding), record, mode);
   if (ending === "gone") return;
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
-  const [reason, note] =
+  const [reason, note]: [EventReason, string] =
     ending === "deleted" ? ["Removed", `deleted ${where}`] : ["Retained", `left ${where} as it is, and gave it up`];
   context.deps.events.record(context.binding, { type: "Normal", reason, action: "Release", note });
   context.deps.log.info({ binding: bindingKey(context.binding), target: where }, reason);
@@ -225,7 +226,7 @@ function recordReleaseEvents(
   { removed, retained, blocked, positional, shifted }: Released,
 ): void {
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
-  const record = (type: "Normal" | "Warning", reason: string, paths: string[], done: string, why: string) => {
+  const record = (type: "Normal" | "Warning", reason: EventReason, paths: string[], done: string, why: string) => {
     if (paths.length === 0) return;
     const note = `${done} ${paths.join(", ")} of ${where}${why}`;
     deps.events.record(binding, { type, reason, action: "Release", note });

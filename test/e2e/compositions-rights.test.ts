@@ -21,7 +21,7 @@ const RBAC = "rbac.authorization.k8s.io";
 const UNTESTED = "routes/custom-host";
 /** Folders of sample/ that are not applied at first. The test makes a grant of its own. */
 const LATER = /\/(rotate|grant)\//;
-/** What somebody writes into a field: text, and base64. */
+/** The value of a manual change: valid as text and as base64. */
 const CHANGED = "AAAA";
 
 interface Rights {
@@ -170,7 +170,7 @@ const start = ({ composition, sample, claim }: Shipped): Stage => ({
   },
 });
 
-/** Somebody changes what the binding made; it is corrected. */
+/** Changes a field that the binding wrote. Inlay corrects it. */
 const change: Stage = {
   act: async (team) => {
     for (const { object, field } of await madeIn(team))

@@ -1,4 +1,4 @@
-/** The README, word for word: its commands, run on a fresh cluster by somebody who has read nothing else. */
+/** Runs the commands of the README word for word, from the top, on a new cluster with nothing installed. */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,8 +7,8 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { type ControlPlane, startControlPlane } from "../control-plane/control-plane.ts";
 import { eventually } from "../controller/eventually.ts";
+import { root, type Step, stepsOf } from "./pages.ts";
 
-const root = join(import.meta.dirname, "..", "..");
 const run = promisify(execFile);
 const CONTROLLER = /^npx inlay controller/;
 
@@ -18,8 +18,10 @@ describe("the README", function () {
   let env: NodeJS.ProcessEnv;
   let controller: ChildProcess | undefined;
   let output = "";
-  let blocks: string[][];
-  const sh = async (line: string) => (await run("sh", ["-c", line], { cwd: root, env })).stdout;
+  let text: string;
+  let steps: Step[];
+  const sh = async (commands: string) => (await run("sh", ["-ec", commands], { cwd: root, env })).stdout;
+  const linesOf = (step: Step | undefined) => (step?.commands ?? "").trim().split("\n");
 
   before(async () => {
     await run("npm", ["run", "prepare"], { cwd: root });
@@ -28,11 +30,11 @@ describe("the README", function () {
     await mkdir(join(home, ".kube"), { recursive: true });
     await writeFile(join(home, ".kube", "config"), await readFile(cluster.kubeconfigFile));
     const path = [dirname(cluster.kubectlProgram), process.env["PATH"]].join(delimiter);
-    // What runs in the clone needs no registry: npx finds the command that `npm ci` has linked.
+    // Offline: npx finds the command that `npm ci` has linked in the clone.
     env = { ...process.env, HOME: home, PATH: path, npm_config_offline: "true" };
     delete env["KUBECONFIG"];
-    const text = await readFile(join(root, "README.md"), "utf8");
-    blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = ""]) => block.trim().split("\n"));
+    text = await readFile(join(root, "README.md"), "utf8");
+    steps = stepsOf(text);
   });
 
   after(async () => {
@@ -40,25 +42,20 @@ describe("the README", function () {
     await cluster?.stop();
   });
 
-  it("opens with the two commands that do everything", () => {
+  it("begins with the two commands that do all the set-up", () => {
     assert.deepEqual(
-      blocks[0]?.map((line) => line.split("#")[0]?.trim()),
+      linesOf(steps[0]).map((line) => line.split("#")[0]?.trim()),
       ["npm ci && npm start", "npm ci && npm test"],
     );
   });
 
-  it("installs Inlay and runs the controller beside the user's kubeconfig", async () => {
-    for (const line of blocks[1] ?? []) {
-      if (!CONTROLLER.test(line)) await sh(line);
-      else
-        controller = spawn("sh", ["-c", line], {
-          cwd: root,
-          env,
-          detached: true,
-          stdio: ["ignore", "pipe", "inherit"],
-        });
-    }
-    controller?.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+  it("installs Inlay, and starts the controller with the user's kubeconfig", async () => {
+    const lines = linesOf(steps[1]);
+    const command = lines.pop() ?? "";
+    assert.match(command, CONTROLLER);
+    await sh(lines.join("\n"));
+    controller = spawn("sh", ["-c", command], { cwd: root, env, detached: true, stdio: ["ignore", "pipe", "inherit"] });
+    controller.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
       output += chunk;
     });
     await eventually(() => {
@@ -67,20 +64,29 @@ describe("the README", function () {
     });
   });
 
-  it("applies Harbor's story and shows it ready", async () => {
-    let listed = "";
-    for (const line of blocks[2] ?? []) listed = await sh(line);
-    assert.match(listed, /^NAME +READY +SYNCED +REASON +AGE\nharbor-s3 +True +1\/1 +Synced +\d+s\n$/);
+  it("creates the example, which becomes ready as the README shows", async () => {
+    const { commands = "", prints = "" } = steps[2] ?? {};
+    const printed = (await sh(commands)).split("\n").slice(-prints.split("\n").length).join("\n");
+    assert.deepEqual(columnsOf(printed), columnsOf(prints));
+    assert.match(printed, /Synced/);
   });
 
-  it("rotates the key and shows the new one, and the events", async () => {
-    const [patch = "", look = "", describe = ""] = blocks[3] ?? [];
-    await sh(patch);
-    await eventually(async () => assert.equal(await sh(look), "AKIAEXAMPLENOTAKEY02"));
-    assert.match(await sh(describe), /Reason: +Synced\n.*Written/s);
+  it("changes the key in the Secret, and shows the new key in the target", async () => {
+    const [change = "", show = ""] = linesOf(steps[3]);
+    await sh(change);
+    await eventually(async () => assert.equal(await sh(show), "AKIAEXAMPLENOTAKEY02"));
   });
 
-  it("has a controller that ends well", async () => {
+  it("has no other commands", () => assert.equal(steps.length, 4));
+
+  it("shows a binding that the API server accepts, like the examples of each kind", async () => {
+    const yaml = /^```yaml\n(.*?)^```/ms.exec(text)?.[1] ?? "";
+    assert.match(yaml, /kind: SecretBinding/);
+    await cluster.kubectlWith({ stdin: yaml }, "apply", "--dry-run=server", "--filename=-");
+    await cluster.kubectl("apply", "--dry-run=server", `--filename=${join(root, "apis", "examples")}`);
+  });
+
+  it("has a controller that stops on Ctrl-C", async () => {
     assert.ok(controller?.pid);
     const ended = once(controller, "close");
     process.kill(-controller.pid, "SIGINT");
@@ -88,11 +94,10 @@ describe("the README", function () {
     controller = undefined;
     assert.match(output, /controller stopped/);
   });
-
-  it("shows bindings that the API server takes, as the examples of the kinds do", async () => {
-    const text = await readFile(join(root, "README.md"), "utf8");
-    const yaml = /^```yaml\n(.*?)^```/ms.exec(text)?.[1] ?? "";
-    await cluster.kubectlWith({ stdin: yaml }, "apply", "--dry-run=server", "--filename=-");
-    await cluster.kubectl("apply", "--dry-run=server", `--filename=${join(root, "apis", "examples")}`);
-  });
 });
+
+/** The cells of a table, without the last column, which has ages. */
+function columnsOf(table: string): string[][] {
+  const lines = table.trim().split("\n");
+  return lines.map((line) => line.split(/ +/).slice(0, -1));
+}

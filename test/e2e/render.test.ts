@@ -41,7 +41,7 @@ describe("inlay render", () => {
     assert.deepEqual(wide, []);
   });
 
-  it("tells programs the same as JSON and as YAML, with values where they are asked for", async () => {
+  it("prints the same as JSON and as YAML, with values only if --show-values is set", async () => {
     const [json, yaml, open] = await Promise.all([
       render([...named(all), "-o", "json"]),
       render([...named(all), "-o", "yaml"]),

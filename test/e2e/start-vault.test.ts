@@ -1,53 +1,53 @@
-/** `npm start -- --vault`, as a new user runs it. */
+/** Runs `npm start -- --vault` as a new user does. */
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { vaultProgram } from "../control-plane/vault-program.ts";
 import { eventually } from "../controller/eventually.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
-import { Story } from "./story.ts";
+import { StartCommand } from "./story.ts";
 
 describe("npm start -- --vault", function () {
   this.timeout("3m");
-  let story: Story;
+  let start: StartCommand;
   before(async function () {
     this.timeout("20m");
     await vaultProgram();
-    story = await Story.tell("--vault");
+    start = await StartCommand.run("--vault");
   });
-  after(() => story?.interrupt());
+  after(() => start?.interrupt());
 
-  it("tells where a value of Vault arrives, after a rotation with its times, and that it stays while Vault is sealed", () => {
-    const { told } = story;
-    const arrived = (name: string) => `Secret +•+ +✔ is ${name}\\n +HarborCluster +•+ +✔ is ${name}`;
-    assert.match(told, /vault +https:\/\/localhost:\d+ +True +Ready +1\.21\.4/);
-    assert.match(told, new RegExp(arrived("in Vault")));
-    assert.match(told, /NAME +READY +SYNCED +REASON +AGE\n +s3 +True +2\/2 +Synced/);
-    assert.match(told, new RegExp(arrived("the new one in Vault")));
-    assert.match(told, /was in the HarborCluster \d+, \d+, \d+ ms after .*\n.* restarted, .* \d+, \d+, \d+ ms/);
-    assert.match(told, new RegExp(`says VaultSealed.*\\n +${arrived("what it was")}\\n.*is ready again`));
+  it("shows that a value in Vault reaches its targets, also after a rotation, and stays while Vault is sealed", () => {
+    const { output } = start;
+    const arrived = (name: string) => `Secret +•+ +✔ equals ${name}\\n +HarborCluster +•+ +✔ equals ${name}`;
+    assert.match(output, /vault +https:\/\/localhost:\d+ +True +Ready +1\.21\.4/);
+    assert.match(output, new RegExp(arrived("the value in Vault")));
+    assert.match(output, /NAME +READY +SYNCED +REASON +AGE\n +s3 +True +2\/2 +Synced/);
+    assert.match(output, new RegExp(arrived("the new value in Vault")));
+    assert.match(output, /reached the HarborCluster \d+, \d+, \d+ ms after .*\n.* restarted once .* \d+, \d+, \d+ ms/);
+    assert.match(output, new RegExp(`reports VaultSealed.*\\n +${arrived("the value before")}\\n.*is ready again`));
   });
 
   it("prints no value of Vault, rotated or not", async () => {
-    const log = await story.log;
+    const log = await start.log;
     for (const value of [
       "AKIAEXAMPLENOTAKEY01",
       "AKIAEXAMPLEROTATED",
       "not/a/real/secret/key/of/AKIAEXAMPLENOTAKEY01",
     ]) {
       assert.notEqual(registerSecret(value), "");
-      assert.ok(!story.told.includes(value) && !log.includes(value), "a value of Vault was printed");
+      assert.ok(!start.output.includes(value) && !log.includes(value), "a value of Vault was printed");
     }
   });
 
-  it("stays up for the commands that it prints", async () => {
-    await story.shell(story.command(/curl .*$/m));
+  it("keeps running, so that the commands that it prints work", async () => {
+    await start.shell(start.command(/curl .*$/m));
     await eventually(async () => {
-      assert.equal(await story.shell(story.command(/kubectl get harborcluster .*$/m)), "AKIAEXAMPLENOTAKEY02");
+      assert.equal(await start.shell(start.command(/kubectl get harborcluster .*$/m)), "AKIAEXAMPLENOTAKEY02");
     });
-    const described = await story.shell(story.command(/kubectl describe .*$/m));
+    const described = await start.shell(start.command(/kubectl describe .*$/m));
     assert.match(described, /Written .*wrote spec\.storage\.spec\.s3\.accesskey/);
   });
 
-  it("leaves no process and no file after Ctrl-C", () =>
-    story.endsWithoutATrace(7, dirname(story.variable("VAULT_CACERT"))));
+  it("stops all processes and removes all files on Ctrl-C", () =>
+    start.endsWithoutATrace(7, dirname(start.variable("VAULT_CACERT"))));
 });

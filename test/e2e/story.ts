@@ -1,4 +1,4 @@
-/** A story of `npm start`, as a new user runs it: what it printed, what stays up, and what Ctrl-C leaves. */
+/** Runs `npm start` as a new user does, and checks what it prints, what keeps running, and what Ctrl-C stops. */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,24 +10,24 @@ import { eventually } from "../controller/eventually.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const run = promisify(execFile);
-const TOLD_WITHIN_MS = 120_000;
+const COMPLETE_WITHIN_MS = 120_000;
 
-export class Story {
-  /** All that it printed. */
-  told = "";
+export class StartCommand {
+  /** Everything that the command printed, on stdout and stderr. */
+  output = "";
   readonly #process: ChildProcess;
   #folder = "";
 
-  /** Runs `npm start` with these arguments, and waits until it has told everything. */
-  static async tell(...args: string[]): Promise<Story> {
-    const story = new Story(args);
+  /** Runs `npm start` with these arguments, and waits until it has printed everything. */
+  static async run(...args: string[]): Promise<StartCommand> {
+    const command = new StartCommand(args);
     try {
-      await story.#toldAll();
+      await command.#complete();
     } catch (error) {
-      story.interrupt();
+      command.interrupt();
       throw error;
     }
-    return story;
+    return command;
   }
 
   private constructor(args: string[]) {
@@ -35,7 +35,7 @@ export class Story {
     this.#process = spawn("npm", all, { cwd: root, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.#process.stdout, this.#process.stderr]) {
       stream?.setEncoding("utf8").on("data", (chunk: string) => {
-        this.told += chunk;
+        this.output += chunk;
       });
     }
   }
@@ -45,19 +45,19 @@ export class Story {
     return this.#folder;
   }
 
-  /** What an environment variable, or alias, is to be set to. */
+  /** The value that the output gives to an environment variable or alias. */
   variable(name: string): string {
-    return new RegExp(`${name}=(.+)`).exec(this.told)?.[1] ?? "";
+    return new RegExp(`${name}=(.+)`).exec(this.output)?.[1] ?? "";
   }
 
-  /** The first command that it prints for another terminal that matches. */
+  /** The first printed command that matches. */
   command(pattern: RegExp): string {
-    return this.told.match(pattern)?.[0] ?? "";
+    return this.output.match(pattern)?.[0] ?? "";
   }
 
-  /** Runs commands in another terminal, where what the story says is set. */
+  /** Runs commands in another shell, with the printed variables and alias. */
   async shell(commands: string): Promise<string> {
-    const exports = this.told.match(/^ {2}export .*$/gm) ?? [];
+    const exports = this.output.match(/^ {2}export .*$/gm) ?? [];
     const kubectl = this.variable("alias kubectl");
     const alias = kubectl === "" ? [] : [`kubectl() { ${kubectl} "$@"; }`];
     return (await run("sh", ["-ec", [...exports, ...alias, commands].join("\n")])).stdout;
@@ -67,7 +67,7 @@ export class Story {
     return readFile(join(this.folder, "inlay.log"), "utf8");
   }
 
-  /** Presses Ctrl-C, and checks that it leaves no process and no file. `programs` is how many ran at least. */
+  /** Sends Ctrl-C, and checks that no process and no file remains. At least `programs` processes ran before. */
   async endsWithoutATrace(programs: number, ...folders: string[]): Promise<void> {
     const all = [this.folder, ...folders];
     const pids = await processesIn(all);
@@ -87,11 +87,11 @@ export class Story {
     if (exitCode === null && signalCode === null && pid !== undefined) process.kill(-pid, "SIGINT");
   }
 
-  async #toldAll(): Promise<void> {
+  async #complete(): Promise<void> {
     await eventually(() => {
-      assert.equal(this.#process.exitCode, null, this.told);
-      assert.match(this.told, /The controller's log/);
-    }, TOLD_WITHIN_MS);
+      assert.equal(this.#process.exitCode, null, this.output);
+      assert.match(this.output, /The controller's log/);
+    }, COMPLETE_WITHIN_MS);
     this.#folder = dirname(dirname(this.variable("KUBECONFIG")));
   }
 }

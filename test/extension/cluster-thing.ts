@@ -158,7 +158,7 @@ export class ClusterThingController implements Controller {
       const own = present.get(bindingOf(key));
       if (isGoing && own === undefined) await this.#status.removeFinalizer(thing);
       if (isGoing || own === undefined || !this.#generated.isAsGenerated(own, desiredFor(thing))) return result;
-      await this.#report(stored, { ready: "True", reason: "Bound", message: `the binding is ${bindingKey(own)}` });
+      await this.#report(stored, { ready: "True", reason: "Ready", message: `the binding is ${bindingKey(own)}` });
       return result;
     } catch (error) {
       if (!(error instanceof Problem)) throw error;

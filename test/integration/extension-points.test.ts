@@ -116,7 +116,7 @@ describe("the extension points", function () {
       const { team, access } = await newTeam();
       const mark = await auditLog().mark();
       const { metadata } = await createThing(team, "one");
-      const { metadata: now } = await until("one", "Bound");
+      const { metadata: now } = await until("one", "Ready");
       await eventually(async () => assert.equal((await team.s3()).accesskey, access));
       const binding = await team.binding(bindingOf("one"));
       assert.deepEqual(
@@ -126,7 +126,7 @@ describe("the extension points", function () {
       assert.deepEqual(now.finalizers, [FINALIZER]);
       // Its watch shows a later object after all that happened to this one.
       await createThing(team, "later");
-      await until("later", "Bound");
+      await until("later", "Ready");
       const writes = (await ownRequests(team, mark)).filter(
         ({ verb, name }) => ["create", "update", "patch", "delete"].includes(verb) && name === "one",
       );
@@ -146,7 +146,7 @@ describe("the extension points", function () {
       const keyOf = ({ spec }: AnyObject) => spec.targets[0].fields[0].from.key;
       await api.merge(thingPath("two"), { spec: { key: "other" } });
       await eventually(async () => assert.equal((await team.s3()).accesskey, other));
-      await until("two", "Bound");
+      await until("two", "Ready");
       const { metadata, spec } = await team.binding(bindingOf("two"));
       assert.equal(keyOf({ spec }), "other");
       const targets = structuredClone(spec.targets);
@@ -168,7 +168,7 @@ describe("the extension points", function () {
       const { team } = await newTeam();
       for (const name of ["three", "four"]) {
         await createThing(team, name);
-        await until(name, "Bound");
+        await until(name, "Ready");
       }
       const mark = await auditLog().mark();
       await remove("three");
@@ -206,7 +206,7 @@ describe("the extension points", function () {
         );
       });
       await api.merge(thingPath("denied"), { spec: { account: "inlay" } });
-      await until("denied", "Bound");
+      await until("denied", "Ready");
       await remove("denied");
     });
 
@@ -217,10 +217,10 @@ describe("the extension points", function () {
       await eventually(async () => assert.equal(await manager.metric("controller_runtime_active_workers", OWN), 1));
       const names = Array.from({ length: 8 }, (_, i) => `beside-${i}`);
       await Promise.all(names.map((name) => createThing(team, name)));
-      for (const name of names) await until(name, "Bound");
+      for (const name of names) await until(name, "Ready");
       assert.equal((await api.get(thingPath("held"))).metadata.finalizers, undefined);
       manager.things.release();
-      await until("held", "Bound");
+      await until("held", "Ready");
       await remove("held", ...names);
     });
 

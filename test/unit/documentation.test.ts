@@ -17,6 +17,17 @@ const missing = (find: (page: string, text: string) => string[]) =>
   pages.flatMap(({ page, text }) => find(page, text).map((each) => `${page}: ${each}`));
 const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([all, one = all]) => one);
 
+/** The anchors that GitHub gives to the headings of a page. */
+function anchorsOf(text: string): string[] {
+  const headings = matches(text.replaceAll(/^```.*?^```/gms, ""), /^#+ (.*)$/gm);
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
 describe("the documentation", () => {
   it("names paths that exist", () => {
     const gone = missing((_, text) => matches(text, PATH).filter((path) => !existsSync(join(root, path))));
@@ -35,6 +46,18 @@ describe("the documentation", () => {
     const link = /\]\(([^)#:]+)(?:#[^)]*)?\)/g;
     const gone = missing((page, text) =>
       matches(text, link).filter((path) => !existsSync(join(root, dirname(page), path))),
+    );
+    assert.deepEqual(gone, []);
+  });
+
+  it("has links that lead to headings", () => {
+    const link = /\]\(([^)#:\s]*)#([^)\s]+)\)/g;
+    const gone = missing((page, text) =>
+      [...text.matchAll(link)].flatMap(([all, path = "", anchor = ""]) => {
+        const target = path === "" ? page : join(dirname(page), path);
+        const headings = pages.find((each) => each.page === target);
+        return headings === undefined || anchorsOf(headings.text).includes(anchor) ? [] : [all];
+      }),
     );
     assert.deepEqual(gone, []);
   });

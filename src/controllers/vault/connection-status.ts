@@ -11,7 +11,7 @@ export const TOKEN_READABLE = {
   reason: "TokenReadable",
   message:
     "the token is in a ConfigMap, so everyone who may read ConfigMaps in this namespace can read it; move it to a Secret",
-};
+} as const;
 
 export function statusOf(
   connection: VaultConnection,

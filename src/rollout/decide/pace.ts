@@ -2,6 +2,7 @@
 import type { Pending, RolloutSpec } from "../../api/rollout.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { attemptSync } from "../../apimachinery/problem.ts";
+import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { RolloutBlock } from "../types.ts";
 import { windowAt } from "./windows.ts";
 
@@ -51,7 +52,7 @@ export function wrongPace({ debounce, maxDebounce, minInterval, windows = [] }: 
   });
 }
 
-function until(reason: string, why: string, at: number, now: number): RolloutBlock {
+function until(reason: ConditionReason, why: string, at: number, now: number): RolloutBlock {
   const time = new Date(at).toISOString();
   return { reason, message: `${why}; continues at ${time}`, requeueAfterMs: at - now + SLACK_MS };
 }

@@ -1,5 +1,6 @@
 /** Decides which workloads of a rollout restart now, and why the others wait. Pure. */
 import type { Digests } from "../../api/rollout.ts";
+import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
 import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
 
@@ -77,7 +78,7 @@ function startGroup(
   plan: (dependent: Dependent) => PlannedRestart,
 ): { stamps: PlannedRestart[]; waits?: RolloutBlock } {
   const stamps: PlannedRestart[] = [];
-  const waiting = (reason: string, message: string) => ({ stamps, waits: { reason, message } });
+  const waiting = (reason: ConditionReason, message: string) => ({ stamps, waits: { reason, message } });
   let slots = turn.maxConcurrent - all.filter(isRolling).length;
   let refused: string | undefined;
   /** The namespaces without a free slot. */

@@ -266,7 +266,7 @@ describe("a rollout", () => {
       const before = turn(all, of("a"), undefined, more).status;
       const failed = turn(all, of("b"), turn(all, of("b"), before, more).status, more).status;
       const held: Pending[] = [];
-      const block = (pending: Pending) => {
+      const block = (pending: Pending): RolloutBlock => {
         held.push(pending);
         return { reason: "MinInterval", message: "too soon" };
       };
