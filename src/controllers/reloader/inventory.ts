@@ -224,7 +224,7 @@ export class Inventory {
     const file = `deploy/${this.#services.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
     this.#services.log.error(
       { namespace, error: message },
-      `can't read the workloads and sources for Reloader's annotations; apply ${file}`,
+      `the workloads and sources for Reloader's annotations can't be read; apply ${file}`,
     );
   }
 }
