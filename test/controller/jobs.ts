@@ -1,7 +1,7 @@
 /** Jobs for tests, which KWOK's node runs to their end at once. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../src/apimachinery/objects.ts";
-import { copyName, copyOf, madeAnew, originalOf } from "../../src/workloads/job-copy.ts";
+import { copyName, copyOf, jobToCreate, originalOf } from "../../src/workloads/job-copy.ts";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import type { Rule, TestNamespace } from "./test-namespace.ts";
@@ -51,7 +51,7 @@ export function forgeCopy(team: TestNamespace, job: KubeObject, forge: (copy: An
 
 /** The same in the name of a Job, of which it has all but the image. */
 export function forgeJob(team: TestNamespace, job: KubeObject): Promise<string> {
-  const forged: AnyObject = madeAnew(structuredClone(copyOf(job)), originalOf(job), "inlay.dev/rollout", "forged");
+  const forged: AnyObject = jobToCreate(structuredClone(copyOf(job)), originalOf(job), "inlay.dev/rollout", "forged");
   forged["spec"].template.spec.containers[0].image = "forged";
   return createAsMallory(team, job.metadata.name, forged);
 }

@@ -234,7 +234,7 @@ describe("inlay explain", () => {
     await shop.until("harbor-s3", "Suspended");
     const stopped = await explain(team);
     assert.equal(stopped.json.rollout.suspended, true);
-    assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to go on/);
+    assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to continue/);
   });
 
   it("tells of a rollout in many namespaces which are not known, with the command for one of them after the other", async () => {

@@ -157,7 +157,7 @@ describe("kube-system and Inlay's own namespace", () => {
     assert.match(messageOf(binding), /spec\.targets\[0\] excludes inlay-system, kube-system, where the installation/);
     await inStep(team, team.namespace);
     await team.bind("names", copyOf(team, { name: `other-${team.namespace}`, namespaceSelector: { names: SYSTEM } }));
-    assert.match(messageOf(await team.until("names", "Synced")), /there is nothing to write to; .* excludes /);
+    assert.match(messageOf(await team.until("names", "Synced")), /no targets to write; .* excludes /);
     for (const namespace of SYSTEM) assert.equal(await findCopy(team, namespace), undefined);
   });
 

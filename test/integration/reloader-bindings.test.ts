@@ -118,7 +118,7 @@ describe("where Reloader's annotations are understood", function () {
     });
     await shop.make(annotated("core", AUTO));
     await eventually(async () =>
-      assert.match((await warningsOn(team, "core")).join(), /is a binding of somebody's own/),
+      assert.match((await warningsOn(team, "core")).join(), /another user created a SecretBinding with the name /),
     );
     assert.deepEqual((await team.api.get(team.bindingPath("reloader-deployment-core"))).spec, own.spec);
     // Another one may have the name before it could be seen that it is free.
@@ -143,7 +143,9 @@ describe("where Reloader's annotations are understood", function () {
     await shop.make(annotated("refused", AUTO));
     const notes = async () =>
       (await team.events("refused")).filter(({ reason }) => reason === "BindingNotMade").map(({ note }) => note);
-    await eventually(async () => assert.match((await notes()).join(), /reloader-deployment-refused could not be made/));
+    await eventually(async () =>
+      assert.match((await notes()).join(), /reloader-deployment-refused could not be written/),
+    );
     await team.api.merge(shop.path("core"), { metadata: { annotations: { "reloader.stakater.com/auto": null } } });
     await untilMade(team, named("stays"));
     await shop.restartedBy(() => shop.rotate("one"), ["stays"], named("stays"));

@@ -234,7 +234,7 @@ describe("where Reloader's annotations are understood", function () {
     await untilMade(team, named("all"));
     await eventually(async () =>
       assert.deepEqual(await warningsOn(team, "core"), [
-        "the SecretProviderClass store writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects, or set reloader.providerClasses in the configuration of Inlay",
+        "the SecretProviderClass store writes no Secret, so Inlay can't see its values change; add spec.secretObjects to it, or set reloader.providerClasses in the configuration of Inlay",
       ]),
     );
     await merge(shop, "store", { secretObjects: secretObjects({ bucket: ["token"] }) });

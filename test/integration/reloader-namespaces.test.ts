@@ -238,7 +238,10 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await untilMade(team, named("all"));
       await former.restartedBy(() => former.rotate("one"), ["all"], named("all"));
       await eventually(async () =>
-        assert.match((await warningsOn(team, "core")).join(), /SecretProviderClasses can't be listed here; whoever/),
+        assert.match(
+          (await warningsOn(team, "core")).join(),
+          /not allowed to list SecretProviderClasses here; .*optional\/reloader\.yaml/,
+        ),
       );
       assert.ok(unreadIn(second).has(namespaceOf(former)));
       const { rules } = await api.get(`${ROLES}/inlay-reloader`);

@@ -49,7 +49,7 @@ async function heldUp() {
   await rotate();
   await eventually(async () => {
     const { status } = await shop.until("rolls", "Unavailable");
-    assert.match(JSON.stringify(status.conditions), /the former one is not gone yet/);
+    assert.match(JSON.stringify(status.conditions), /the former Job is not deleted yet/);
   }, 60_000);
   await team.revoke("jobs");
   const goOn = () => team.grant([mayRecreate], { role: "jobs-again" });
@@ -115,7 +115,7 @@ describe("a Job that has ended", function () {
     await bind();
     await rotate();
     const { status } = await shop.until("rolls", "RestartBlocked");
-    assert.match(JSON.stringify(status.conditions), /migrate runs; it is made anew when it has ended/);
+    assert.match(JSON.stringify(status.conditions), /migrate is running; Inlay recreates it /);
     assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
     await team.api.merge(jobs(team, "migrate"), { spec: { suspend: false } });
     await shop.rolledOut("rolls", 1, 60_000);
@@ -139,7 +139,7 @@ describe("a Job that has ended", function () {
     await eventually(async () => assert.equal(await used(), "1"));
     await rotate();
     const { status } = await shop.until("rolls", "Rejected");
-    assert.match(JSON.stringify(status.conditions), /migrate stays as it is, it could not be made anew: /);
+    assert.match(JSON.stringify(status.conditions), /migrate is unchanged, because it could not be recreated: /);
     assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
     await eventually(async () => assert.deepEqual(await names(team), ["migrate"]));
     await team.api.merge(path, { spec: { hard: { "count/jobs.batch": "3" } } });
@@ -243,7 +243,10 @@ describe("a Job that has ended", function () {
     await mallory.merge(jobs(team, "migrate"), { metadata: { finalizers: null } });
     const { status } = await shop.until("rolls", "Rejected");
     const conditions = JSON.stringify(status.conditions);
-    assert.ok(conditions.includes("somebody has changed its copy") && conditions.includes(metadata.name), conditions);
+    assert.ok(
+      conditions.includes("another user has changed its copy") && conditions.includes(metadata.name),
+      conditions,
+    );
     assert.deepEqual(await names(team), [metadata.name]);
     await newJob(team, "migrate");
     // It came with the new value, so that nothing is left to restart.
@@ -261,7 +264,7 @@ describe("a Job that has ended", function () {
     const { status } = await shop.until("rolls", "Rejected");
     const copy = copyName(before.metadata.uid);
     const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(message, /migrate is not recreated: somebody else has created another Job of that name meanwhile/);
+    assert.match(message, /migrate is not recreated: another user has created a different Job of that name/);
     assert.match(message, new RegExp(`kept in Job ${team.namespace}/${copy}\\. Delete Job ${team.namespace}/migrate `));
     assert.equal((await jobOf(team)).metadata.uid, foreign);
     assert.deepEqual(await names(team), [copy, "migrate"]);
@@ -305,7 +308,7 @@ describe("a Job that has ended", function () {
       );
       assert.match(
         told[0]?.note ?? "",
-        /Job .*migrate and its copy, Job .*inlay-copy-.*, are gone; create Job .*migrate again/,
+        /Job .*migrate and its copy, Job .*inlay-copy-.*, no longer exist; create Job .*migrate again/,
       );
     }, 30_000);
   });

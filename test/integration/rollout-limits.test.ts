@@ -262,7 +262,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     await shop.until("stuck", "RollingOut");
     await team.secret(name, { token: secretText("token") });
     const { status } = await shop.until(name, "MaxConcurrent");
-    assert.match(status.conditions[1].message, /as many are rolling out as the installation allows/);
+    assert.match(status.conditions[1].message, /the installation permits no more workloads/);
     await team.rebind("stuck", { rollout: { consumersOf: ["misspelled"] } });
     await shop.rolledOut(name, 1);
     await team.rebind("stuck", { rollout: { consumersOf: ["stuck"] } });

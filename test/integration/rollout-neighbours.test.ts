@@ -89,7 +89,7 @@ describe("one workload", function () {
     assert.match(spec.template.metadata.annotations["inlay.dev/rollout"], /^1-/);
     await team.api.delete(`${team.path("v1", "secrets")}/bucket`);
     const { status } = await shop.until("rolls", "RestartBlocked");
-    assert.match(status.rollout.pending.message, /1 of 2 waiting: bucket\/token is not there at the moment$/);
+    assert.match(status.rollout.pending.message, /1 of 2 waiting: the value bucket\/token is missing at the moment$/);
     await team.secret("bucket", { token });
     await shop.until("rolls", "MaxConcurrent");
     await rolloutBarrier(team);

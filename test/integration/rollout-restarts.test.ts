@@ -83,7 +83,10 @@ async function newHeld() {
   const { metadata } = await jobOf(team);
   await rotate(team, "migrate");
   const { status } = await shop.until("migrate", "Unavailable");
-  assert.match(JSON.stringify(status.conditions), /Job .*migrate is being made anew: the former one is not gone yet/);
+  assert.match(
+    JSON.stringify(status.conditions),
+    /Job .*migrate is being recreated: the former Job is not deleted yet/,
+  );
   return { team, shop, uid: metadata.uid };
 }
 
@@ -101,7 +104,7 @@ async function newBudgeted() {
   await rotate();
   await eventually(async () => {
     const said = JSON.stringify((await team.binding("rolls")).status.rollout.pending);
-    assert.match(said, /a PodDisruptionBudget lets none of its pods go at the moment/);
+    assert.match(said, /a PodDisruptionBudget permits no eviction of its pods/);
   });
   return { team, shop, budget, before };
 }

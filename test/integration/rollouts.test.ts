@@ -60,7 +60,7 @@ describe("the consumers of a Secret", function () {
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
     const first = await shop.rolledOut("rolls", 0);
     assert.deepEqual(Object.keys(first.status.rollout.digests).sort(), ["bucket/*", "bucket/access", "bucket/secret"]);
-    assert.equal((await team.until("rolls", "Synced")).status.conditions[0].message, "there is nothing to write to");
+    assert.equal((await team.until("rolls", "Synced")).status.conditions[0].message, "there are no targets to write");
     await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { touched: "true" } } });
     await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { core: 0, jobs: 0, all: 0, none: 0 });
@@ -187,7 +187,7 @@ describe("a rollout of a binding with targets", function () {
     await says("True");
     await rotate(team);
     const messageOf = async () => (await shop.until("rolls", "TargetsNotReady")).status.conditions[1].message;
-    assert.match(await messageOf(), /Registry .*harbor has the condition Ready of an earlier generation$/);
+    assert.match(await messageOf(), /Registry .*harbor has the condition Ready .*earlier generation$/);
     await says("False");
     await eventually(async () => assert.match(await messageOf(), /it is not True$/));
     assert.deepEqual(await shop.restarts(), { core: 0 });
@@ -313,7 +313,7 @@ describe("the pace of a rollout", function () {
     await shop.rolledOut("rolls", 0);
     await rotate(team);
     const { status } = await shop.until("rolls", "OutsideWindow");
-    assert.match(status.conditions[1].message, /it goes on at \d{4}-\d\d-01T00:00:00\.000Z$/);
+    assert.match(status.conditions[1].message, /continues at \d{4}-\d\d-01T00:00:00\.000Z$/);
     await rotate(team);
     await team.rebind("rolls", { rollout: { windows: null, suspend: true } });
     await shop.until("rolls", "Suspended");
