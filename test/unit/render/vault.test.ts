@@ -128,7 +128,7 @@ health:
     const text = connection() + binding("data: {mount: kv, path: other/s3}", ["a", "b"]);
     const { mistakes, problems } = await rendered({ a: text }, values);
     const line = text.split("\n").findIndex((each) => each.includes("{name: s3, vault")) + 1;
-    const rule = "VaultConnection team/vault allows kv/team/*, and not kv/other/s3";
+    const rule = "VaultConnection team/vault allows kv/team/*, but not kv/other/s3";
     assert.deepEqual(
       mistakes.map((each) => [each.file, each.line, each.message.split(";")[0]]),
       [["a", line, `spec.sources[0]: ${rule}`]],
@@ -206,7 +206,7 @@ spec:
     assert.deepEqual((await of("team-a/db")).values, { a: "x" });
     const outside = await of("central/db");
     assert.deepEqual(outside.values, { a: undefined });
-    assert.match(outside.mistakes[0]?.message ?? "", /allows kv\/team-a\/\*, and not kv\/central\/db/);
+    assert.match(outside.mistakes[0]?.message ?? "", /allows kv\/team-a\/\*, but not kv\/central\/db/);
     const named = await of(
       "team-a/db",
       "- {fromFieldPath: spec.name, toFieldPath: 'spec.sources[0].vault.connection.name'}",
