@@ -52,7 +52,7 @@ describe("a source from Vault of a composition", function () {
       "other-s3": { ...vault, refresh: "1m", data: { ...vault.data, path: "deep/s3", kv: 2 } },
     });
     const { message } = status.conditions[0];
-    assert.match(message, /lets BindingComposition \S+ use VaultConnection \S+\/theirs; /);
+    assert.match(message, /BindingComposition \S+ to use VaultConnection \S+\/theirs; /);
     assert.deepEqual(await paste(commandsIn(message)), []);
     await team.until("harbor-s3", "ConnectionNotFound");
   });

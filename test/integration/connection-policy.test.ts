@@ -80,8 +80,7 @@ describe("the policy on a connection's author", () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs("rotator"));
     await lets(connection({ serviceAccountName: "rotator" }));
-    const said =
-      /carol may not impersonate serviceaccounts "inlay" in namespace team-\d+, as which this connection acts/;
+    const said = /carol may not impersonate serviceaccounts "inlay" in namespace team-\d+\b/;
     const refusal = await refuses(connection(), said);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(connection());
@@ -118,8 +117,7 @@ describe("the policy on a connection's author", () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs(), rule("serviceaccounts/token", "create", "rotator"));
     const object = withAuth(kubernetes({ as: "Connection" }));
-    const said =
-      /carol may not create serviceaccounts\/token of "inlay" in namespace team-\d+, as which this connection/;
+    const said = /carol may not create serviceaccounts\/token of "inlay" in namespace team-\d+\b/;
     const refusal = await refuses(object, said);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(object);

@@ -28,7 +28,9 @@ describe("a source in another namespace", () => {
     const message = messageOf(refused);
     const { reader, owner } = both;
     assert.ok(
-      message.includes(`no SecretGrant in namespace ${owner.namespace} lets ServiceAccount ${reader.namespace}/inlay`),
+      message.includes(
+        `no SecretGrant in namespace ${owner.namespace} permits ServiceAccount ${reader.namespace}/inlay`,
+      ),
     );
     assert.deepEqual(await paste(commandsIn(message)), []);
     await both.untilHeld(value, A_SECOND);

@@ -76,16 +76,16 @@ describe("identity: a binding", () => {
     );
   });
 
-  it("with another account waits for its namespace to open it, as deploy/manifests/README.md shows, and then works", async () => {
+  it("with another account waits for its namespace to open it, as docs/tasks/allow-a-namespace.md shows, and then works", async () => {
     const { team, value } = await newRegistry({ account: false, rules: [] });
     await team.createAccount("rotator");
     await team.grant(usualRules, { account: "rotator", role: "rotator" });
     await team.bind("harbor-s3", spec({ serviceAccountName: "rotator" }));
     const { status } = await team.until("harbor-s3", "ImpersonationForbidden");
     assert.match(status.conditions[0].message, new RegExp(`${team.namespace}/rotator`));
-    const readme = await readFile(join(import.meta.dirname, "../../deploy/manifests/README.md"), "utf8");
-    const example = readme.split("```").find((block) => block.includes("inlay-may-act-as-rotator")) ?? "";
-    const manifest = example.replace(/^yaml/, "").replaceAll("namespace: registry", `namespace: ${team.namespace}`);
+    const page = await readFile(join(import.meta.dirname, "../../docs/tasks/allow-a-namespace.md"), "utf8");
+    const example = /<<'EOF'\n([^`]*inlay-may-act-as-rotator.*?)^EOF$/ms.exec(page)?.[1] ?? assert.fail();
+    const manifest = example.replaceAll("namespace: registry", `namespace: ${team.namespace}`);
     await applyObjects(team.api, objectsOf(manifest));
     await team.until("harbor-s3", "Synced", SECONDS);
     assert.equal((await team.s3()).accesskey, value);
