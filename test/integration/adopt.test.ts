@@ -394,10 +394,7 @@ describe("an object is not adopted", () => {
       create: { adopt: "Any", manifest: { data: { a: "Yg==" } } },
     };
     const spec = { sources: [{ configMap: { name: "settings" } }], targets: [target] };
-    assert.match(
-      await conflictOver(team, `${secrets}/auth`, "auth", spec),
-      /another type.*Set type in create\.manifest/,
-    );
+    assert.match(await conflictOver(team, `${secrets}/auth`, "auth", spec), /type in create\.manifest/);
   });
 
   it("if it is immutable with other data, and it is never deleted for that; with equal data it is adopted", async () => {

@@ -191,8 +191,8 @@ describe("a workload that is named and missing", function () {
     ];
     await team.bind("rolls", spec({ consumersOf: undefined, targets }));
     const { status } = await shop.until("rolls", "WorkloadNotFound");
-    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(said.message, /Deployment \S+\/wbe/);
+    const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(condition.message, /Deployment \S+\/wbe/);
     await publish(team, "two");
     await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
     await rolloutBarrier(team);
@@ -217,9 +217,9 @@ describe("a workload of another namespace", function () {
     ];
     await team.bind("rolls", { sources: [{ secret: { name: "keys" } }], rollout: { targets } });
     const { status } = await shop.until("rolls", "Forbidden");
-    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
     assert.match(
-      said.message,
+      condition.message,
       new RegExp(`namespace ${other.namespace}: .*kubectl create role .* -n ${other.namespace} `),
     );
     await publish(team, "two");
@@ -238,8 +238,8 @@ describe("a workload of another namespace", function () {
     ];
     await team.bind("rolls", { sources: [{ secret: { name: "keys" } }], rollout: { targets } });
     const { status } = await shop.until("rolls", "ForbiddenNamespace");
-    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(said.message, /namespace kube-system: /);
+    const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(condition.message, /namespace kube-system: /);
     await publish(team, "two");
     await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
   });

@@ -114,8 +114,8 @@ describe("the policy on a binding's author", () => {
     await roleRef("ClusterRole", "inlay-edit");
     await grant(actAs("inlay"), readSecrets("bucket"));
     await allowed(binding([secret("bucket")]));
-    const said = /alice may not impersonate serviceaccounts "rotator"/;
-    await refused(binding([secret("bucket")], { serviceAccountName: "rotator" }), said);
+    const denial = /alice may not impersonate serviceaccounts "rotator"/;
+    await refused(binding([secret("bucket")], { serviceAccountName: "rotator" }), denial);
   });
 
   const unread: Record<string, object> = {
@@ -139,8 +139,8 @@ describe("the policy on a binding's author", () => {
     it(`refuses ${what} that the author may not get, and permits it after a grant of the rule in the message`, async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
-      const said = /alice may not (get|use|list) .* with \{.*\} bound to the author/;
-      const refusal = await refused(binding([source]), said);
+      const denial = /alice may not (get|use|list) .* with \{.*\} bound to the author/;
+      const refusal = await refused(binding([source]), denial);
       const verb = "vault" in source ? "use" : "providerClass" in source ? "list" : "get";
       assert.ok(refusal.includes(` may not ${verb} `), refusal);
       const [, kind, rule] = refusal.match(/a (Role|ClusterRole) .*?with (\{.*\})/) ?? [];
@@ -190,9 +190,9 @@ describe("the policy on a binding's author", () => {
       useConnections("other"),
     );
     await allowed(binding([vault("other")]));
-    const said = /alice may not use vaultconnections.inlay.dev "vault" in namespace team-\d+/;
-    await refused(binding([vault("vault")]), said);
-    await refused(binding([vault("vault", { namespace: team.namespace })]), said);
+    const denial = /alice may not use vaultconnections.inlay.dev "vault" in namespace team-\d+/;
+    await refused(binding([vault("vault")]), denial);
+    await refused(binding([vault("vault", { namespace: team.namespace })]), denial);
     await grant(useConnections("vault"));
     await allowed(binding([vault("vault"), vault("other")]));
   });
@@ -296,17 +296,17 @@ describe("the policy on a binding's author", () => {
     });
 
     it("checks the account as usual", async () => {
-      const said = /alice may not impersonate serviceaccounts "rotator"/;
-      await refused(binding([granted("bucket")], { serviceAccountName: "rotator" }), said);
+      const denial = /alice may not impersonate serviceaccounts "rotator"/;
+      await refused(binding([granted("bucket")], { serviceAccountName: "rotator" }), denial);
     });
 
     it("checks again when granted is removed, or the same Secret is listed without it", async () => {
       await adminCreates(binding([granted("bucket")]));
       const patch = (...sources: object[]) => author().merge(team.bindingPath("harbor-s3"), { spec: { sources } });
-      const said = /alice may not get secrets "bucket"/;
-      await eventually(() => assert.rejects(patch(secret("bucket")), said));
-      await assert.rejects(patch(granted("bucket", false)), said);
-      await assert.rejects(patch(granted("bucket"), { name: "again", ...secret("bucket") }), said);
+      const denial = /alice may not get secrets "bucket"/;
+      await eventually(() => assert.rejects(patch(secret("bucket")), denial));
+      await assert.rejects(patch(granted("bucket", false)), denial);
+      await assert.rejects(patch(granted("bucket"), { name: "again", ...secret("bucket") }), denial);
       await patch(granted("other"));
       await grant(readSecrets("other"));
       await eventually(() => patch(secret("other")));
@@ -342,8 +342,8 @@ describe("the policy on a binding's author", () => {
       await grant(actAs("inlay"));
       await allowed(binding([...ofNamespace, ...more]));
       for (const [index, one] of secrets.entries()) {
-        const said = new RegExp(`alice may not get secrets "bucket-${index}"`);
-        await refused(binding([...ofNamespace, ...more.with(index, one)]), said);
+        const denial = new RegExp(`alice may not get secrets "bucket-${index}"`);
+        await refused(binding([...ofNamespace, ...more.with(index, one)]), denial);
       }
     });
 
@@ -359,7 +359,7 @@ describe("the policy on a binding's author", () => {
 
   describe("for a binding that exists", () => {
     const patch = (body: object) => author().merge(team.bindingPath("harbor-s3"), body);
-    const refuses = (spec: object, saying: RegExp) => eventually(() => assert.rejects(patch({ spec }), saying));
+    const refuses = (spec: object, denial: RegExp) => eventually(() => assert.rejects(patch({ spec }), denial));
 
     beforeEach(async () => {
       await adminCreates(binding([secret("bucket")]));
@@ -390,14 +390,14 @@ describe("the policy on a binding's author", () => {
     it("checks a user who writes it by server-side apply, or replaces it", async () => {
       const path = team.bindingPath("harbor-s3");
       const other = binding([secret("other")]);
-      const said = /alice may not impersonate/;
-      await eventually(() => assert.rejects(author().apply(path, other, "author", true), said));
-      await assert.rejects(author().merge(path, other), said);
+      const denial = /alice may not impersonate/;
+      await eventually(() => assert.rejects(author().apply(path, other, "author", true), denial));
+      await assert.rejects(author().merge(path, other), denial);
       // A running controller writes it too. So the request names the version that was read, and is repeated if that was
       // outdated.
       await eventually(async () => {
         const { metadata } = await team.api.get(path);
-        await assert.rejects(author().replace(path, { ...other, metadata }), said);
+        await assert.rejects(author().replace(path, { ...other, metadata }), denial);
       });
     });
 

@@ -80,8 +80,8 @@ describe("the policy on a connection's author", () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs("rotator"));
     await lets(connection({ serviceAccountName: "rotator" }));
-    const said = /carol may not impersonate serviceaccounts "inlay" in namespace team-\d+/;
-    const refusal = await refuses(connection(), said);
+    const denial = /carol may not impersonate serviceaccounts "inlay" in namespace team-\d+/;
+    const refusal = await refuses(connection(), denial);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(connection());
   });
@@ -96,8 +96,8 @@ describe("the policy on a connection's author", () => {
     it(`refuses ${what} that the author may not get, and permits it after a grant of the rule in the message`, async () => {
       await bindRole("ClusterRole", "inlay-connect");
       await give(actAs(), rule("secrets", "get", "other"), rule("configmaps", "get", "other"));
-      const said = new RegExp(`carol may not get ${named} in namespace team-\\d+`);
-      const refusal = await refuses(object, said);
+      const denial = new RegExp(`carol may not get ${named} in namespace team-\\d+`);
+      const refusal = await refuses(object, denial);
       await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
       await lets(object);
     });
@@ -117,8 +117,8 @@ describe("the policy on a connection's author", () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs(), rule("serviceaccounts/token", "create", "rotator"));
     const object = withAuth(kubernetes({ as: "Connection" }));
-    const said = /carol may not create serviceaccounts\/token of "inlay" in namespace team-\d+/;
-    const refusal = await refuses(object, said);
+    const denial = /carol may not create serviceaccounts\/token of "inlay" in namespace team-\d+/;
+    const refusal = await refuses(object, denial);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(object);
     await refuses(withAuth(kubernetes()), /may not create serviceaccounts\/token of all accounts/);
@@ -127,9 +127,9 @@ describe("the policy on a connection's author", () => {
   it("requires permission to request tokens of all accounts of the namespace for a connection through which each binding logs in", async () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs(), rule("serviceaccounts/token", "create", "inlay"), rule("serviceaccounts", "create"));
-    const said = /carol may not create serviceaccounts\/token of all accounts in namespace team-\d+/;
-    const refusal = await refuses(withAuth(kubernetes()), said);
-    await refuses(withAuth(kubernetes({ as: "Binding" })), said);
+    const denial = /carol may not create serviceaccounts\/token of all accounts in namespace team-\d+/;
+    const refusal = await refuses(withAuth(kubernetes()), denial);
+    await refuses(withAuth(kubernetes({ as: "Binding" })), denial);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(withAuth(kubernetes()));
   });
@@ -150,13 +150,13 @@ describe("the policy on a connection's author", () => {
     const patch = (body: object) => author().merge(connectionPath(), body);
 
     it("checks users who send the account of another user to another address, in whatever way", async () => {
-      const said = /carol may not impersonate serviceaccounts "inlay"/;
+      const denial = /carol may not impersonate serviceaccounts "inlay"/;
       const spec = { address: "https://vault.stranger.example.com" };
-      await eventually(() => assert.rejects(patch({ spec }), said));
+      await eventually(() => assert.rejects(patch({ spec }), denial));
       const moved = withAuth(kubernetes({ as: "Connection" }), spec);
-      await assert.rejects(author().apply(connectionPath(), moved, "author", true), said);
+      await assert.rejects(author().apply(connectionPath(), moved, "author", true), denial);
       const { metadata } = await team.api.get(connectionPath());
-      await assert.rejects(author().replace(connectionPath(), { ...moved, metadata }), said);
+      await assert.rejects(author().replace(connectionPath(), { ...moved, metadata }), denial);
       await give(actAs());
       await eventually(() => assert.rejects(patch({ spec }), /may not create serviceaccounts\/token of "inlay"/));
       await give(rule("serviceaccounts/token", "create", "inlay"));
@@ -266,8 +266,8 @@ describe("the schema of VaultConnection", () => {
     "an account of another namespace": [connection({ serviceAccountName: "vault/inlay" }), /should match/],
     "a namespace of Vault with two dots": [connection({ namespace: "team-a/../b" }), /may not have \. or \.\. between/],
   };
-  for (const [what, [object, saying]] of Object.entries(refused)) {
-    it(`refuses ${what}`, () => assert.rejects(accepted(object), saying));
+  for (const [what, [object, denial]] of Object.entries(refused)) {
+    it(`refuses ${what}`, () => assert.rejects(accepted(object), denial));
   }
 
   it("accepts the example of every field", async () => {

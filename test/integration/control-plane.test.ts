@@ -85,12 +85,12 @@ describe("a control plane of a test's own", () => {
 
   it("reports why a program did not start, and leaves nothing", async () => {
     const keepers = keepersOf(process.pid);
-    let said = "";
+    let failure = "";
     await assert.rejects(startControlPlane({ apiServerFlags: ["--no-such-flag"] }), (error: Error) => {
-      said = error.message;
+      failure = error.message;
       return true;
     });
-    assert.match(said, /^kube-apiserver did not start.*exit code 1.*unknown flag: --no-such-flag/s);
+    assert.match(failure, /^kube-apiserver did not start.*exit code 1.*unknown flag: --no-such-flag/s);
     assert.deepEqual(keepersOf(process.pid), keepers);
   });
 });

@@ -118,8 +118,8 @@ describe("the policy on a grant's author", () => {
     await give(use("vault"));
     await lets(grant([vault, bucket]));
     for (const selector of [{ names: ["vault"] }, { matchLabels: { shared: "yes" } }]) {
-      const said = /carol may not use all vaultconnections.inlay.dev in namespace/;
-      await refuses(grant([{ kind: "VaultConnection", selector }]), said);
+      const denial = /carol may not use all vaultconnections.inlay.dev in namespace/;
+      await refuses(grant([{ kind: "VaultConnection", selector }]), denial);
     }
     await give(use());
     await lets(grant([allConnections]));
@@ -166,17 +166,17 @@ describe("the policy on a grant's author", () => {
     const patch = (body: object) => author().merge(grantPath(), body);
 
     it("checks a user who adds an entry, or changes what is granted, in whatever way", async () => {
-      const said = /carol may not get secrets "(bucket|other)"/;
+      const denial = /carol may not get secrets "(bucket|other)"/;
       const wider = grant([bucket], [registry, { namespace: "mine" }]);
       const other = { spec: { to: [{ kind: "Secret", name: "other" }] } };
-      await eventually(() => assert.rejects(patch({ spec: wider.spec }), said));
-      await assert.rejects(patch(other), said);
-      await assert.rejects(author().apply(grantPath(), wider, "author", true), said);
+      await eventually(() => assert.rejects(patch({ spec: wider.spec }), denial));
+      await assert.rejects(patch(other), denial);
+      await assert.rejects(author().apply(grantPath(), wider, "author", true), denial);
       const { metadata } = await team.api.get(grantPath());
-      await assert.rejects(author().replace(grantPath(), { ...wider, metadata }), said);
+      await assert.rejects(author().replace(grantPath(), { ...wider, metadata }), denial);
       await give(get("secrets", "bucket"));
       await eventually(() => patch({ spec: wider.spec }));
-      await assert.rejects(patch(other), said);
+      await assert.rejects(patch(other), denial);
     });
 
     it("permits any user who may write grants to label and to delete it", async () => {
@@ -244,8 +244,8 @@ describe("the schema of SecretGrant", () => {
     "an empty from": [grant([bucket], []), /should have at least 1 items/],
     "an empty to": [grant([]), /should have at least 1 items/],
   };
-  for (const [what, [object, saying]] of Object.entries(refused)) {
-    it(`refuses ${what}`, () => assert.rejects(accepted(object), saying));
+  for (const [what, [object, denial]] of Object.entries(refused)) {
+    it(`refuses ${what}`, () => assert.rejects(accepted(object), denial));
   }
 
   it("accepts the example of every field", async () => {

@@ -143,11 +143,11 @@ describe("a user who may write bindings and may not get the Secret", () => {
     await both.reader.until("harbor-s3", "NotGranted");
     await both.grant();
     await both.untilHeld(value);
-    const said = new RegExp(`${AUTHOR} may not get secrets "bucket"`);
+    const denial = new RegExp(`${AUTHOR} may not get secrets "bucket"`);
     const ungranted = { spec: both.spec({ secret: { name: "bucket" } }) };
-    await assert.rejects(alice.merge(both.reader.bindingPath("harbor-s3"), ungranted), said);
+    await assert.rejects(alice.merge(both.reader.bindingPath("harbor-s3"), ungranted), denial);
     const other = binding(both.spec({ secret: { name: "bucket" } }));
-    await assert.rejects(alice.create(bindings(both), { ...other, metadata: { name: "second" } }), said);
+    await assert.rejects(alice.create(bindings(both), { ...other, metadata: { name: "second" } }), denial);
   });
 
   it("gains nothing by the label of a composition with a grant, because Inlay computes the bindings of a composition", async () => {

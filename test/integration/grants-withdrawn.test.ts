@@ -99,7 +99,7 @@ describe("a SecretGrant that is withdrawn", () => {
     }
   });
 
-  const ends: Record<string, [said: Parameters<Neighbours["grant"]>[1], end: (both: Neighbours) => Promise<unknown>]> =
+  const ends: Record<string, [spec: Parameters<Neighbours["grant"]>[1], end: (both: Neighbours) => Promise<unknown>]> =
     {
       "is changed to another Secret": [
         {},
@@ -127,7 +127,7 @@ describe("a SecretGrant that is withdrawn", () => {
           }),
       ],
     };
-  for (const [how, [said, end]] of Object.entries(ends)) {
+  for (const [how, [spec, end]] of Object.entries(ends)) {
     it(`because it ${how} blocks later values`, async () => {
       const { both, value } = await newNeighbours();
       await both.owner.api.merge(`${both.owner.path("v1", "secrets")}/bucket`, {
@@ -136,7 +136,7 @@ describe("a SecretGrant that is withdrawn", () => {
       await both.reader.api.merge(`/api/v1/namespaces/${both.reader.namespace}`, {
         metadata: { labels: { reads: "buckets" } },
       });
-      await both.grant("bucket", said);
+      await both.grant("bucket", spec);
       await both.reader.bind("harbor-s3", both.spec());
       await both.untilHeld(value);
       await end(both);

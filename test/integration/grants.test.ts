@@ -147,13 +147,13 @@ describe("a source in another namespace", () => {
 });
 
 describe("a SecretGrant", () => {
-  type Said = Parameters<Neighbours["grant"]>[1];
+  type Entries = Parameters<Neighbours["grant"]>[1];
   const labelled = { "example.com/tier": "gold", env: "prod" };
   const gold = { key: "example.com/tier", operator: "In", values: ["silver", "gold"] };
   const bucket = [{ kind: "Secret", name: "bucket" }];
   const everything = [{ kind: "Secret", selector: { names: ["*"] } }];
   const anywhere = (serviceAccountName?: string) => ({ namespaceSelector: { names: ["*"] }, serviceAccountName });
-  const fits: Record<string, (reader: string) => Said> = {
+  const fits: Record<string, (reader: string) => Entries> = {
     "the namespace": (namespace) => ({ from: [{ namespace }] }),
     "the namespace among others": (namespace) => ({ from: [{ namespace: "other" }, { namespace }] }),
     "the account": (namespace) => ({ from: [{ namespace, serviceAccountName: "inlay" }] }),
@@ -170,7 +170,7 @@ describe("a SecretGrant", () => {
     }),
     "the Secret among others": () => ({ to: [{ kind: "ConfigMap", name: "bucket" }, ...bucket] }),
   };
-  const doesNotFit: Record<string, (reader: string) => Said> = {
+  const doesNotFit: Record<string, (reader: string) => Entries> = {
     "another namespace": () => ({ from: [{ namespace: "other" }], to: everything }),
     "a namespace with a longer name": (namespace) => ({ from: [{ namespace: `${namespace}0` }] }),
     "another account": (namespace) => ({

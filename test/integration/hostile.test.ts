@@ -113,15 +113,15 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     let mark: number;
 
     /** Waits until each binding has one of these reasons in a condition. */
-    const untilSaid = (type: string, reason: string | RegExp, which = names) =>
+    const untilReported = (type: string, reason: string | RegExp, which = names) =>
       eventually(async () => {
         const { items } = await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"));
-        const said = (items as AnyObject[]).filter(({ metadata }) => which.includes(metadata.name));
-        for (const { metadata, status } of said) {
+        const chosen = (items as AnyObject[]).filter(({ metadata }) => which.includes(metadata.name));
+        for (const { metadata, status } of chosen) {
           const condition = status?.conditions?.find((each: AnyObject) => each.type === type);
           assert.match(condition?.reason ?? "", new RegExp(reason), `${metadata.name}: ${condition?.message}`);
         }
-        assert.equal(said.length, which.length);
+        assert.equal(chosen.length, which.length);
       }, 60_000);
     const asked = async (...verbs: string[]) =>
       (await requestsFor(team, mark)).filter(({ verb, as }) => as !== undefined && verbs.includes(verb));
@@ -134,8 +134,8 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     after(() => team?.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings")));
 
     it("which their account may not watch, none of the objects is read by name", async () => {
-      await untilSaid("Ready", "Forbidden");
-      await untilSaid("RolledOut", "Forbidden");
+      await untilReported("Ready", "Forbidden");
+      await untilReported("RolledOut", "Forbidden");
       for (let n = 0; n < ROTATIONS; n++) await rotate();
       assert.deepEqual(await asked("list", "watch"), []);
       const reviews = await asked("create");
@@ -145,7 +145,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     it("which their account may watch by name, some objects of each are watched and the others reported", async () => {
       const all = names.flatMap((_, n) => Array.from({ length: 1_024 }, (_, d) => namedDeployment(n, d)));
       await team.grant(workloads(all), { role: "by-name" });
-      await untilSaid("RolledOut", "TooManyWatches");
+      await untilReported("RolledOut", "TooManyWatches");
       await rotate();
       await eventually(async () => {
         const watched = await watchesFor(team, mark);
@@ -155,7 +155,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
 
     it("which their account may all watch, one stream watches them", async () => {
       await team.grant(workloads(), { role: "all" });
-      await untilSaid("RolledOut", "^(?!TooManyWatches)");
+      await untilReported("RolledOut", "^(?!TooManyWatches)");
       await rotate();
     });
 

@@ -470,10 +470,7 @@ describe("an element of a list that is released", () => {
     assert.deepEqual(now, { ...spec, atomic: [moved[0], { ...spec.atomic[0], token: b }, spec.atomic[1]] });
     await eventually(async () => {
       const notes = (await team.events("lists")).filter(({ reason }) => reason === "ReleaseBlocked");
-      assert.match(
-        notes.map(({ note }) => note).join(),
-        /left spec\.atomic\[0\]\.token .* others changed the list since/,
-      );
+      assert.match(notes.map(({ note }) => note).join(), /spec\.atomic\[0\]\.token .*the list/);
     });
   });
 });
