@@ -44,7 +44,7 @@ describe("a target with create", () => {
     assert.deepEqual([accesskey, region, harbor.spec.version], [key, "eu-central-1", "2.5.0"]);
     assert.equal(harbor.metadata.generation, 1);
     assert.deepEqual(await writesSince(team, mark), ["create 201"]);
-    await untilEvent(team, "harbor", "Created", /made HarborCluster .*\/harbor/);
+    await untilEvent(team, "harbor", "Created", /HarborCluster \S+\/harbor/);
   });
 
   it("names its binding by label, owner and record", async () => {
