@@ -1,13 +1,17 @@
-/** Reads the CRDs beside this file, writes src/api/<kind>.ts, and for those that the program checks itself the schema. Run by `npm run generate`; a test fails when it is due. */
+/**
+ * Reads the CRDs in this folder, and writes the types in src/api/, the schemas as JSON, and the pages in docs/reference/fields/.
+ * `npm run generate` runs it. A test fails when a generated file is not up to date.
+ */
 import { readFile, writeFile } from "node:fs/promises";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import { parse } from "yaml";
+import { fieldsPage, type PagedResource } from "./fields-page.ts";
 
 interface CustomResourceDefinition {
   spec: { names: { kind: string }; versions: { schema: { openAPIV3Schema: JSONSchema } }[] };
 }
 
-/** Where the generated type is not the one that the program works with: see src/api/binding.ts. */
+/** The names of generated types that differ from the kind: see src/api/binding.ts. */
 const TYPE_NAMES: Readonly<Record<string, string>> = { SecretBinding: "StoredBinding" };
 
 export const generated = [
@@ -17,13 +21,19 @@ export const generated = [
   { crd: "apis/vaultconnections.yaml", module: "src/api/vault-connection.ts" },
 ];
 
-/** Which CRD's schema is written as JSON, without descriptions and CEL rules, and where. */
+/** The files with the schemas as JSON, without descriptions and CEL rules. */
 export const schemas = [
   { crd: "apis/secretbindings.yaml", file: "src/api/secret-binding-schema.json" },
   { crd: "apis/secretgrants.yaml", file: "src/api/secret-grant-schema.json" },
   { crd: "apis/bindingcompositions.yaml", file: "src/api/binding-composition-schema.json" },
   { crd: "apis/vaultconnections.yaml", file: "src/api/vault-connection-schema.json" },
 ];
+
+/** The pages with every field of a kind. */
+export const pages = generated.map(({ crd }) => ({
+  crd,
+  file: `docs/reference/fields/${crd.slice("apis/".length, -"s.yaml".length)}.md`,
+}));
 
 async function readCrd(crdFile: string): Promise<{ kind: string; schema: JSONSchema }> {
   const { spec } = parse(await readFile(crdFile, "utf8")) as CustomResourceDefinition;
@@ -41,7 +51,12 @@ export async function generateSchema(crdFile: string): Promise<string> {
   return `${text}\n`;
 }
 
-/** The text of the module that belongs to one CRD. */
+/** The text of the page with every field of one CRD. */
+export async function generatePage(crdFile: string): Promise<string> {
+  return fieldsPage(crdFile, parse(await readFile(crdFile, "utf8")) as PagedResource);
+}
+
+/** The text of the module of one CRD. */
 export async function generate(crdFile: string): Promise<string> {
   const { kind, schema: stored } = await readCrd(crdFile);
   const schema = asRead(stored);
@@ -56,13 +71,13 @@ export async function generate(crdFile: string): Promise<string> {
   return module.replaceAll(COMMENT_OF_ONE_LINE, "/** $1 */");
 }
 
-/** The compiler breaks every comment, also one that has a single line of text. */
+/** The compiler writes even a comment of one line on three lines. */
 const COMMENT_OF_ONE_LINE = /\/\*\*\n *\* (.*)\n *\*\//g;
 
 /**
- * The schema of an object as the API server hands it out: what has a default is always there. And
- * `oneOf: [{required: [a]}, {required: [b]}]` becomes a union of complete objects, each with one of them required and
- * the others absent: the one form of it that the compiler turns into a union of its own.
+ * The schema of an object as the API server returns it: a field with a default is always set. And
+ * `oneOf: [{required: [a]}, {required: [b]}]` becomes a union of complete objects, each with one of the fields required and
+ * the others absent, because the compiler supports only this form.
  */
 function asRead(schema: JSONSchema): JSONSchema {
   const out: JSONSchema = { ...schema };
@@ -97,4 +112,5 @@ function asRead(schema: JSONSchema): JSONSchema {
 if (import.meta.main) {
   for (const { crd, module } of generated) await writeFile(module, await generate(crd));
   for (const { crd, file } of schemas) await writeFile(file, await generateSchema(crd));
+  for (const { crd, file } of pages) await writeFile(file, await generatePage(crd));
 }

@@ -1,99 +1,99 @@
 /** Generated from apis/bindingcompositions.yaml by `npm run generate`. Do not edit. */
 
-/** A BindingComposition makes SecretBindings for every object of a kind, which is called a claim. Patches copy fields of the claim into its bindings, and fields of the bindings back to the claim. */
+/** A BindingComposition creates SecretBindings for every object of a kind. Such an object is called a claim. Patches copy fields from the claim to its bindings, and from the bindings back to the claim. */
 export interface BindingComposition {
   apiVersion: string;
   kind: string;
   metadata: import("../apimachinery/objects.ts").ObjectMeta;
-  /** Which objects are claims, and which bindings each of them gets. */
+  /** The objects that are claims, and the bindings of each claim. */
   spec: {
-    /** The ServiceAccount as which claims are read, and bindings and claims written. Its RBAC decides which kinds and namespaces the composition reaches. */
+    /** The ServiceAccount that Inlay impersonates to read and write claims and to write bindings. Its RBAC permissions decide which kinds and namespaces the composition reaches. */
     serviceAccount: {
-      /** Its namespace. */
+      /** The namespace of the ServiceAccount. Defaults to inlay-system. */
       namespace: string;
-      /** Its name. */
+      /** The name of the ServiceAccount. Defaults to inlay-compositions. */
       name: string;
     };
-    /** The claims, objects of one kind. */
+    /** The objects that are claims, all of one kind. */
     for: {
-      /** Group and version, such as v1 or apps/v1. */
+      /** The group and version, such as v1 or apps/v1. */
       apiVersion: string;
       /** The kind, such as HarborCluster. */
       kind: string;
-      /** Only the objects that match all that is given, as they come and go. */
+      /** Selects the objects that match all criteria, including objects that are created later. Defaults to all objects. */
       selector?: {
         /**
-         * The name is one of these, in which * stands for any characters and ? for one.
+         * The name must match one of these patterns; * matches any characters, and ? matches one character.
          *
          * @minItems 1
          * @maxItems 16
          */
         names?: string[];
         /**
-         * The name is none of these, in which * stands for any characters and ? for one.
+         * The name must match none of these patterns; * matches any characters, and ? matches one character.
          *
          * @minItems 1
          * @maxItems 16
          */
         exceptNames?: string[];
-        /** Each of these labels has this value. */
+        /** The object must have all these labels with these values. */
         matchLabels?: {
           [k: string]: string;
         };
         /**
-         * Each of these holds.
+         * The labels must meet all these requirements.
          *
          * @maxItems 16
          */
         matchExpressions?: {
-          /** The label. */
+          /** The key of the label. */
           key: string;
-          /** In and NotIn compare the label with values. Exists and DoesNotExist test whether it is there. */
+          /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
           operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
           /**
-           * What In and NotIn compare with.
+           * The values for In and NotIn.
            *
            * @maxItems 64
            */
           values?: string[];
         }[];
-        /** Each of these annotations has this value, in which * stands for any characters and ? for one. */
+        /** The object must have all these annotations with matching values; * matches any characters, and ? matches one character. */
         annotations?: {
           [k: string]: string;
         };
       };
-      /** Only objects in the namespaces that match all that is given, as they come and go. Not for a kind that belongs to the cluster. */
+      /** Selects objects in the namespaces that match all criteria, including namespaces that are created later. Not for cluster-scoped kinds. Defaults to all namespaces. */
       namespaceSelector?: {
         /**
-         * The name is one of these, in which * stands for any characters and ? for one.
+         * The name must match one of these patterns; * matches any characters, and ? matches one character.
          *
          * @minItems 1
          * @maxItems 16
          */
         names?: string[];
         /**
-         * The name is none of these, in which * stands for any characters and ? for one.
+         * The name must match none of these patterns; * matches any characters, and ? matches one character.
          *
          * @minItems 1
          * @maxItems 16
          */
         exceptNames?: string[];
-        /** Each of these labels has this value. */
+        /** The object must have all these labels with these values. */
         matchLabels?: {
           [k: string]: string;
         };
         /**
-         * Each of these holds.
+         * The labels must meet all these requirements.
          *
          * @maxItems 16
          */
         matchExpressions?: {
-          /** The label. */
+          /** The key of the label. */
           key: string;
-          /** In and NotIn compare the label with values. Exists and DoesNotExist test whether it is there. */
+          /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
           operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
           /**
-           * What In and NotIn compare with.
+           * The values for In and NotIn.
            *
            * @maxItems 64
            */
@@ -101,99 +101,99 @@ export interface BindingComposition {
         }[];
       };
     };
-    /** Which namespaces patches may write into a binding. ClaimNamespace: that of the claim. Cluster: any, so users who may write a claim choose the namespace. */
+    /** The namespaces that patches may write into a binding. ClaimNamespace: only the namespace of the claim. Cluster: any namespace, so users who may write a claim choose it. Defaults to ClaimNamespace. */
     reach: "ClaimNamespace" | "Cluster";
     /**
-     * What a claim may not ask for. A claim that does gets no binding, one that is there stays as it was made last, and the claim reports NotSupported.
+     * The fields and values that a claim may not have. For a claim with one of them, Inlay creates no binding, does not change existing bindings, and reports NotSupported.
      *
      * @maxItems 64
      */
     notSupported?: {
-      /** A field of the claim. Where it is missing or empty, or false, there is nothing to report. */
+      /** The path of a field in the claim. A field that is missing, empty or false is not reported. */
       fromFieldPath: string;
-      /** Only if this regular expression (RE2) finds something in the text of the field. */
+      /** Reports the field only if this regular expression (RE2) matches anywhere in its text. */
       matches?: string;
-      /** Only if this regular expression (RE2) finds nothing in the text of the field. */
+      /** Reports the field only if this regular expression (RE2) does not match anywhere in its text. */
       unless?: string;
       /** What to write instead. */
       message: string;
     }[];
     /**
-     * Patches that several bindings share. A patch of the type PatchSet uses them.
+     * Patches that several bindings share. A patch of type PatchSet refers to them.
      *
      * @maxItems 64
      */
     patchSets?: {
-      /** The name that patches use. */
+      /** The name that patches refer to. */
       name: string;
       /**
        * The patches, in order.
        *
        * @maxItems 256
        *
-       * Items: One patch. An unknown type or field is reported in the condition Accepted.
+       * Items: A patch. The condition Accepted reports unknown types and fields.
        */
       patches: {
-        /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet; FromCompositeFieldPath unless given. The composite is the claim. */
+        /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet. The composite is the claim. Defaults to FromCompositeFieldPath. */
         type?: string;
-        /** The field to read, such as spec.bucket or metadata.labels[team]. */
+        /** The path of the field to read, such as spec.bucket or metadata.labels[team]. */
         fromFieldPath?: string;
-        /** The field to write; the same as fromFieldPath unless given. [*] means every element that is there. */
+        /** The path of the field to write. [*] selects every existing element of a list. Defaults to fromFieldPath. */
         toFieldPath?: string;
-        /** The name of an entry of patchSets, for the type PatchSet. */
+        /** The name of an entry of patchSets, for type PatchSet. */
         patchSetName?: string;
-        /** Several fields that make one value, for the types CombineFromComposite and CombineToComposite. */
+        /** Combines several fields into one value, for types CombineFromComposite and CombineToComposite. */
         combine?: {
-          /** string. */
+          /** The only strategy is string. */
           strategy?: string;
           /**
-           * The fields to read. All of them have to be there.
+           * The fields to read. All of them must exist.
            *
            * @maxItems 64
            */
           variables?: {
-            /** The field to read. */
+            /** The path of the field to read. */
             fromFieldPath?: string;
           }[];
-          /** For the strategy string. */
+          /** The options of the strategy string. */
           string?: {
-            /** A format as in Go, with one verb for each variable. */
+            /** A format string as in Go, with one verb for each variable. */
             fmt?: string;
           };
         };
-        /** What to do where a field is missing, or has a value. */
+        /** What to do if the field to read is missing, or the field to write has a value. */
         policy?: {
-          /** Optional or Required; Optional unless given. Required makes no binding before the field is there. */
+          /** Optional or Required. Required: Inlay does not create the binding until the field exists. Defaults to Optional. */
           fromFieldPath?: string;
-          /** Keep or Remove; Keep unless given. What becomes of the field of the binding when an optional field of the claim goes missing: Keep leaves the binding as it was made last, Remove takes the field out. */
+          /** Keep or Remove: what happens in the binding when an optional field of the claim is removed. Keep: the binding stays as it is. Remove: the field is removed from the binding. Defaults to Keep. */
           onMissing?: string;
-          /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays; Replace unless given. */
+          /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays. Defaults to Replace. */
           toFieldPath?: string;
         };
         /**
-         * What to do with the value, one step after the other.
+         * The steps that change the value, in order.
          *
          * @maxItems 32
          *
-         * Items: One step that changes the value. An unknown type is reported in the condition Accepted.
+         * Items: A step that changes the value. The condition Accepted reports unknown types.
          */
         transforms?: {
           /** math, map, match, string, convert or forEach. */
           type?: string;
           /** Changes a number. */
           math?: {
-            /** Multiply, ClampMin or ClampMax; Multiply unless given. */
+            /** Multiply, ClampMin or ClampMax. Defaults to Multiply. */
             type?: string;
             /** The factor. */
             multiply?: number;
-            /** The least that the value can be. */
+            /** The smallest value. */
             clampMin?: number;
-            /** The most that the value can be. */
+            /** The largest value. */
             clampMax?: number;
           };
-          /** Replaces a text by the value under the key of that name. */
+          /** Replaces a string by the value of the key with that name. */
           map?: Record<string, unknown>;
-          /** Replaces a text by the result of the first pattern that matches. */
+          /** Replaces a string by the result of the first pattern that matches. */
           match?: {
             /**
              * The patterns, in order.
@@ -201,52 +201,52 @@ export interface BindingComposition {
              * @maxItems 64
              */
             patterns?: {
-              /** literal or regexp; literal unless given. */
+              /** literal or regexp. Defaults to literal. */
               type?: string;
-              /** Matches this text. */
+              /** Matches exactly this string. */
               literal?: string;
-              /** Matches a text in which this regular expression (RE2) finds something. */
+              /** Matches a string that contains a match of this regular expression (RE2). */
               regexp?: string;
-              /** The value, any JSON. */
+              /** The result, any JSON value. */
               result?: unknown;
             }[];
-            /** Value or Input; what becomes of a text that no pattern matches. Value unless given. */
+            /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
             fallbackTo?: string;
-            /** That value, any JSON; null unless given. */
+            /** The result for fallbackTo Value, any JSON value. Defaults to null. */
             fallbackValue?: unknown;
           };
-          /** Makes a text of the value. */
+          /** Changes the value to a string. */
           string?: {
-            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split; Format unless given. */
+            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split. Defaults to Format. */
             type?: string;
-            /** A format as in Go, such as "%s-primary". */
+            /** A format string as in Go, such as "%s-primary". */
             fmt?: string;
             /** ToUpper, ToLower, ToJson, ToBase64, FromBase64, ToSha1, ToSha256, ToSha512 or ToAdler32. */
             convert?: string;
             /** The prefix or suffix to remove. */
             trim?: string;
-            /** The part of the text that a regular expression matches. */
+            /** Extracts the part of the string that a regular expression matches. */
             regexp?: {
               /** The regular expression (RE2). */
               match?: string;
-              /** The number of the group; 0, all that matches, unless given. */
+              /** The number of the capturing group. Defaults to 0, the whole match. */
               group?: number;
             };
-            /** Joins a list. */
+            /** Joins the elements of a list. */
             join?: {
-              /** What to put between two elements. */
+              /** The text between two elements. */
               separator?: string;
             };
-            /** Makes a list of a text. Blanks around each element are removed, and empty elements left out. */
+            /** Splits a string into a list. Spaces around each element are removed, and empty elements are omitted. */
             split?: {
-              /** What is between two elements. */
+              /** The text between two elements. */
               separator?: string;
             };
             /** Replaces every occurrence of a text. */
             replace?: {
-              /** The text to replace, to the letter. */
+              /** The text to replace. It is compared exactly. */
               search?: string;
-              /** The text to put in its place. */
+              /** The replacement. */
               replace?: string;
             };
           };
@@ -254,23 +254,23 @@ export interface BindingComposition {
           convert?: {
             /** string, int, int64, bool, float64, object or array. */
             toType?: string;
-            /** none, quantity or json; none unless given. */
+            /** none, quantity or json. Defaults to none. */
             format?: string;
           };
-          /** Makes an object of each element of a list. */
+          /** Converts each element of a list to an object. */
           forEach?: {
             /**
-             * The fields of each object. One that an element lacks is left out.
+             * The fields of each object. A field that is missing in the element is omitted.
              *
              * @maxItems 32
              */
             fields?: {
-              /** The field of the element to read. */
+              /** The path of the field in the element. */
               fromFieldPath?: string;
-              /** The field of the object to write; the same as fromFieldPath unless given. */
+              /** The path of the field in the object. Defaults to fromFieldPath. */
               toFieldPath?: string;
               /**
-               * What to do with the value. All but forEach.
+               * The steps that change the value. forEach is not allowed here.
                *
                * @maxItems 32
                */
@@ -281,86 +281,86 @@ export interface BindingComposition {
       }[];
     }[];
     /**
-     * The bindings that each claim gets.
+     * The bindings of each claim.
      *
      * @minItems 1
      * @maxItems 32
      *
-     * Items: One SecretBinding. It is called like the claim, with a dash and this name behind that.
+     * Items: A SecretBinding. Its name is the name of the claim, a dash, and the name of this entry.
      */
     bindings: {
-      /** The name of this binding among those of a claim. */
+      /** The name of this entry, which is unique within the composition. */
       name: string;
-      /** A SecretBinding, into which the patches write. It is made in the namespace of the claim unless metadata.namespace names another. */
+      /** A SecretBinding without values from the claim; patches write these values into it. Its namespace is metadata.namespace, or the namespace of the claim if that is not set. */
       base: Record<string, unknown>;
       /**
        * The patches, in order.
        *
        * @maxItems 256
        *
-       * Items: One patch. An unknown type or field is reported in the condition Accepted.
+       * Items: A patch. The condition Accepted reports unknown types and fields.
        */
       patches?: {
-        /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet; FromCompositeFieldPath unless given. The composite is the claim. */
+        /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet. The composite is the claim. Defaults to FromCompositeFieldPath. */
         type?: string;
-        /** The field to read, such as spec.bucket or metadata.labels[team]. */
+        /** The path of the field to read, such as spec.bucket or metadata.labels[team]. */
         fromFieldPath?: string;
-        /** The field to write; the same as fromFieldPath unless given. [*] means every element that is there. */
+        /** The path of the field to write. [*] selects every existing element of a list. Defaults to fromFieldPath. */
         toFieldPath?: string;
-        /** The name of an entry of patchSets, for the type PatchSet. */
+        /** The name of an entry of patchSets, for type PatchSet. */
         patchSetName?: string;
-        /** Several fields that make one value, for the types CombineFromComposite and CombineToComposite. */
+        /** Combines several fields into one value, for types CombineFromComposite and CombineToComposite. */
         combine?: {
-          /** string. */
+          /** The only strategy is string. */
           strategy?: string;
           /**
-           * The fields to read. All of them have to be there.
+           * The fields to read. All of them must exist.
            *
            * @maxItems 64
            */
           variables?: {
-            /** The field to read. */
+            /** The path of the field to read. */
             fromFieldPath?: string;
           }[];
-          /** For the strategy string. */
+          /** The options of the strategy string. */
           string?: {
-            /** A format as in Go, with one verb for each variable. */
+            /** A format string as in Go, with one verb for each variable. */
             fmt?: string;
           };
         };
-        /** What to do where a field is missing, or has a value. */
+        /** What to do if the field to read is missing, or the field to write has a value. */
         policy?: {
-          /** Optional or Required; Optional unless given. Required makes no binding before the field is there. */
+          /** Optional or Required. Required: Inlay does not create the binding until the field exists. Defaults to Optional. */
           fromFieldPath?: string;
-          /** Keep or Remove; Keep unless given. What becomes of the field of the binding when an optional field of the claim goes missing: Keep leaves the binding as it was made last, Remove takes the field out. */
+          /** Keep or Remove: what happens in the binding when an optional field of the claim is removed. Keep: the binding stays as it is. Remove: the field is removed from the binding. Defaults to Keep. */
           onMissing?: string;
-          /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays; Replace unless given. */
+          /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays. Defaults to Replace. */
           toFieldPath?: string;
         };
         /**
-         * What to do with the value, one step after the other.
+         * The steps that change the value, in order.
          *
          * @maxItems 32
          *
-         * Items: One step that changes the value. An unknown type is reported in the condition Accepted.
+         * Items: A step that changes the value. The condition Accepted reports unknown types.
          */
         transforms?: {
           /** math, map, match, string, convert or forEach. */
           type?: string;
           /** Changes a number. */
           math?: {
-            /** Multiply, ClampMin or ClampMax; Multiply unless given. */
+            /** Multiply, ClampMin or ClampMax. Defaults to Multiply. */
             type?: string;
             /** The factor. */
             multiply?: number;
-            /** The least that the value can be. */
+            /** The smallest value. */
             clampMin?: number;
-            /** The most that the value can be. */
+            /** The largest value. */
             clampMax?: number;
           };
-          /** Replaces a text by the value under the key of that name. */
+          /** Replaces a string by the value of the key with that name. */
           map?: Record<string, unknown>;
-          /** Replaces a text by the result of the first pattern that matches. */
+          /** Replaces a string by the result of the first pattern that matches. */
           match?: {
             /**
              * The patterns, in order.
@@ -368,52 +368,52 @@ export interface BindingComposition {
              * @maxItems 64
              */
             patterns?: {
-              /** literal or regexp; literal unless given. */
+              /** literal or regexp. Defaults to literal. */
               type?: string;
-              /** Matches this text. */
+              /** Matches exactly this string. */
               literal?: string;
-              /** Matches a text in which this regular expression (RE2) finds something. */
+              /** Matches a string that contains a match of this regular expression (RE2). */
               regexp?: string;
-              /** The value, any JSON. */
+              /** The result, any JSON value. */
               result?: unknown;
             }[];
-            /** Value or Input; what becomes of a text that no pattern matches. Value unless given. */
+            /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
             fallbackTo?: string;
-            /** That value, any JSON; null unless given. */
+            /** The result for fallbackTo Value, any JSON value. Defaults to null. */
             fallbackValue?: unknown;
           };
-          /** Makes a text of the value. */
+          /** Changes the value to a string. */
           string?: {
-            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split; Format unless given. */
+            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split. Defaults to Format. */
             type?: string;
-            /** A format as in Go, such as "%s-primary". */
+            /** A format string as in Go, such as "%s-primary". */
             fmt?: string;
             /** ToUpper, ToLower, ToJson, ToBase64, FromBase64, ToSha1, ToSha256, ToSha512 or ToAdler32. */
             convert?: string;
             /** The prefix or suffix to remove. */
             trim?: string;
-            /** The part of the text that a regular expression matches. */
+            /** Extracts the part of the string that a regular expression matches. */
             regexp?: {
               /** The regular expression (RE2). */
               match?: string;
-              /** The number of the group; 0, all that matches, unless given. */
+              /** The number of the capturing group. Defaults to 0, the whole match. */
               group?: number;
             };
-            /** Joins a list. */
+            /** Joins the elements of a list. */
             join?: {
-              /** What to put between two elements. */
+              /** The text between two elements. */
               separator?: string;
             };
-            /** Makes a list of a text. Blanks around each element are removed, and empty elements left out. */
+            /** Splits a string into a list. Spaces around each element are removed, and empty elements are omitted. */
             split?: {
-              /** What is between two elements. */
+              /** The text between two elements. */
               separator?: string;
             };
             /** Replaces every occurrence of a text. */
             replace?: {
-              /** The text to replace, to the letter. */
+              /** The text to replace. It is compared exactly. */
               search?: string;
-              /** The text to put in its place. */
+              /** The replacement. */
               replace?: string;
             };
           };
@@ -421,23 +421,23 @@ export interface BindingComposition {
           convert?: {
             /** string, int, int64, bool, float64, object or array. */
             toType?: string;
-            /** none, quantity or json; none unless given. */
+            /** none, quantity or json. Defaults to none. */
             format?: string;
           };
-          /** Makes an object of each element of a list. */
+          /** Converts each element of a list to an object. */
           forEach?: {
             /**
-             * The fields of each object. One that an element lacks is left out.
+             * The fields of each object. A field that is missing in the element is omitted.
              *
              * @maxItems 32
              */
             fields?: {
-              /** The field of the element to read. */
+              /** The path of the field in the element. */
               fromFieldPath?: string;
-              /** The field of the object to write; the same as fromFieldPath unless given. */
+              /** The path of the field in the object. Defaults to fromFieldPath. */
               toFieldPath?: string;
               /**
-               * What to do with the value. All but forEach.
+               * The steps that change the value. forEach is not allowed here.
                *
                * @maxItems 32
                */
@@ -447,53 +447,53 @@ export interface BindingComposition {
         }[];
       }[];
     }[];
-    /** While true, no binding is made, changed or deleted, and no claim is written. */
+    /** If true, Inlay creates, changes and deletes no bindings, and writes no claims. Defaults to false. */
     suspend?: boolean;
-    /** What becomes of the bindings when the composition is deleted. Delete deletes them. Orphan leaves them as they are. */
+    /** What happens to the bindings when you delete the composition. Delete: Inlay deletes them. Orphan: they stay. Defaults to Delete. */
     deletionPolicy: "Delete" | "Orphan";
   };
-  /** What the controller has made. Never a value. */
+  /** The state of the composition. It never contains a value. */
   status?: {
-    /** The generation of spec that this status is about. */
+    /** The generation of the spec that this status describes. */
     observedGeneration?: number;
-    /** How many objects the composition makes bindings for. */
+    /** The number of claims. */
     claims?: number;
-    /** How many bindings it has made. */
+    /** The number of bindings that the composition created. */
     bindings?: number;
-    /** How many of these bindings are ready. */
+    /** The number of these bindings that are ready. */
     readyBindings?: number;
     /**
-     * Up to ten things that keep the composition from making a binding, or from writing a claim.
+     * Up to ten problems that prevent the composition from creating a binding or writing a claim.
      *
      * @maxItems 10
      */
     problems?: {
       /** The claim, as namespace/name. */
       claim: string;
-      /** Where in spec, such as bindings[s3].patches[2]. */
+      /** The path in the spec, such as bindings[s3].patches[2]. */
       place?: string;
-      /** One word that programs can compare. */
+      /** A word that programs can compare. */
       reason: string;
-      /** What is wrong, and what to do. */
+      /** What is wrong and what to do. */
       message: string;
     }[];
     /**
-     * Accepted says whether spec can be carried out. Ready says whether every claim has its bindings and all of them are ready.
+     * Accepted: whether Inlay can carry out the spec. Ready: whether every claim has its bindings and all of them are ready.
      *
      * @maxItems 8
      */
     conditions?: {
       /** Accepted or Ready. */
       type: string;
-      /** Whether it holds. */
+      /** True, False or Unknown. */
       status: "True" | "False" | "Unknown";
-      /** One word that programs can compare. */
+      /** A word that programs can compare. */
       reason: string;
-      /** The same in words, with what to do. */
+      /** The reason in words, with what to do. */
       message: string;
-      /** When the status changed last. */
+      /** When the status last changed. */
       lastTransitionTime: string;
-      /** The generation of spec that it is about. */
+      /** The generation of the spec that this condition describes. */
       observedGeneration?: number;
     }[];
   };

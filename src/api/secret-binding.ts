@@ -1,76 +1,76 @@
 /** Generated from apis/secretbindings.yaml by `npm run generate`. Do not edit. */
 
-/** A SecretBinding copies values out of Secrets, ConfigMaps and fields of other objects into fields of any object, keeps them there, and undoes them. */
+/** A SecretBinding copies values from Secrets, ConfigMaps, Vault and fields of other objects into fields of any object. It keeps these fields up to date, and releases them when the binding is deleted. */
 export interface StoredBinding {
   apiVersion: string;
   kind: string;
   metadata: import("../apimachinery/objects.ts").ObjectMeta;
-  /** What to read, and what to write where. */
+  /** The values to read, and the fields to write. */
   spec: {
-    /** The ServiceAccount of this namespace as which every source is read and every target is written. Its own RBAC decides what this binding may do. An account of another name than inlay must be opened to Inlay by a RoleBinding in this namespace. */
+    /** The name of the ServiceAccount in this namespace that Inlay impersonates to read every source and write every target. Its RBAC permissions decide what this binding may do. For a name other than inlay, a RoleBinding in this namespace must allow Inlay to impersonate the account. Defaults to inlay. */
     serviceAccountName: string;
-    /** While true, nothing is written and nothing is released, unless the binding is deleted. Afterwards everything is caught up with. */
+    /** If true, Inlay writes nothing, and releases nothing unless the binding is deleted. When you set it to false, Inlay applies all changes since then. */
     suspend?: boolean;
     /**
-     * What the author knows and means. ReadableCopies: values of Secrets are written where more people can read them than those who may read the Secret: into objects that are no Secrets, or into other namespaces. Unless it is said here, an event and the condition say so; an installation may refuse to write them before.
+     * Confirms effects of this binding that you intend. ReadableCopies: values of Secrets are written where users can read them who may not read the Secret, which is in objects of other kinds or in other namespaces. Without it, a condition and an event report such copies. The configuration of Inlay can require it; then Inlay does not write such copies without it.
      *
      * @maxItems 8
      */
     acknowledge?: "ReadableCopies"[];
-    /** The key of an annotation that all sources must carry with the same value; until they do, nothing is written. For values that belong together and stand in several objects, which can't be read at one moment. */
+    /** The key of an annotation that all sources must have with the same value; until then, Inlay writes nothing. Use it for values in several objects that belong together, because Inlay can't read several objects at one moment. */
     requireSame?: string;
-    /** What holds for every source and target that does not say otherwise. */
+    /** The settings of all sources and targets that do not override them. */
     defaults: {
-      /** What becomes of the fields that need a source, or a key of it, that is not there. Wait leaves what was written; Remove takes it out again. */
+      /** What Inlay does with fields whose source, or a key in it, is missing. Wait: the values that were written stay. Remove: Inlay removes these values. Defaults to Wait. */
       onMissing: "Wait" | "Remove";
-      /** What to do when another field manager owns a field that is to be written for the first time. Fail reports the manager and writes nothing; Force takes the field over. */
+      /** What Inlay does when another field manager owns a field that Inlay writes for the first time. Fail: Inlay reports the field manager and writes nothing to the target. Force: Inlay takes over the field. Defaults to Fail. */
       onConflict: "Fail" | "Force";
-      /** What becomes of a written field when the binding, the target or the field is removed from here, and of an object that a target with create made. Retain leaves it and gives up its ownership; Remove takes the value out again, and deletes the object. Unless given, Remove for targets with create and Retain for all others. */
+      /** What happens to a field when you delete the binding, or remove the target or field from it. It also applies to an object that a target with create created. Retain: the value or object stays, and Inlay no longer owns it. Remove: Inlay removes the value or deletes the object. Defaults to Remove for targets with create, and to Retain for all others. */
       onRelease?: "Retain" | "Remove";
-      /** Continuous keeps the fields of a target as the sources say. Once writes each of them once to each object, and then leaves it alone, whatever becomes of the sources or the field. */
+      /** How long Inlay keeps the fields of a target. Continuous: always equal to the sources. Once: Inlay writes each field once to each object. Later changes of the source or the field have no effect. Defaults to Continuous. */
       mode: "Continuous" | "Once";
     };
     /**
-     * Where values are read, by name.
+     * The objects to read values from.
      *
      * @minItems 1
      * @maxItems 16
      *
-     * Items: One thing to read. Exactly one of secret, configMap, object, vault and providerClass.
+     * Items: An object to read values from. Set exactly one of secret, configMap, object, vault and providerClass.
      */
     sources: (
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
-          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
           protect?: {
             /**
-             * Who may change and delete it, beside the account of this binding and cluster admins.
+             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
              * Items: A subject, as in a RoleBinding.
              */
             writers: {
-              /** What it is. */
+              /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount";
-              /** Its name, as the API server knows it. */
+              /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The ServiceAccount's namespace; that of this binding unless given. */
+              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
-          /** A Secret, of this namespace unless another is given. */
+          /** A Secret. */
           secret: {
-            /** Its name. */
+            /** The name of the Secret. */
             name: string;
-            /** Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to. */
+            /** The namespace of the object. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to read the object, and the account needs the RBAC permission too. */
             namespace?: string;
-            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
+            /** If true, Inlay reads the object only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to get the object. The account needs the RBAC permission too. An object in another namespace always needs a SecretGrant. Defaults to false. */
             granted?: boolean;
           };
           configMap?: never;
@@ -79,38 +79,38 @@ export interface StoredBinding {
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
-          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
           protect?: {
             /**
-             * Who may change and delete it, beside the account of this binding and cluster admins.
+             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
              * Items: A subject, as in a RoleBinding.
              */
             writers: {
-              /** What it is. */
+              /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount";
-              /** Its name, as the API server knows it. */
+              /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The ServiceAccount's namespace; that of this binding unless given. */
+              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
           secret?: never;
-          /** A ConfigMap, of this namespace unless another is given. */
+          /** A ConfigMap. */
           configMap: {
-            /** Its name. */
+            /** The name of the ConfigMap. */
             name: string;
-            /** Another namespace that it is in. A SecretGrant there has to let this binding read it, and the account needs its own right to. */
+            /** The namespace of the object. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to read the object, and the account needs the RBAC permission too. */
             namespace?: string;
-            /** If true, Inlay reads it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to get it; the account needs its own right to. A source of another namespace needs a SecretGrant in any case. */
+            /** If true, Inlay reads the object only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to get the object. The account needs the RBAC permission too. An object in another namespace always needs a SecretGrant. Defaults to false. */
             granted?: boolean;
           };
           vault?: never;
@@ -118,140 +118,140 @@ export interface StoredBinding {
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
-          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
           protect?: {
             /**
-             * Who may change and delete it, beside the account of this binding and cluster admins.
+             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
              * Items: A subject, as in a RoleBinding.
              */
             writers: {
-              /** What it is. */
+              /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount";
-              /** Its name, as the API server knows it. */
+              /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The ServiceAccount's namespace; that of this binding unless given. */
+              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
           secret?: never;
           configMap?: never;
           vault?: never;
-          /** Any other object of this namespace, or of the cluster. Never a Secret or ConfigMap. */
+          /** An object of any other kind, in this namespace or cluster-scoped. */
           object: {
-            /** Group and version, such as v1 or apps/v1. */
+            /** The group and version, such as v1 or apps/v1. */
             apiVersion: string;
-            /** The plural that kubectl api-resources lists, such as services. */
+            /** The plural name of the kind, as kubectl api-resources lists it, such as services. */
             resource: string;
-            /** Its name. */
+            /** The name of the object. */
             name: string;
-            /** Whether the object stands in this namespace or belongs to the cluster. */
+            /** Whether the object is in this namespace (Namespaced) or cluster-scoped (Cluster). Defaults to Namespaced. */
             scope: "Namespaced" | "Cluster";
           };
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
-          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
           protect?: {
             /**
-             * Who may change and delete it, beside the account of this binding and cluster admins.
+             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
              * Items: A subject, as in a RoleBinding.
              */
             writers: {
-              /** What it is. */
+              /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount";
-              /** Its name, as the API server knows it. */
+              /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The ServiceAccount's namespace; that of this binding unless given. */
+              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
           secret?: never;
           configMap?: never;
-          /** What a Vault or OpenBao server has, read again and again through a VaultConnection. Exactly one of data, metadata and health. Keys are used like those of a Secret; a value that is not text is its JSON. */
+          /** A Vault or OpenBao server, which Inlay reads regularly through a VaultConnection. Set exactly one of data, metadata and health. Use its keys like the keys of a Secret. A value that is not a string becomes JSON. */
           vault:
             | {
-                /** The VaultConnection, of this namespace unless another is given. */
+                /** The VaultConnection to read through. */
                 connection: {
-                  /** Its name. */
+                  /** The name of the VaultConnection. */
                   name: string;
-                  /** Another namespace that it is in. A SecretGrant there has to let this binding use it. */
+                  /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
                   namespace?: string;
-                  /** If true, Inlay uses it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to use it. A connection of another namespace needs a SecretGrant in any case. */
+                  /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
                   granted?: boolean;
                 };
-                /** How often Inlay asks the server, from 1s to 24h. A new text in the annotation inlay.dev/refresh, on the binding or on the connection, has Inlay ask at once. */
+                /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
                 refresh: string;
-                /** The data of a path in a KV secrets engine. */
+                /** The data at a path of a KV secrets engine. */
                 data: {
-                  /** Where the secrets engine is mounted, such as kv. */
+                  /** The path where the secrets engine is mounted, such as kv. */
                   mount: string;
-                  /** The path below the mount, as the command vault kv get has it. It names one place, without wildcards. */
+                  /** The path below the mount, as in the command vault kv get, without wildcards. */
                   path: string;
-                  /** The version to read. The current one unless given. */
+                  /** The version of the data to read. Defaults to the current version. */
                   version?: number;
-                  /** The version of the secrets engine. */
+                  /** The version of the KV secrets engine: 1 or 2. Defaults to 2. */
                   kv: 1 | 2;
                 };
                 metadata?: never;
                 health?: never;
               }
             | {
-                /** The VaultConnection, of this namespace unless another is given. */
+                /** The VaultConnection to read through. */
                 connection: {
-                  /** Its name. */
+                  /** The name of the VaultConnection. */
                   name: string;
-                  /** Another namespace that it is in. A SecretGrant there has to let this binding use it. */
+                  /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
                   namespace?: string;
-                  /** If true, Inlay uses it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to use it. A connection of another namespace needs a SecretGrant in any case. */
+                  /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
                   granted?: boolean;
                 };
-                /** How often Inlay asks the server, from 1s to 24h. A new text in the annotation inlay.dev/refresh, on the binding or on the connection, has Inlay ask at once. */
+                /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
                 refresh: string;
                 data?: never;
-                /** The metadata of a path in a KV secrets engine of version 2, without its data. Its keys are updated_time, created_time, current_version and custom_metadata. */
+                /** The metadata of a path of a KV secrets engine of version 2, without its data. The keys are updated_time, created_time, current_version and custom_metadata. */
                 metadata: {
-                  /** Where the secrets engine is mounted, such as kv. */
+                  /** The path where the secrets engine is mounted, such as kv. */
                   mount: string;
-                  /** The path below the mount, as the command vault kv get has it. It names one place, without wildcards. */
+                  /** The path below the mount, as in the command vault kv get, without wildcards. */
                   path: string;
                 };
                 health?: never;
               }
             | {
-                /** The VaultConnection, of this namespace unless another is given. */
+                /** The VaultConnection to read through. */
                 connection: {
-                  /** Its name. */
+                  /** The name of the VaultConnection. */
                   name: string;
-                  /** Another namespace that it is in. A SecretGrant there has to let this binding use it. */
+                  /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
                   namespace?: string;
-                  /** If true, Inlay uses it only with a SecretGrant in its namespace, also if that is the namespace of this binding. The grant replaces the permission of the binding's author to use it. A connection of another namespace needs a SecretGrant in any case. */
+                  /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
                   granted?: boolean;
                 };
-                /** How often Inlay asks the server, from 1s to 24h. A new text in the annotation inlay.dev/refresh, on the binding or on the connection, has Inlay ask at once. */
+                /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
                 refresh: string;
                 data?: never;
                 metadata?: never;
-                /** How a server is, read without a login. Its keys are initialized, sealed, standby, performance_standby, active and version. A server that is shut down is sealed and neither active nor initialized. */
+                /** The health of a server, which Inlay reads without a login. The keys are initialized, sealed, standby, performance_standby, active and version. For a server that is shut down, sealed is true, and initialized, performance_standby and active are false. */
                 health: {
-                  /** The URL of one server, without a path. The address of the connection unless given. The configuration of Inlay has to list it. */
+                  /** The URL of one server, without a path. Defaults to the address of the VaultConnection. The configuration of Inlay must list it in vault.addresses. */
                   address?: string;
                 };
               };
@@ -259,27 +259,27 @@ export interface StoredBinding {
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates call this source; that of the object unless given. A source from Vault needs one. */
+          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
           name?: string;
           /** Overrides spec.defaults.onMissing for this source. */
           onMissing?: "Wait" | "Remove";
-          /** The binding is as it should be without this source, or a key of it. Fields that need what is missing are left out, and the other fields of their target are written. */
+          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Keeps the Secret or ConfigMap from being changed and deleted by anyone but the writers, the account of this binding, and cluster admins; and this binding from being deleted or weakened by anyone but the writers and cluster admins. The binding carries the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
           protect?: {
             /**
-             * Who may change and delete it, beside the account of this binding and cluster admins.
+             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
              * Items: A subject, as in a RoleBinding.
              */
             writers: {
-              /** What it is. */
+              /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount";
-              /** Its name, as the API server knows it. */
+              /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The ServiceAccount's namespace; that of this binding unless given. */
+              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
@@ -287,70 +287,70 @@ export interface StoredBinding {
           configMap?: never;
           vault?: never;
           object?: never;
-          /** A SecretProviderClass of this namespace, by what the Secrets Store CSI driver reports of the pods that mount it (SecretProviderClassPodStatus). Its keys are the ids of objects, and their values are versions, never the objects themselves. While pods have different versions of an object, the value has each in a line of its own. The account needs list and watch on secretproviderclasspodstatuses. */
+          /** A SecretProviderClass of the Secrets Store CSI driver in this namespace. Inlay reads the SecretProviderClassPodStatus objects of the pods that mount it. The keys are the ids of the external objects, and the values are their versions, never the contents. While pods have different versions, the value has one line for each version. The account needs list and watch on secretproviderclasspodstatuses. */
           providerClass: {
-            /** Its name. */
+            /** The name of the SecretProviderClass. */
             name: string;
           };
         }
     )[];
     /**
-     * The objects to write into. They must exist, unless create says how to make them. A binding with a rollout may have none.
+     * The objects to write to. They must exist, unless create is set. A binding with rollout needs no targets.
      *
      * @maxItems 64
      *
-     * Items: One object, or all that selectors match. An object that several entries match belongs to the one that names it, else to the first of them; the others leave it alone.
+     * Items: One object, or all objects that selectors match. If several targets match an object, the target with its name applies, otherwise the first one in the list. The other targets do not write to the object.
      */
     targets: (
       | {
-          /** Group and version, such as goharbor.io/v1beta1. */
+          /** The group and version, such as goharbor.io/v1beta1. */
           apiVersion: string;
           /** The kind, such as HarborCluster. */
           kind: string;
-          /** The object's name. Exactly one of name and selector. */
+          /** The name of the object. Set exactly one of name and selector. */
           name: string;
           selector?: never;
-          /** The target's namespace, the binding's own unless given. Not for cluster-scoped kinds. */
+          /** The namespace of the target. Defaults to the namespace of this binding. Not for cluster-scoped kinds. */
           namespace?: string;
-          /** The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. Unless names lists all of them, without * and ? and without labels, the account needs list and watch on namespaces. */
+          /** Selects the namespaces that match all criteria, including namespaces that are created later. With name, the target is one object in each namespace; with selector, the matching objects in all of them. The account needs list and watch on namespaces, unless names is the only criterion and has no * and ?. */
           namespaceSelector?: {
             /**
-             * The name is one of these, in which * stands for any characters and ? for one.
+             * The name must match one of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             names?: string[];
             /**
-             * The name is none of these, in which * stands for any characters and ? for one.
+             * The name must match none of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             exceptNames?: string[];
-            /** Each of these labels has this value. */
+            /** The object must have all these labels with these values. */
             matchLabels?: {
               [k: string]: string;
             };
             /**
-             * Each of these holds.
+             * The labels must meet all these requirements.
              *
              * @maxItems 16
              */
             matchExpressions?: {
-              /** The label that is asked about. */
+              /** The key of the label. */
               key: string;
-              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
-               * What In and NotIn compare with.
+               * The values for In and NotIn.
                *
                * @maxItems 64
                */
               values?: string[];
             }[];
           };
-          /** When a value is written. BeforeRollout, which is the default, writes it at once: the rollout begins when it is there. AfterRollout writes it when every workload has rolled out for it; a value that changes meanwhile waits for its own rollout. */
+          /** When Inlay writes a value. BeforeRollout: at once; the rollout begins afterwards. AfterRollout: when every workload has rolled out for the value; a value that changes meanwhile waits for its own rollout. Defaults to BeforeRollout. */
           when?: "BeforeRollout" | "AfterRollout";
           /** Overrides spec.defaults.mode for this target. */
           mode?: "Continuous" | "Once";
@@ -358,29 +358,29 @@ export interface StoredBinding {
           onConflict?: "Fail" | "Force";
           /** Overrides spec.defaults.onRelease for this target. */
           onRelease?: "Retain" | "Remove";
-          /** Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched, unless adopt says otherwise. */
+          /** Creates the object when every value exists, and keeps it equal to the manifest and the fields. Inlay never changes an object of that name that this binding did not create, unless adopt is set. */
           create?: {
-            /** What to do with an object of that name that this binding did not make. Equal takes it over if all that the binding would write is there already; Any takes it over and overwrites what differs. From then on, it is as one that the binding made, and deleted with it unless onRelease is Retain. Unless given, the object is not touched. */
+            /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
             adopt?: "Equal" | "Any";
-            /** The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it. */
+            /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
             manifest: {
-              /** Not here, but in the target. */
+              /** Not allowed here; set it in the target. */
               apiVersion?: string;
-              /** Not here, but in the target. */
+              /** Not allowed here; set it in the target. */
               kind?: string;
-              /** Not here; the controller of the object writes it. */
+              /** Not allowed; the controller of the object writes it. */
               status?: Record<string, unknown>;
-              /** Labels and annotations of the object, and nothing else. */
+              /** The labels and annotations of the object. Other fields are not allowed. */
               metadata?: {
-                /** Not here, but in the target. */
+                /** Not allowed here; set it in the target. */
                 name?: string;
-                /** Not here, but in the target. */
+                /** Not allowed here; set it in the target. */
                 namespace?: string;
-                /** What the object is labelled with. */
+                /** The labels of the object. */
                 labels?: {
                   [k: string]: string;
                 };
-                /** What the object is annotated with. */
+                /** The annotations of the object. */
                 annotations?: {
                   [k: string]: string;
                 };
@@ -388,35 +388,35 @@ export interface StoredBinding {
             };
           };
           /**
-           * What to write, all of it in one request. Without create there is at least one.
+           * The fields to write, all in one request. Required without create.
            *
            * @maxItems 64
            *
-           * Items: One field. Exactly one of from and template.
+           * Items: One field to write. Set exactly one of from and template.
            */
           fields: (
             | {
-                /** The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host. */
+                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
-                /** One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys; include and exclude choose among these. */
+                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. */
                 from: {
-                  /** The name of one of spec.sources. */
+                  /** The name of a source in spec.sources. */
                   source: string;
-                  /** A key of the Secret or ConfigMap. */
+                  /** A key of the source. */
                   key?: string;
-                  /** A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint. */
+                  /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
                   pointer?: string;
-                  /** The path of a field of the object, from its root, such as spec.clusterIP. It may name elements of lists, as a target's path does. */
+                  /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
                   fieldPath?: string;
                   /**
-                   * Regular expressions in the syntax of RE2. Of all keys, only those are copied that one of these matches anywhere in the key.
+                   * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
                    *
                    * @minItems 1
                    * @maxItems 16
                    */
                   include?: string[];
                   /**
-                   * Regular expressions in the syntax of RE2. A key that one of these matches anywhere is not copied, whatever include says.
+                   * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
                    *
                    * @minItems 1
                    * @maxItems 16
@@ -424,109 +424,109 @@ export interface StoredBinding {
                   exclude?: string[];
                 };
                 template?: never;
-                /** What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding. */
+                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
                 onMissingElement?: "Wait" | "Append";
-                /** The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed. */
+                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
                 as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
               }
             | {
-                /** The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host. */
+                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
                 from?: never;
-                /** Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}. */
+                /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
                 template: string;
-                /** What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding. */
+                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
                 onMissingElement?: "Wait" | "Append";
-                /** The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed. */
+                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
                 as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
               }
           )[];
         }
       | {
-          /** Group and version, such as goharbor.io/v1beta1. */
+          /** The group and version, such as goharbor.io/v1beta1. */
           apiVersion: string;
           /** The kind, such as HarborCluster. */
           kind: string;
           name?: never;
-          /** The objects of the kind that match all that is given, as they come and go. Those that match no more are released. The account needs list and watch on the kind. */
+          /** Selects the objects that match all criteria, including objects that are created later. Inlay releases an object that no longer matches. The account needs list and watch on the kind. */
           selector: {
             /**
-             * The name is one of these, in which * stands for any characters and ? for one.
+             * The name must match one of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             names?: string[];
             /**
-             * The name is none of these, in which * stands for any characters and ? for one.
+             * The name must match none of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             exceptNames?: string[];
-            /** Each of these labels has this value. */
+            /** The object must have all these labels with these values. */
             matchLabels?: {
               [k: string]: string;
             };
             /**
-             * Each of these holds.
+             * The labels must meet all these requirements.
              *
              * @maxItems 16
              */
             matchExpressions?: {
-              /** The label that is asked about. */
+              /** The key of the label. */
               key: string;
-              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
-               * What In and NotIn compare with.
+               * The values for In and NotIn.
                *
                * @maxItems 64
                */
               values?: string[];
             }[];
           };
-          /** The target's namespace, the binding's own unless given. Not for cluster-scoped kinds. */
+          /** The namespace of the target. Defaults to the namespace of this binding. Not for cluster-scoped kinds. */
           namespace?: string;
-          /** The namespaces that match all that is given, as they come and go: name is an object in each of them, selector matches objects in any of them. Unless names lists all of them, without * and ? and without labels, the account needs list and watch on namespaces. */
+          /** Selects the namespaces that match all criteria, including namespaces that are created later. With name, the target is one object in each namespace; with selector, the matching objects in all of them. The account needs list and watch on namespaces, unless names is the only criterion and has no * and ?. */
           namespaceSelector?: {
             /**
-             * The name is one of these, in which * stands for any characters and ? for one.
+             * The name must match one of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             names?: string[];
             /**
-             * The name is none of these, in which * stands for any characters and ? for one.
+             * The name must match none of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             exceptNames?: string[];
-            /** Each of these labels has this value. */
+            /** The object must have all these labels with these values. */
             matchLabels?: {
               [k: string]: string;
             };
             /**
-             * Each of these holds.
+             * The labels must meet all these requirements.
              *
              * @maxItems 16
              */
             matchExpressions?: {
-              /** The label that is asked about. */
+              /** The key of the label. */
               key: string;
-              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
-               * What In and NotIn compare with.
+               * The values for In and NotIn.
                *
                * @maxItems 64
                */
               values?: string[];
             }[];
           };
-          /** When a value is written. BeforeRollout, which is the default, writes it at once: the rollout begins when it is there. AfterRollout writes it when every workload has rolled out for it; a value that changes meanwhile waits for its own rollout. */
+          /** When Inlay writes a value. BeforeRollout: at once; the rollout begins afterwards. AfterRollout: when every workload has rolled out for the value; a value that changes meanwhile waits for its own rollout. Defaults to BeforeRollout. */
           when?: "BeforeRollout" | "AfterRollout";
           /** Overrides spec.defaults.mode for this target. */
           mode?: "Continuous" | "Once";
@@ -534,29 +534,29 @@ export interface StoredBinding {
           onConflict?: "Fail" | "Force";
           /** Overrides spec.defaults.onRelease for this target. */
           onRelease?: "Retain" | "Remove";
-          /** Makes the object once every value is there, and keeps it as it is said here. An object of that name that this binding did not make is never touched, unless adopt says otherwise. */
+          /** Creates the object when every value exists, and keeps it equal to the manifest and the fields. Inlay never changes an object of that name that this binding did not create, unless adopt is set. */
           create?: {
-            /** What to do with an object of that name that this binding did not make. Equal takes it over if all that the binding would write is there already; Any takes it over and overwrites what differs. From then on, it is as one that the binding made, and deleted with it unless onRelease is Retain. Unless given, the object is not touched. */
+            /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
             adopt?: "Equal" | "Any";
-            /** The object without apiVersion, kind, name, namespace and status; of metadata only labels and annotations. The values of fields are put into it. */
+            /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
             manifest: {
-              /** Not here, but in the target. */
+              /** Not allowed here; set it in the target. */
               apiVersion?: string;
-              /** Not here, but in the target. */
+              /** Not allowed here; set it in the target. */
               kind?: string;
-              /** Not here; the controller of the object writes it. */
+              /** Not allowed; the controller of the object writes it. */
               status?: Record<string, unknown>;
-              /** Labels and annotations of the object, and nothing else. */
+              /** The labels and annotations of the object. Other fields are not allowed. */
               metadata?: {
-                /** Not here, but in the target. */
+                /** Not allowed here; set it in the target. */
                 name?: string;
-                /** Not here, but in the target. */
+                /** Not allowed here; set it in the target. */
                 namespace?: string;
-                /** What the object is labelled with. */
+                /** The labels of the object. */
                 labels?: {
                   [k: string]: string;
                 };
-                /** What the object is annotated with. */
+                /** The annotations of the object. */
                 annotations?: {
                   [k: string]: string;
                 };
@@ -564,35 +564,35 @@ export interface StoredBinding {
             };
           };
           /**
-           * What to write, all of it in one request. Without create there is at least one.
+           * The fields to write, all in one request. Required without create.
            *
            * @maxItems 64
            *
-           * Items: One field. Exactly one of from and template.
+           * Items: One field to write. Set exactly one of from and template.
            */
           fields: (
             | {
-                /** The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host. */
+                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
-                /** One value as it is. key for a Secret or ConfigMap, with pointer for a place in what it holds; fieldPath for an object. Neither for all data of a Secret or ConfigMap, as an object of its keys; include and exclude choose among these. */
+                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. */
                 from: {
-                  /** The name of one of spec.sources. */
+                  /** The name of a source in spec.sources. */
                   source: string;
-                  /** A key of the Secret or ConfigMap. */
+                  /** A key of the source. */
                   key?: string;
-                  /** A JSON pointer (RFC 6901) into what the key holds as JSON or YAML, such as /spec/secretS3/endpoint. */
+                  /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
                   pointer?: string;
-                  /** The path of a field of the object, from its root, such as spec.clusterIP. It may name elements of lists, as a target's path does. */
+                  /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
                   fieldPath?: string;
                   /**
-                   * Regular expressions in the syntax of RE2. Of all keys, only those are copied that one of these matches anywhere in the key.
+                   * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
                    *
                    * @minItems 1
                    * @maxItems 16
                    */
                   include?: string[];
                   /**
-                   * Regular expressions in the syntax of RE2. A key that one of these matches anywhere is not copied, whatever include says.
+                   * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
                    *
                    * @minItems 1
                    * @maxItems 16
@@ -600,357 +600,357 @@ export interface StoredBinding {
                   exclude?: string[];
                 };
                 template?: never;
-                /** What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding. */
+                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
                 onMissingElement?: "Wait" | "Append";
-                /** The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed. */
+                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
                 as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
               }
             | {
-                /** The field's path from the object's root, such as spec.storage.spec.s3.accesskey. A key with dots or slashes is quoted, as in metadata.annotations["example.com/key"]. An element of a list is named by its fields, as in spec.triggers[name=web].metadata.token, or by its place, as in spec.hosts[0].host. */
+                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
                 from?: never;
-                /** Text with values in it, in Handlebars' syntax, such as https://{{bucket.host}}. A key with dots is written as {{bucket.[tls.crt]}}. */
+                /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
                 template: string;
-                /** What to do when the path names an element of a list that is not there: Wait for it, which is the default, or Append one with the fields that name it and the values of this binding. */
+                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
                 onMissingElement?: "Wait" | "Append";
-                /** The type of the value. Where it is silent, keys and templates become what the target's schema has at the path: text, an integer, a number, a boolean, or bytes; fields of objects, what a pointer finds, and a template that is one expression alone keep the type that they have. bytes are written in base64; json and yaml are parsed. */
+                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
                 as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
               }
           )[];
         }
     )[];
-    /** Which workloads restart when a value changes that they depend on, in which order and at what pace. Without it nothing restarts. It begins when every target holds the new values. */
+    /** The workloads that restart when a value changes that they depend on, with their order and pace. Without it, nothing restarts. A rollout begins when every target holds the new values. */
     rollout?: {
       /**
-       * Names of sources that are Secrets, ConfigMaps or SecretProviderClasses: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
+       * The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds.
        *
        * @maxItems 16
        */
       consumersOf?: string[];
-      /** The workloads whose pods refer to a Secret or ConfigMap of spec.targets restart, in the namespace of that object, each when a value changes that this binding writes into a key that it refers to. Targets with when AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
+      /** If true, workloads restart whose pods refer to a Secret or ConfigMap in spec.targets, in the namespace of that object. Each restarts when this binding writes a new value to a key that its pods refer to. Targets with when: AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
       consumersOfTargets?: boolean;
       /**
-       * How pods refer to what consumersOf and consumersOfTargets look for. Other references, and the keys that only those name, do not count. All of them unless given. CSI is a volume of the Secrets Store CSI driver.
+       * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
        *
        * @minItems 1
        * @maxItems 6
        */
       consumersBy?: ("Env" | "EnvFrom" | "Volume" | "Projected" | "ImagePullSecret" | "CSI")[];
       /**
-       * The kinds of workloads among which consumersOf, consumersOfTargets and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
+       * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs.
        *
        * @minItems 1
        * @maxItems 8
        */
       kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
-      /** The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
+      /** If true, workloads that an object in spec.targets owns by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
       ownedByTargets?: boolean;
       /**
-       * Workloads that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
+       * The workloads that restart when a key changes that the fields of this binding use, or any key of its sources if the binding has no fields.
        *
        * @maxItems 64
        *
-       * Items: One workload, or all that a selector matches.
+       * Items: One workload, or all workloads that a selector matches.
        */
       targets?: {
-        /** Group and version; apps/v1, batch/v1 and argoproj.io/v1alpha1 for the kinds of kinds unless given. */
+        /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
         apiVersion?: string;
-        /** Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that it restarts on. */
+        /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
         kind: string;
-        /** The workload's namespace, the binding's own unless given. Another namespace consents by a RoleBinding of inlay-rollouts to the account of this binding. */
+        /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
         namespace?: string;
-        /** The workload's name. Exactly one of name and selector. */
+        /** The name of the workload. Set exactly one of name and selector. */
         name?: string;
-        /** The workloads of the kind that match all that is given, as they come and go. The account needs list and watch on the kind. */
+        /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
         selector?: {
           /**
-           * The name is one of these, in which * stands for any characters and ? for one.
+           * The name must match one of these patterns; * matches any characters, and ? matches one character.
            *
            * @minItems 1
            * @maxItems 16
            */
           names?: string[];
           /**
-           * The name is none of these, in which * stands for any characters and ? for one.
+           * The name must match none of these patterns; * matches any characters, and ? matches one character.
            *
            * @minItems 1
            * @maxItems 16
            */
           exceptNames?: string[];
-          /** Each of these labels has this value. */
+          /** The object must have all these labels with these values. */
           matchLabels?: {
             [k: string]: string;
           };
           /**
-           * Each of these holds.
+           * The labels must meet all these requirements.
            *
            * @maxItems 16
            */
           matchExpressions?: {
-            /** The label that is asked about. */
+            /** The key of the label. */
             key: string;
-            /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+            /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
             operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
             /**
-             * What In and NotIn compare with.
+             * The values for In and NotIn.
              *
              * @maxItems 64
              */
             values?: string[];
           }[];
         };
-        /** The path of the pod template, such as spec.template, whose metadata.annotations are stamped. Known of the kinds of kinds. */
+        /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
         template?: string;
-        /** A field that the workload restarts on, which is written in place of an annotation of its pod template: spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. It holds a text. A field called restartAt is given a time, and an annotation of strimzi.io/ true, whatever stamp.value says. */
+        /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
         restartPath?: string;
       }[];
       /**
-       * Groups of workloads in order. Each waits until the group before has rolled out.
+       * Groups of workloads that restart in order. Each step begins when all workloads of the step before have rolled out.
        *
        * @minItems 1
        * @maxItems 16
        *
-       * Items: One group. A workload that several match belongs to the first of them.
+       * Items: A group of workloads. A workload that several steps match belongs to the first of them.
        */
       steps?: {
-        /** What it is called in status. */
+        /** The name of the step in status. */
         name: string;
-        /** What becomes of the steps behind when a workload of this one fails to roll out. Halt waits until it has rolled out after all; Continue goes on without it. */
+        /** What Inlay does with the later steps when a workload of this step fails to roll out. Halt: they wait until it has rolled out. Continue: they start without it. */
         onFailure: "Halt" | "Continue";
         /** Overrides spec.rollout.timeout for this step. */
         timeout?: string;
         /**
-         * Names of sources that are Secrets, ConfigMaps or SecretProviderClasses: the workloads whose pods refer to them restart, each when a key changes that it refers to itself. In each source's own namespace. The account needs list and watch on kinds.
+         * The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds.
          *
          * @maxItems 16
          */
         consumersOf?: string[];
-        /** The workloads whose pods refer to a Secret or ConfigMap of spec.targets restart, in the namespace of that object, each when a value changes that this binding writes into a key that it refers to. Targets with when AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
+        /** If true, workloads restart whose pods refer to a Secret or ConfigMap in spec.targets, in the namespace of that object. Each restarts when this binding writes a new value to a key that its pods refer to. Targets with when: AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
         consumersOfTargets?: boolean;
         /**
-         * How pods refer to what consumersOf and consumersOfTargets look for. Other references, and the keys that only those name, do not count. All of them unless given. CSI is a volume of the Secrets Store CSI driver.
+         * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
          *
          * @minItems 1
          * @maxItems 6
          */
         consumersBy?: ("Env" | "EnvFrom" | "Volume" | "Projected" | "ImagePullSecret" | "CSI")[];
         /**
-         * The kinds of workloads among which consumersOf, consumersOfTargets and ownedByTargets look. Of the kind Job, those that have ended are deleted and created again; those of a CronJob never. The account needs create and delete on jobs for that.
+         * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs.
          *
          * @minItems 1
          * @maxItems 8
          */
         kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
-        /** The workloads that belong to an object of spec.targets by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
+        /** If true, workloads that an object in spec.targets owns by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
         ownedByTargets?: boolean;
         /**
-         * Workloads that restart when a key changes that the fields of this binding use; any key of its sources, if it has no fields.
+         * The workloads that restart when a key changes that the fields of this binding use, or any key of its sources if the binding has no fields.
          *
          * @maxItems 64
          *
-         * Items: One workload, or all that a selector matches.
+         * Items: One workload, or all workloads that a selector matches.
          */
         targets?: {
-          /** Group and version; apps/v1, batch/v1 and argoproj.io/v1alpha1 for the kinds of kinds unless given. */
+          /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
           apiVersion?: string;
-          /** Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that it restarts on. */
+          /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
           kind: string;
-          /** The workload's namespace, the binding's own unless given. Another namespace consents by a RoleBinding of inlay-rollouts to the account of this binding. */
+          /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
           namespace?: string;
-          /** The workload's name. Exactly one of name and selector. */
+          /** The name of the workload. Set exactly one of name and selector. */
           name?: string;
-          /** The workloads of the kind that match all that is given, as they come and go. The account needs list and watch on the kind. */
+          /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
           selector?: {
             /**
-             * The name is one of these, in which * stands for any characters and ? for one.
+             * The name must match one of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             names?: string[];
             /**
-             * The name is none of these, in which * stands for any characters and ? for one.
+             * The name must match none of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             exceptNames?: string[];
-            /** Each of these labels has this value. */
+            /** The object must have all these labels with these values. */
             matchLabels?: {
               [k: string]: string;
             };
             /**
-             * Each of these holds.
+             * The labels must meet all these requirements.
              *
              * @maxItems 16
              */
             matchExpressions?: {
-              /** The label that is asked about. */
+              /** The key of the label. */
               key: string;
-              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
-               * What In and NotIn compare with.
+               * The values for In and NotIn.
                *
                * @maxItems 64
                */
               values?: string[];
             }[];
           };
-          /** The path of the pod template, such as spec.template, whose metadata.annotations are stamped. Known of the kinds of kinds. */
+          /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
           template?: string;
-          /** A field that the workload restarts on, which is written in place of an annotation of its pod template: spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. It holds a text. A field called restartAt is given a time, and an annotation of strimzi.io/ true, whatever stamp.value says. */
+          /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
           restartPath?: string;
         }[];
       }[];
-      /** What happens when a key is seen for the first time. None takes it as it is; Rollout restarts what uses it. IfDifferent restarts at the first sight of this binding if a field of a target with when AfterRollout holds another value than it would get, so that a record which another tool kept is the baseline. */
+      /** What Inlay does when it reads a key for the first time. None: it records the value, and restarts nothing. Rollout: it restarts the workloads that use the key. IfDifferent: when Inlay first reconciles this binding, it restarts them if a field of a target with when: AfterRollout has a value that differs from the one to be written. Use IfDifferent when another tool has maintained that field. */
       onFirstSync: "None" | "Rollout" | "IfDifferent";
       /**
-       * What counts as a change beside another value. SourceCreated: a source exists that did not. SourceDeleted: a source exists no more; a workload whose pods can't start without it waits until it is back. Neither unless given.
+       * Additional changes that restart workloads. SourceCreated: a source is created. SourceDeleted: a source is deleted; a workload whose pods can't start without the source waits until it exists again. Defaults to none.
        *
        * @maxItems 2
        */
       restartOn?: ("SourceCreated" | "SourceDeleted")[];
-      /** A CronJob that restarts also runs a Job at once, once for each restart, as kubectl create job --from makes it. One that is suspended runs none. The account needs create on jobs. */
+      /** If true, a CronJob that restarts also runs a Job at once, as kubectl create job --from does, once for each restart. A suspended CronJob runs none. The account needs create on jobs. Defaults to false. */
       runCronJobs?: boolean;
-      /** The annotation of the pod template that a restart changes. It belongs to the field manager inlay-rollout, whichever binding writes it, and stays when the binding goes. */
+      /** The annotation of the pod template that Inlay changes to restart a workload. The field manager inlay-rollout owns it, for all bindings. It stays when the binding is deleted. */
       stamp: {
-        /** Its key. */
+        /** The key of the annotation. */
         annotation: string;
-        /** What is written there. Revision is the number of this binding's rollout with a keyed digest; Time is when the change was noticed, as kubectl rollout restart writes it; ResourceVersion is that of the source that changed. */
+        /** The value of the annotation. Revision: the number of the rollout of this binding, with a keyed digest. Time: when Inlay noticed the change, in the format of kubectl rollout restart. ResourceVersion: the resourceVersion of the source that changed. */
         value: "Revision" | "Time" | "ResourceVersion";
       };
-      /** How long the values must have stayed the same before anything restarts, such as 10s. Changes within it make one rollout. */
+      /** How long all values must stay the same before a rollout begins, such as 10s. Changes within this time lead to one rollout. */
       debounce?: string;
-      /** The longest that debounce holds a rollout back, however often values change. Ten times debounce unless given. */
+      /** The longest time that debounce delays a rollout while values keep changing. Defaults to ten times debounce. */
       maxDebounce?: string;
-      /** How long it is at least between the beginnings of two rollouts of this binding, such as 1h. */
+      /** The shortest time between the starts of two rollouts of this binding, such as 1h. */
       minInterval?: string;
-      /** How many workloads of this binding may be rolling out at once. */
+      /** The number of workloads of this binding that may roll out at the same time. */
       maxConcurrent?: number;
       /**
-       * When workloads may be restarted. Those that are rolling out when a window closes finish. At any time unless given.
+       * The times when workloads may restart. A workload that is rolling out when a window closes finishes. Defaults to any time.
        *
        * @minItems 1
        * @maxItems 16
        *
-       * Items: A window that opens by a schedule, for so long.
+       * Items: A time window that opens on a schedule.
        */
       windows?: {
-        /** When it opens, in cron's five fields, such as 0 2 * * 1-5. */
+        /** When the window opens, in the five fields of cron, such as 0 2 * * 1-5. */
         schedule: string;
-        /** How long it stays open, such as 2h. */
+        /** How long the window stays open, such as 2h. */
         duration: string;
-        /** The time zone of the schedule, by its name in the IANA database, such as Europe/Berlin. */
+        /** The time zone of the schedule, as a name in the IANA database, such as Europe/Berlin. */
         timeZone: string;
       }[];
       /** How long a workload may take to roll out before it counts as failed. */
       timeout: string;
-      /** Nothing restarts before the controllers of the targets have taken the new values in: the status.observedGeneration of each is that of the object, where it has one, and the condition holds. Targets of kinds without a status, such as Secrets, are not waited for. */
+      /** If set, Inlay restarts workloads only after the controllers of the targets have observed the new values. For each target, status.observedGeneration must equal metadata.generation, if the status has it, and condition must be True. Inlay does not wait for kinds without a status, such as Secret. */
       waitForTargets?: {
-        /** The type of a condition in each target's status that has to be True for the object as it is, such as Ready. */
+        /** The type of a condition in the status of each target that must be True for its current generation, such as Ready. */
         condition?: string;
       };
-      /** The pods of StatefulSets and DaemonSets with updateStrategy OnDelete are replaced, one at a time, each when all others are ready, by eviction, which PodDisruptionBudgets can refuse. Otherwise they are left until somebody deletes them. The account needs list on pods and create on pods/eviction. */
+      /** If true, Inlay replaces the pods of StatefulSets and DaemonSets with updateStrategy OnDelete. It evicts one pod at a time, when all others are ready; a PodDisruptionBudget can refuse this. If false, the old pods run until you delete them. The account needs list on pods and create on pods/eviction. Defaults to false. */
       replacePods?: boolean;
-      /** Workloads with a container that has no readiness probe are not restarted, and it is said so. Otherwise a warning is given once. */
+      /** If true, Inlay does not restart a workload with a container that has no readiness probe, and reports it. If false, Inlay restarts it and warns once. Defaults to false. */
       requireReadinessProbe?: boolean;
-      /** Workloads of more than one replica are not restarted unless a PodDisruptionBudget selects their pods, and it is said so. Otherwise a warning is given once. The account needs list on poddisruptionbudgets. */
+      /** If true, Inlay does not restart a workload with more than one replica if no PodDisruptionBudget selects its pods, and reports it. If false, Inlay restarts it and warns once. The account needs list on poddisruptionbudgets. Defaults to false. */
       requireDisruptionBudget?: boolean;
-      /** While true, no workload is restarted. Afterwards what has changed meanwhile is caught up with, in one rollout. */
+      /** If true, no workload restarts. When you set it to false, one rollout covers all changes since then. Defaults to false. */
       suspend?: boolean;
     };
   };
-  /** What became of it, and the record of what it wrote. Never a value. */
+  /** The state of the binding, and the record of the fields that it wrote. It never contains a value. */
   status?: {
-    /** The generation of the spec that this status speaks of. */
+    /** The generation of the spec that this status describes. */
     observedGeneration?: number;
-    /** How many targets hold the current values, of how many, such as 2/3. */
+    /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */
     synced?: string;
-    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, with spec.rollout: whether every workload has been restarted for the current values. */
+    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. */
     conditions?: {
       /** Ready or RolledOut. */
       type: string;
-      /** True, False, or Unknown while the binding is suspended. */
+      /** True or False, or Unknown while the binding is suspended. */
       status: "True" | "False" | "Unknown";
-      /** Synced or RolledOut, or the first reason why it is not. */
+      /** Synced or RolledOut, or the first reason for another status. */
       reason: string;
-      /** What is wrong, and what to do. Never a value. */
+      /** What is wrong and what to do. It never contains a value. */
       message: string;
-      /** Since when the status is what it is. */
+      /** When the status last changed. */
       lastTransitionTime: string;
-      /** The generation of the spec that this condition speaks of. */
+      /** The generation of the spec that this condition describes. */
       observedGeneration?: number;
     }[];
-    /** The sources of which values were copied by a SecretGrant, such as "Secret storage/bucket". Without the grant these values must be rotated. */
+    /** The sources whose values this binding copied by a SecretGrant, such as "Secret storage/bucket". Rotate these values when the grant is withdrawn. */
     copiedSources?: string[];
-    /** Every object that is or was written, with the record of what there is this binding's. Objects that were selected and are in the same state stand in one entry. */
+    /** Every object that this binding writes or has written, with a record of what it wrote. Selected objects in the same state share one entry. */
     targets?: (
       | {
-          /** Group and version in which it was written last. */
+          /** The group and version of the last write. */
           apiVersion: string;
-          /** Its kind. */
+          /** The kind of the object. */
           kind: string;
-          /** Its namespace, unless its kind belongs to the cluster. */
+          /** The namespace of the object. Unset for cluster-scoped kinds. */
           namespace?: string;
-          /** Its name. */
+          /** The name of the object. */
           name: string;
-          /** The uid of the object that created, paths, pendingPaths and parents speak of. */
+          /** The uid of the object that created, paths, pendingPaths and parents describe. */
           uid?: string;
           objects?: never;
-          /** Synced, or why it is not. */
+          /** Synced, or the reason why the object does not hold the current values. */
           reason: string;
-          /** What is wrong with it, and what to do. Never a value. */
+          /** What is wrong with the object and what to do. It never contains a value. */
           message?: string;
-          /** What becomes of paths when this target is no longer named. */
+          /** What happens to paths when the binding no longer names this target. */
           onRelease?: "Retain" | "Remove";
-          /** This binding created or adopted the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
+          /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
           created?: boolean;
-          /** A digest of the manifest that was applied last, with the paths of the fields in it. */
+          /** A digest of the manifest that was last applied, with the paths of the fields in it. */
           manifestDigest?: string;
-          /** The fields that this binding holds. Never a value. */
+          /** The paths of the fields that this binding owns. */
           paths?: string[];
-          /** The fields that are about to be written for the first time. Released like paths, never forced. */
+          /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
-          /** The fields that another binding has, and that this one waits for. */
+          /** The paths of the fields that another binding owns, and that this binding waits for. */
           awaitedPaths?: string[];
-          /** The objects that came to be on the way to a path, removed with it when they are left empty. */
+          /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
           parents?: string[];
         }
       | {
-          /** Group and version in which it was written last. */
+          /** The group and version of the last write. */
           apiVersion: string;
-          /** Its kind. */
+          /** The kind of the object. */
           kind: string;
-          /** Its namespace, unless its kind belongs to the cluster. */
+          /** The namespace of the object. Unset for cluster-scoped kinds. */
           namespace?: string;
           name?: never;
-          /** The uid of the object that created, paths, pendingPaths and parents speak of. */
+          /** The uid of the object that created, paths, pendingPaths and parents describe. */
           uid?: string;
-          /** The objects that were selected, as "namespace/name uid", or "name uid" where the kind belongs to the cluster; instead of namespace, name and uid. */
+          /** The selected objects, as "namespace/name uid", or "name uid" for cluster-scoped kinds. It replaces namespace, name and uid. */
           objects: string[];
-          /** Synced, or why it is not. */
+          /** Synced, or the reason why the object does not hold the current values. */
           reason: string;
-          /** What is wrong with it, and what to do. Never a value. */
+          /** What is wrong with the object and what to do. It never contains a value. */
           message?: string;
-          /** What becomes of paths when this target is no longer named. */
+          /** What happens to paths when the binding no longer names this target. */
           onRelease?: "Retain" | "Remove";
-          /** This binding created or adopted the object, or was about to. The uid, or the object's label inlay.dev/created-by, shows whether it did. */
+          /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
           created?: boolean;
-          /** A digest of the manifest that was applied last, with the paths of the fields in it. */
+          /** A digest of the manifest that was last applied, with the paths of the fields in it. */
           manifestDigest?: string;
-          /** The fields that this binding holds. Never a value. */
+          /** The paths of the fields that this binding owns. */
           paths?: string[];
-          /** The fields that are about to be written for the first time. Released like paths, never forced. */
+          /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
-          /** The fields that another binding has, and that this one waits for. */
+          /** The paths of the fields that another binding owns, and that this binding waits for. */
           awaitedPaths?: string[];
-          /** The objects that came to be on the way to a path, removed with it when they are left empty. */
+          /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
           parents?: string[];
         }
     )[];
     /**
-     * The protected Secrets that hold the token of a ServiceAccount, with which they are deleted. Those who may not delete the Secret may not delete the ServiceAccount either.
+     * The protected Secrets with the token of a ServiceAccount. Kubernetes deletes such a Secret with its ServiceAccount. Users who may not delete the Secret may not delete the ServiceAccount either.
      *
      * @maxItems 8
      */
@@ -960,61 +960,61 @@ export interface StoredBinding {
       /** The name of the ServiceAccount. */
       serviceAccountName: string;
     }[];
-    /** Which values the workloads of spec.rollout were restarted for last, and what is still to be restarted. Never a value. */
+    /** The values that the workloads of spec.rollout last restarted for, as digests, and the pending restarts. It never contains a value. */
     rollout?: {
-      /** The id of the installation's key by which digests are made. */
+      /** The id of the digest key of the installation. */
       digestKeyID: string;
-      /** How many rollouts have ended. */
+      /** The number of finished rollouts. */
       revision: number;
-      /** A keyed digest of each value that a workload restarts for, by source and key, such as bucket/accessKeyID; with * for all keys of a source. Of a SecretProviderClass, one for each version that pods have. Or absent, where restartOn counts that there is no such source, or unmounted, where no pod mounts the class. */
+      /** A keyed digest of each value that a workload restarts for. The keys are source and key, such as bucket/accessKeyID, or bucket/* for all keys of a source. A SecretProviderClass has one digest for each version that pods have. The value is absent if restartOn counts a missing source, and unmounted if no pod mounts the class. */
       digests?: {
         [k: string]: string;
       };
       /** When the last rollout began. */
       lastStartTime?: string;
-      /** The namespaces whose workloads can't be known. What uses the changed values there restarts when it can. */
+      /** The namespaces whose workloads Inlay can't read. Workloads there that use changed values restart when Inlay can read them again. */
       unknownNamespaces?: string[];
-      /** The rollout that is under way, or waits. */
+      /** The rollout that is running or waiting. */
       pending?: {
-        /** When the first change was noticed. */
+        /** When Inlay noticed the first change. */
         firstChangeTime: string;
-        /** When the last change was noticed. */
+        /** When Inlay noticed the last change. */
         lastChangeTime: string;
-        /** When the first workload was restarted for it. */
+        /** When the first workload restarted. */
         startTime?: string;
-        /** When one was last. */
+        /** When the last workload restarted. */
         lastRestartTime?: string;
-        /** What it is doing, or waits for. */
+        /** What the rollout is doing or waiting for. */
         reason: string;
-        /** The same in words, with the time until which it waits, if that is known. */
+        /** The reason in words, with the time until which the rollout waits, if it is known. */
         message: string;
-        /** The digests that the workloads below are restarted for. */
+        /** The digests that the workloads below restart for. */
         digests?: {
           [k: string]: string;
         };
-        /** The workloads that the change concerns, in the order of the steps. */
+        /** The workloads that the change affects, in the order of the steps. */
         workloads?: {
-          /** Group and version. */
+          /** The group and version of the workload. */
           apiVersion: string;
-          /** Its kind. */
+          /** The kind of the workload. */
           kind: string;
-          /** Its namespace. */
+          /** The namespace of the workload. */
           namespace: string;
-          /** Its name. */
+          /** The name of the workload. */
           name: string;
-          /** Its uid. */
+          /** The uid of the workload. */
           uid: string;
-          /** The step that it belongs to. */
+          /** The name of the step that the workload belongs to. */
           step?: string;
-          /** How far it is. */
+          /** The progress of the restart. */
           state: "Waiting" | "Rolling" | "Done" | "Failed";
-          /** What was written into its pod template. */
+          /** The value that Inlay wrote to restart the workload. */
           stamp?: string;
-          /** The uid of the copy of a Job that is deleted to be recreated. The new Job is made of that copy alone. */
+          /** The uid of the copy of a Job that Inlay deletes to recreate it. Inlay recreates the Job only from that copy. */
           copyUID?: string;
-          /** When that was. */
+          /** When Inlay restarted the workload. */
           restartTime?: string;
-          /** What it waits for, or why it failed. */
+          /** What the workload waits for, or why it failed. */
           message?: string;
         }[];
       };

@@ -1,68 +1,68 @@
 /** Generated from apis/secretgrants.yaml by `npm run generate`. Do not edit. */
 
-/** A SecretGrant lets SecretBindings of other namespaces read Secrets and ConfigMaps of this one, and those of this namespace whose source says granted. It is the half of the consent that this namespace gives; the account of a binding needs its own right to read them too. */
+/** A SecretGrant permits SecretBindings of other namespaces to read Secrets and ConfigMaps of its own namespace, and to use its VaultConnections. It also permits bindings of its own namespace whose source sets granted. To read an object, the account of the binding needs the RBAC permission too. */
 export interface SecretGrant {
   apiVersion: string;
   kind: string;
   metadata: import("../apimachinery/objects.ts").ObjectMeta;
-  /** Who may read, and what. Each of from may read each of to. */
+  /** The bindings that may read, and the objects that they may read. Each entry of from may read each entry of to. */
   spec: {
     /**
-     * Who may read. Any one of these is enough.
+     * The bindings that may read. A binding must match at least one entry.
      *
      * @minItems 1
      * @maxItems 64
      *
-     * Items: The bindings of one namespace, of those that match, or of a BindingComposition. Exactly one of namespace, namespaceSelector and composition.
+     * Items: The bindings of one namespace, of all matching namespaces, or of a BindingComposition. Set exactly one of namespace, namespaceSelector and composition.
      */
     from: (
       | {
-          /** The namespace in which the bindings stand. */
+          /** The namespace of the bindings. */
           namespace: string;
-          /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
+          /** The metadata.uid of the namespace. A namespace that is created later with the same name has another uid, and this entry does not match it. If unset, only the name counts. */
           namespaceUID?: string;
           namespaceSelector?: never;
           composition?: never;
-          /** Only bindings that act as the account of this name. Any account unless given. */
+          /** The name of the service account of the bindings. Defaults to any account. */
           serviceAccountName?: string;
         }
       | {
           namespace?: never;
-          /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
+          /** The metadata.uid of the namespace. A namespace that is created later with the same name has another uid, and this entry does not match it. If unset, only the name counts. */
           namespaceUID?: string;
-          /** The namespaces that match all that is given, as they are at the moment. Anyone who may label or name a namespace so gets access. A selector never matches the namespace of the grant itself. */
+          /** Selects the namespaces that match all criteria, whenever a binding reads. Users who may set the names or labels of namespaces can get access. A selector never matches the namespace of the grant. */
           namespaceSelector: {
             /**
-             * The name is one of these, in which * stands for any characters and ? for one.
+             * The name must match one of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             names?: string[];
             /**
-             * The name is none of these, in which * stands for any characters and ? for one.
+             * The name must match none of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             exceptNames?: string[];
-            /** Each of these labels has this value. */
+            /** The object must have all these labels with these values. */
             matchLabels?: {
               [k: string]: string;
             };
             /**
-             * Each of these holds.
+             * The labels must meet all these requirements.
              *
              * @minItems 1
              * @maxItems 16
              */
             matchExpressions?: {
-              /** The label that is asked about. */
+              /** The key of the label. */
               key: string;
-              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
-               * What In and NotIn compare with.
+               * The values for In and NotIn.
                *
                * @maxItems 64
                */
@@ -70,33 +70,33 @@ export interface SecretGrant {
             }[];
           };
           composition?: never;
-          /** Only bindings that act as the account of this name. Any account unless given. */
+          /** The name of the service account of the bindings. Defaults to any account. */
           serviceAccountName?: string;
         }
       | {
           namespace?: never;
-          /** The metadata.uid of that namespace. A namespace that is created later under the same name has another uid, and this entry does not let its bindings read. Without it, the name alone decides. */
+          /** The metadata.uid of the namespace. A namespace that is created later with the same name has another uid, and this entry does not match it. If unset, only the name counts. */
           namespaceUID?: string;
           namespaceSelector?: never;
-          /** The name of a BindingComposition. Its bindings may read, in whatever namespace they are: those that Inlay computes from its claims at the moment, and no others that carry its label. */
+          /** The name of a BindingComposition. Its current bindings may read, in any namespace. Inlay computes them from the claims; a binding that only has the label of the composition does not match. */
           composition: string;
-          /** Only bindings that act as the account of this name. Any account unless given. */
+          /** The name of the service account of the bindings. Defaults to any account. */
           serviceAccountName?: string;
         }
     )[];
     /**
-     * What may be read, of this namespace. Who makes or changes a grant must be allowed to get all of it himself.
+     * The objects in this namespace that the bindings may read. To create or change a grant, you must be allowed to get all of them yourself, or to use them for VaultConnections.
      *
      * @minItems 1
      * @maxItems 16
      *
-     * Items: One object, or all that match. Exactly one of name and selector.
+     * Items: One object, or all matching objects. Set exactly one of name and selector.
      */
     to: (
       | {
           /** Secret, ConfigMap or VaultConnection. Bindings may use a VaultConnection, not read it. */
           kind: "Secret" | "ConfigMap" | "VaultConnection";
-          /** Its name. */
+          /** The name of the object. */
           name: string;
           selector?: never;
         }
@@ -104,39 +104,39 @@ export interface SecretGrant {
           /** Secret, ConfigMap or VaultConnection. Bindings may use a VaultConnection, not read it. */
           kind: "Secret" | "ConfigMap" | "VaultConnection";
           name?: never;
-          /** The objects that match all that is given, as they are at the moment. Anyone who may label or name an object so opens it. */
+          /** Selects the objects that match all criteria, whenever a binding reads. Users who may set the names or labels of objects can grant access to them. */
           selector: {
             /**
-             * The name is one of these, in which * stands for any characters and ? for one.
+             * The name must match one of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             names?: string[];
             /**
-             * The name is none of these, in which * stands for any characters and ? for one.
+             * The name must match none of these patterns; * matches any characters, and ? matches one character.
              *
              * @minItems 1
              * @maxItems 16
              */
             exceptNames?: string[];
-            /** Each of these labels has this value. */
+            /** The object must have all these labels with these values. */
             matchLabels?: {
               [k: string]: string;
             };
             /**
-             * Each of these holds.
+             * The labels must meet all these requirements.
              *
              * @minItems 1
              * @maxItems 16
              */
             matchExpressions?: {
-              /** The label that is asked about. */
+              /** The key of the label. */
               key: string;
-              /** How it is to be. In and NotIn compare it with values; Exists and DoesNotExist ask whether it is there. */
+              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
               operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
               /**
-               * What In and NotIn compare with.
+               * The values for In and NotIn.
                *
                * @maxItems 64
                */

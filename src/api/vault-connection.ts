@@ -1,26 +1,26 @@
 /** Generated from apis/vaultconnections.yaml by `npm run generate`. Do not edit. */
 
-/** A VaultConnection says where a Vault or OpenBao server is, how SecretBindings log in to it, and which paths they may read through it. Without auth, bindings read only the health of servers through it. */
+/** A VaultConnection defines the address of a Vault or OpenBao server, how SecretBindings log in to it, and which paths they may read. Without auth, bindings can read only the health of servers. */
 export interface VaultConnection {
   apiVersion: string;
   kind: string;
   metadata: import("../apimachinery/objects.ts").ObjectMeta;
-  /** The server, the login, and what may be read. */
+  /** The server, the login, and the paths that bindings may read. */
   spec: {
-    /** The URL of the server, without a path, such as https://vault.vault.svc:8200. The configuration of Inlay has to list it in vault.addresses. Inlay uses plain http only where an entry there starts with http://. */
+    /** The URL of the server, without a path, such as https://vault.vault.svc:8200. The configuration of Inlay must list it in vault.addresses. Inlay uses plain http only if the entry there starts with http://. */
     address: string;
-    /** The namespace in Vault, as Vault Enterprise and OpenBao have them. The root namespace unless given. */
+    /** The namespace in Vault Enterprise or OpenBao. Defaults to the root namespace. */
     namespace?: string;
-    /** How the server proves what it is. Nothing turns this check off. */
+    /** How Inlay verifies the certificate of the server. The verification can't be turned off. */
     tls?: {
-      /** The certificates, as PEM, that may sign the server's. Unless given, those of public authorities, which Node.js brings. Exactly one of secret and configMap, in the namespace of the connection. */
+      /** The certificates, in PEM format, of the authorities that may sign the certificate of the server. Defaults to the public authorities of Node.js. Set exactly one of secret and configMap, in the namespace of the connection. */
       ca?:
         | {
             /** A key of a Secret in the namespace of the connection. */
             secret: {
-              /** Its name. */
+              /** The name of the Secret. */
               name: string;
-              /** The key in it. */
+              /** The key in the object. */
               key: string;
             };
             configMap?: never;
@@ -29,34 +29,34 @@ export interface VaultConnection {
             secret?: never;
             /** A key of a ConfigMap in the namespace of the connection. */
             configMap: {
-              /** Its name. */
+              /** The name of the ConfigMap. */
               name: string;
-              /** The key in it. */
+              /** The key in the object. */
               key: string;
             };
           };
-      /** The name that the server's certificate is for. The host of the address unless given. */
+      /** The host name in the certificate of the server. Defaults to the host of address. */
       serverName?: string;
     };
-    /** The ServiceAccount of this namespace as which Inlay reads the Secrets and ConfigMaps that this connection names, and logs in where auth.kubernetes.as is Connection. An account of another name than inlay must be opened to Inlay by a RoleBinding in this namespace. */
+    /** The name of the ServiceAccount in this namespace that Inlay impersonates to read the Secrets and ConfigMaps that this connection names, and to log in if auth.kubernetes.as is Connection. For a name other than inlay, a RoleBinding in this namespace must allow Inlay to impersonate the account. Defaults to inlay. */
     serviceAccountName: string;
-    /** How bindings log in. Exactly one of kubernetes, appRole and token. */
+    /** How bindings log in. Set exactly one of kubernetes, appRole and token. */
     auth?:
       | {
-          /** Vault's Kubernetes auth method. The account asks the API server for a token of its own, for these audiences and 10 minutes, so it needs the permission create on serviceaccounts/token for itself. */
+          /** The Kubernetes auth method of Vault. Inlay impersonates the account to create a token for it, valid for audiences and for 10 minutes. The account needs create on serviceaccounts/token for itself. */
           kubernetes: {
-            /** Where the auth method is mounted in Vault, below auth/. */
+            /** The path below auth/ where the auth method is mounted in Vault. */
             mount: string;
-            /** The role in Vault. {namespace} stands for the namespace of the binding, or of the claim that a BindingComposition makes it for. */
+            /** The role in Vault. {namespace} is replaced by the namespace of the binding, or of the claim for a composed binding. */
             role: string;
             /**
-             * For whom the token is. Give the role in Vault the same audience, or Vault accepts a token for any.
+             * The audiences of the token. Set the same audience in the role in Vault, otherwise Vault accepts tokens for any audience.
              *
              * @minItems 1
              * @maxItems 8
              */
             audiences: string[];
-            /** Who logs in. Binding: the account of each binding, so that Vault's policies decide for each. Connection: the account of this connection, for all bindings that may use it. */
+            /** The account that logs in. Binding: the account of each binding, so that the policies of Vault decide for each. Connection: the account of this connection, for all bindings that may use it. Defaults to Binding. */
             as: "Binding" | "Connection";
           };
           appRole?: never;
@@ -64,19 +64,19 @@ export interface VaultConnection {
         }
       | {
           kubernetes?: never;
-          /** Vault's AppRole auth method. All bindings that may use this connection share the login. */
+          /** The AppRole auth method of Vault. All bindings that may use this connection share the login. */
           appRole: {
-            /** Where the auth method is mounted in Vault, below auth/. */
+            /** The path below auth/ where the auth method is mounted in Vault. */
             mount: string;
-            /** The RoleID. It is no secret. */
+            /** The RoleID. It is not secret. */
             roleID: string;
-            /** Where the SecretID is. */
+            /** The SecretID. */
             secretID: {
               /** A key of a Secret in the namespace of the connection. */
               secret: {
-                /** Its name. */
+                /** The name of the Secret. */
                 name: string;
-                /** The key in it. */
+                /** The key in the object. */
                 key: string;
               };
             };
@@ -86,14 +86,14 @@ export interface VaultConnection {
       | {
           kubernetes?: never;
           appRole?: never;
-          /** A token as it is. All bindings that may use this connection share it. Inlay renews it where Vault allows that, and never revokes it. Exactly one of secret and configMap. */
+          /** A Vault token. All bindings that may use this connection share it. Inlay renews it if Vault allows that, and never revokes it. Set exactly one of secret and configMap. */
           token:
             | {
                 /** A key of a Secret in the namespace of the connection. */
                 secret: {
-                  /** Its name. */
+                  /** The name of the Secret. */
                   name: string;
-                  /** The key in it. */
+                  /** The key in the object. */
                   key: string;
                 };
                 configMap?: never;
@@ -102,38 +102,38 @@ export interface VaultConnection {
                 secret?: never;
                 /** A key of a ConfigMap in the namespace of the connection. */
                 configMap: {
-                  /** Its name. */
+                  /** The name of the ConfigMap. */
                   name: string;
-                  /** The key in it. */
+                  /** The key in the object. */
                   key: string;
                 };
               };
         };
     /**
-     * What bindings may read through this connection, as mount/path, whatever Vault's policies allow. * stands for any characters and ? for one; {namespace} for the namespace of the binding, or of the claim that a BindingComposition makes it for.
+     * The paths that bindings may read through this connection, as mount/path, whatever the policies of Vault allow. * matches any characters, and ? matches one character. {namespace} is replaced by the namespace of the binding, or of the claim for a composed binding.
      *
      * @minItems 1
      * @maxItems 64
      */
     paths?: string[];
-    /** How long Inlay waits for an answer, from 100ms to 60s. */
+    /** How long Inlay waits for each response, as a duration from 100ms to 60s. Defaults to 5s. */
     timeout: string;
   };
-  /** What Inlay knows of the server. */
+  /** The state of the server. */
   status?: {
-    /** Ready is true when the server answers, is unsealed, and the last login that this connection makes by itself succeeded. */
+    /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. */
     conditions?: {
       /** Ready. */
       type: "Ready";
-      /** Whether it holds. */
+      /** True, False or Unknown. */
       status: "True" | "False" | "Unknown";
-      /** One word that programs can compare. */
+      /** A word that programs can compare. */
       reason: string;
-      /** What is wrong, and what to do. Never a value. */
+      /** What is wrong and what to do. It never contains a value. */
       message: string;
-      /** The generation of the spec that this condition is about. */
+      /** The generation of the spec that this condition describes. */
       observedGeneration?: number;
-      /** Since when the status is what it is. */
+      /** When the status last changed. */
       lastTransitionTime: string;
     }[];
     /** The version that the server reports. */

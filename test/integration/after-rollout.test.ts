@@ -148,16 +148,16 @@ describe("a field that is written after the rollout", function () {
   it("is refused without a rollout", async () => {
     const { team } = await newTeam();
     const { rollout: _, ...without } = spec();
-    await assert.rejects(
-      team.bind("rolls", without),
-      /a target with when AfterRollout waits for a rollout; add rollout/,
-    );
+    await assert.rejects(team.bind("rolls", without), /when is AfterRollout, but the binding has no rollout/);
     await assert.rejects(
       team.bind("rolls", { ...spec({ onFirstSync: "IfDifferent" }), targets: [] }),
-      /onFirstSync IfDifferent compares the fields of targets with when AfterRollout/,
+      /onFirstSync is IfDifferent, but no target/,
     );
     await assert.rejects(team.bind("rolls", spec({ consumersBy: [] })), /consumersBy/);
-    await assert.rejects(team.bind("rolls", spec({ consumersOfTargets: true })), /consumersOfTargets finds workloads/);
+    await assert.rejects(
+      team.bind("rolls", spec({ consumersOfTargets: true })),
+      /consumersOfTargets needs a Secret or ConfigMap/,
+    );
   });
 });
 

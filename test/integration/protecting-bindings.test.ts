@@ -95,7 +95,7 @@ describe("a binding that protects", function () {
       const withForeign = sources.map((_, index) => guard([...others, ...sources.with(index, source("foreign"))]));
       const said = /otto may not both update and delete secrets "foreign"/;
       await Promise.all(withForeign.map((one) => guarded.refusesToCreate(who, one, said)));
-      await guarded.refusesToCreate(who, guard([...sources, source("ninth")]), /at most 8 sources of a binding/);
+      await guarded.refusesToCreate(who, guard([...sources, source("ninth")]), /more than 8 sources have protect/);
     });
 
     it("has writers that can be: users, groups, and accounts of a namespace", async () => {
@@ -115,14 +115,14 @@ describe("a binding that protects", function () {
         { secret: { name: "bucket", namespace: place } },
         { configMap: { name: "settings", namespace: place } },
       ]);
-      const said = /only a Secret or ConfigMap of the binding's own namespace can be protected/;
+      const said = /protect needs a Secret or ConfigMap in the namespace/;
       for (const source of [service, ...elsewhere]) {
         await guarded.refusesToCreate("edith", guard([{ ...source, protect: {} }]), said);
       }
     });
 
     it("protects nothing that is read by a SecretGrant", async () => {
-      const said = /a source that is read by a SecretGrant can't be protected/;
+      const said = /protect and granted/;
       for (const source of [
         { secret: { name: "bucket", granted: true } },
         { configMap: { name: "settings", granted: true } },

@@ -142,6 +142,6 @@ describe("a workload that restarts on a field", function () {
         rollout: { targets: [{ kind: "Deployment", name: "a", template: "spec.template", restartPath: "spec.x" }] },
       }),
     );
-    await assert.rejects(both, /a restart is written to one place; write template or restartPath/);
+    await assert.rejects(both, /both template and restartPath/);
   });
 });

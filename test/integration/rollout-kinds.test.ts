@@ -167,7 +167,7 @@ describe("what restarts when a value changes", function () {
     await createObject(team.api, kind, "app", { size: 3, podTemplate: template() }, team.namespace);
     const target = { apiVersion: apiVersionOf(kind), kind: kind.kind, name: "app" };
     const rolls = (more: object) => team.bind("rolls", { sources, rollout: { targets: [{ ...target, ...more }] } });
-    await assert.rejects(rolls({}), /say by template where the pod template of this kind is, such as spec\.template/);
+    await assert.rejects(rolls({}), /needs template or restartPath/);
     await rolls({ template: "spec.podTemplate" });
     await shop.rolledOut("rolls", 0);
     await rotate();

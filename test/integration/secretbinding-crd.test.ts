@@ -61,16 +61,16 @@ describe("the schema of SecretBinding", () => {
     const { spec } = await accepted(binding({ targets: [made] }));
     assert.deepEqual(spec.targets, [{ ...made, fields: [] }]);
     const { create: _, ...ordinary } = made;
-    await refused(binding({ targets: [ordinary] }), /a target without create has at least one field/);
+    await refused(binding({ targets: [ordinary] }), /fields is empty.*create/);
   });
 
   it("refuses a manifest that says what is the target's to say", async () => {
     const withManifest = (manifest: object) => binding({ targets: [{ ...target, create: { manifest } }] });
     for (const manifest of [{ apiVersion: "v1" }, { kind: "Secret" }, { status: {} }]) {
-      await refused(withManifest(manifest), /a manifest has no apiVersion, kind and status/);
+      await refused(withManifest(manifest), /manifest may not have apiVersion, kind or status/);
     }
     for (const metadata of [{ name: "x" }, { namespace: "x" }]) {
-      await refused(withManifest({ metadata }), /name and namespace of the object stand in the target/);
+      await refused(withManifest({ metadata }), /metadata of a manifest may not have name or namespace/);
     }
     await refused(binding({ targets: [{ ...target, create: {} }] }), /manifest: Required value/);
   });
@@ -97,15 +97,12 @@ describe("the schema of SecretBinding", () => {
     it("one that is two things", () =>
       refused(
         sources({ ...bucket, configMap: { name: "bucket" } }),
-        /a source has exactly one of secret, configMap, object, vault and providerClass/,
+        /exactly one of secret, configMap, object, vault and providerClass/,
       ));
 
     it("two of one name in two namespaces, unless one is called otherwise", async () => {
       const theirs = { secret: { name: "bucket", namespace: "storage" } };
-      await refused(
-        sources(bucket, theirs),
-        /two sources have the same name; give one of them another by its field name/,
-      );
+      await refused(sources(bucket, theirs), /two sources have the same name/);
       await accepted(sources(bucket, { name: "theirs", ...theirs }));
     });
 
@@ -128,7 +125,7 @@ describe("the schema of SecretBinding", () => {
     it("an object that is a Secret or a ConfigMap, whatever the version", async () => {
       for (const resource of ["secrets", "configmaps"]) {
         for (const apiVersion of ["v1", "v2"]) {
-          await refused(withObject({ apiVersion, resource }), /an object source may not be a Secret or a ConfigMap/);
+          await refused(withObject({ apiVersion, resource }), /object may not be a Secret or ConfigMap/);
         }
       }
     });
@@ -185,10 +182,10 @@ describe("the schema of SecretBinding", () => {
       await accepted(withFrom({ source: "s3", key: "accessKeyID" }));
       await accepted(withFrom({ source: "s3", key: "accessKeyID", pointer: "/a" }));
       await accepted(withFrom({ source: "s3", include: ["^a"] }));
-      await refused(withFrom({ source: "s3", fieldPath: "a" }), /a field from an object says fieldPath/);
+      await refused(withFrom({ source: "s3", fieldPath: "a" }), /for a source with object, set fieldPath/);
     });
 
-    const once = /may not have \., \.\. or \+ between slashes/;
+    const once = /may not contain ., .. or \+ between/;
     const wrong: Record<string, [changes: object, saying: RegExp]> = {
       "nothing to read": [{}, /sources\[1\].vault" must validate one and only one/],
       "two things to read": [{ data: place, metadata: place }, /exactly one of data, metadata and health/],
@@ -201,13 +198,13 @@ describe("the schema of SecretBinding", () => {
       "no mount": [{ data: { path: "s3" } }, /data.mount: Required value/],
       "no path": [{ metadata: { mount: "kv" } }, /metadata.path: Required value/],
       "an empty path": [{ data: { ...place, path: "" } }, /should be at least 1 chars long/],
-      "a version of KV version 1": [{ data: { ...place, kv: 1, version: 3 } }, /only KV version 2 keeps versions/],
+      "a version of KV version 1": [{ data: { ...place, kv: 1, version: 3 } }, /version needs kv: 2/],
       "the version 0": [{ data: { ...place, version: 0 } }, /should be greater than or equal to 1/],
       "KV version 3": [{ data: { ...place, kv: 3 } }, /supported values: "1", "2"/],
-      "a refresh of half a second": [{ data: place, refresh: "500ms" }, /refresh is a duration from 1s to 24h/],
-      "a refresh of two days": [{ data: place, refresh: "48h" }, /refresh is a duration from 1s to 24h/],
-      "a refresh that is no duration": [{ data: place, refresh: "often" }, /refresh is a duration from 1s to 24h/],
-      "a refresh below nothing": [{ data: place, refresh: "-1m" }, /refresh is a duration from 1s to 24h/],
+      "a refresh of half a second": [{ data: place, refresh: "500ms" }, /refresh is not a duration/],
+      "a refresh of two days": [{ data: place, refresh: "48h" }, /refresh is not a duration/],
+      "a refresh that is no duration": [{ data: place, refresh: "often" }, /refresh is not a duration/],
+      "a refresh below nothing": [{ data: place, refresh: "-1m" }, /refresh is not a duration/],
       "health at an address with a path": [
         { health: { address: "https://vault:8200/v1" } },
         /address in body should match/,
@@ -238,7 +235,7 @@ describe("the schema of SecretBinding", () => {
 
     it("refuses one without a name, one with protect, and one that is a Secret too", async () => {
       const { name: _, ...unnamed } = fromVault();
-      await refused(binding({ sources: [unnamed], targets: [target] }), /a source from Vault needs a name/);
+      await refused(binding({ sources: [unnamed], targets: [target] }), /source with vault needs a name/);
       await refused(binding({ sources: [bucket, { ...fromVault(), protect: {} }] }), /protect/);
       await refused(
         binding({ sources: [{ ...fromVault(), ...bucket }] }),
@@ -249,7 +246,7 @@ describe("the schema of SecretBinding", () => {
 
   describe("refuses among targets", () => {
     it("one that is listed twice, also in two versions", async () => {
-      const said = /a target is listed twice; put its fields into one entry/;
+      const said = /two targets name the same object/;
       await refused(binding({ targets: [target, target] }), said);
       await refused(binding({ targets: [target, { ...target, apiVersion: "goharbor.io/v1alpha3" }] }), said);
       const elsewhere = { ...target, namespace: "elsewhere" };
@@ -274,7 +271,7 @@ describe("the schema of SecretBinding", () => {
     it("one that is listed twice among as many as there may be", async () => {
       const alike = Array.from({ length: 64 }, (_, n) => ({ ...target, namespace: `team-${n}` }));
       await accepted(binding({ targets: alike }));
-      await refused(binding({ targets: [...alike.slice(1), alike[1]] }), /a target is listed twice/);
+      await refused(binding({ targets: [...alike.slice(1), alike[1]] }), /two targets name the same object/);
     });
 
     it("no kind that there can be, also in small letters, but what is no kind", async () => {
@@ -291,7 +288,7 @@ describe("the schema of SecretBinding", () => {
       await refused(withTarget({ name: "harbor", selector }), /exactly one of name and selector/);
       await refused(withTarget({}), /targets\[0\]" must validate one and only one/);
       const both = { selector, namespace: "a", namespaceSelector: { names: ["b"] } };
-      await refused(withTarget(both), /at most one of namespace and namespaceSelector/);
+      await refused(withTarget(both), /both namespace and namespaceSelector/);
       await accepted(withTarget({ selector, namespaceSelector: { names: ["team-*", "x?"] } }));
       await accepted(withTarget({ name: "harbor", namespaceSelector: { matchLabels: { a: "" } } }));
     });
@@ -300,11 +297,11 @@ describe("the schema of SecretBinding", () => {
       const { name: _, ...unnamed } = target;
       const withSelector = (selector: object) => binding({ targets: [{ ...unnamed, selector }] });
       await refused(withSelector({}), /should have at least 1 properties/);
-      await refused(withSelector({ matchLabels: { "a/b/c": "x" } }), /a key of matchLabels is no label's/);
+      await refused(withSelector({ matchLabels: { "a/b/c": "x" } }), /a key of matchLabels/);
       await refused(withSelector({ matchLabels: { a: "b c" } }), /should match/);
       const expressions = (more: object) => withSelector({ matchExpressions: [{ key: "a", ...more }] });
-      await refused(expressions({ operator: "In" }), /In and NotIn have values; Exists and DoesNotExist have none/);
-      await refused(expressions({ operator: "Exists", values: ["x"] }), /In and NotIn have values/);
+      await refused(expressions({ operator: "In" }), /In and NotIn need values/);
+      await refused(expressions({ operator: "Exists", values: ["x"] }), /Exists and DoesNotExist must not have values/);
       await refused(expressions({ operator: "Gt", values: ["1"] }), /Unsupported value/);
       await accepted(expressions({ operator: "NotIn", values: ["x", ""] }));
     });
@@ -326,13 +323,13 @@ describe("the schema of SecretBinding", () => {
 
   describe("refuses among fields", () => {
     it("one with both from and template, and one with neither", async () => {
-      await refused(withField({ ...field, template: "x" }), /a field has exactly one of from and template/);
+      await refused(withField({ ...field, template: "x" }), /exactly one of from and template/);
       await refused(withField({ path: "spec.x" }), /fields\[0\]" must validate one and only one/);
     });
 
     it("one from both key and fieldPath, and not one from all data of a Secret", async () => {
       const from = { source: "bucket" };
-      await refused(withField({ ...field, from: { ...from, key: "a", fieldPath: "b" } }), /at most one of key/);
+      await refused(withField({ ...field, from: { ...from, key: "a", fieldPath: "b" } }), /both key and fieldPath/);
       await accepted(withField({ ...field, from }));
     });
 
@@ -340,14 +337,14 @@ describe("the schema of SecretBinding", () => {
       const with_ = (from: object) => withField({ ...field, from: { source: "bucket", ...from } });
       const most = { include: Array(16).fill("x".repeat(256)), exclude: Array(16).fill("(") };
       await accepted(with_(most));
-      const said = /include and exclude choose among all keys of a Secret or ConfigMap; leave key and fieldPath out/;
+      const said = /include and exclude .* key or fieldPath/;
       await refused(with_({ key: "a", include: ["a"] }), said);
       await refused(with_({ key: "a", exclude: ["a"] }), said);
       const fromService = (from: object) =>
         binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });
       await refused(fromService({ source: "minio", fieldPath: "spec", include: ["a"] }), said);
-      await refused(fromService({ source: "minio", include: ["a"] }), /a field from an object says fieldPath/);
-      await refused(with_({ pointer: "/a", include: ["a"] }), /a pointer goes into what a key holds/);
+      await refused(fromService({ source: "minio", include: ["a"] }), /for a source with object, set fieldPath/);
+      await refused(with_({ pointer: "/a", include: ["a"] }), /pointer needs key/);
       for (const list of ["include", "exclude"]) {
         await refused(with_({ [list]: [] }), /should have at least 1 items/);
         await refused(with_({ [list]: [""] }), /should be at least 1 chars long/);
@@ -365,7 +362,7 @@ describe("the schema of SecretBinding", () => {
       }
       const into = { source: "minio", fieldPath: "spec", pointer: "/a" };
       const fields = [{ ...field, from: into }];
-      const said = /a pointer goes into what a key holds; write key too/;
+      const said = /pointer needs key/;
       await refused(binding({ sources: [service], targets: [{ ...target, fields }] }), said);
       await refused(withField({ ...field, from: { source: "bucket", pointer: "/a" } }), said);
     });
@@ -374,21 +371,17 @@ describe("the schema of SecretBinding", () => {
       refused(withField({ ...field, as: "float" }), /Unsupported value: "float"/));
 
     it("one from a source that is not listed", () =>
-      refused(
-        withField({ ...field, from: { source: "bukket", key: "a" } }),
-        /from a source that sources does not list/,
-      ));
+      refused(withField({ ...field, from: { source: "bukket", key: "a" } }), /from.source is not in spec.sources/));
 
     it("one from a source by its object's name where it has a name of its own", async () => {
       const named = { name: "keys", secret: { name: "bucket" } };
-      await refused(binding({ sources: [named] }), /from a source that sources does not list/);
+      await refused(binding({ sources: [named] }), /from.source is not in spec.sources/);
       const fields = [{ ...field, from: { source: "keys", key: "a" } }];
       await accepted(binding({ sources: [named], targets: [{ ...target, fields }] }));
     });
 
     it("a path into a Secret, and a key of an object", async () => {
-      const said =
-        /a field from an object says fieldPath; one from a Secret, a ConfigMap, Vault or a SecretProviderClass says key, or neither for all of its data/;
+      const said = /for a source with object, set fieldPath/;
       await refused(withField({ ...field, from: { source: "bucket", fieldPath: "data.a" } }), said);
       const fromService = (from: object) =>
         binding({ sources: [service], targets: [{ ...target, fields: [{ ...field, from }] }] });

@@ -1,17 +1,22 @@
-/** That the types follow the CRDs. */
+/** Checks that the generated files are up to date with the CRDs. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { generate, generated, generateSchema, schemas } from "../../apis/generate.ts";
+import { generate, generated, generatePage, generateSchema, pages, schemas } from "../../apis/generate.ts";
 
-describe("generated types", () => {
+describe("the generated file", () => {
   for (const { crd, module } of generated) {
-    it(`in ${module} are what npm run generate makes of ${crd}`, async () => {
+    it(`${module} is what npm run generate writes from ${crd}`, async () => {
       assert.equal(await readFile(module, "utf8"), await generate(crd));
     });
   }
   for (const { crd, file } of schemas) {
-    it(`in ${file} are what npm run generate makes of ${crd}`, async () => {
+    it(`${file} is what npm run generate writes from ${crd}`, async () => {
       assert.equal(await readFile(file, "utf8"), await generateSchema(crd));
+    });
+  }
+  for (const { crd, file } of pages) {
+    it(`${file} is what npm run generate writes from ${crd}`, async () => {
+      assert.equal(await readFile(file, "utf8"), await generatePage(crd));
     });
   }
 });

@@ -75,21 +75,21 @@ describe("deploy/namespaced", () => {
   }
 });
 
-describe("docs/security.md", () => {
-  it("tells of every right of the controller's, verb by verb, and of no other", async () => {
-    const page = await readFile(join(deploy, "..", "docs", "security.md"), "utf8");
-    const [, section = ""] = /## The controller's own rights\n(.*?)\n## /s.exec(page) ?? [];
+describe("docs/reference/permissions.md", () => {
+  it("lists exactly the permissions of the controller, verb by verb", async () => {
+    const page = await readFile(join(deploy, "..", "docs", "reference", "permissions.md"), "utf8");
+    const [, section = ""] = /## The controller's own permissions\n(.*?)\n## /s.exec(page) ?? [];
     const words = (cell = "") => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word);
     const rows = section.split("\n").filter((line) => line.startsWith("| `"));
-    const told = rows.flatMap((row) => {
-      const [, on = "", verbs] = row.split("|");
-      const name = /called `([^`]+)`/.exec(on)?.[1];
-      return words(verbs).map((verb) => describeRight({ verb, resource: words(on)[0] ?? "", name }));
+    const listed = rows.flatMap((row) => {
+      const [, resource = "", verbs] = row.split("|");
+      const name = /named `([^`]+)`/.exec(resource)?.[1];
+      return words(verbs).map((verb) => describeRight({ verb, resource: words(resource)[0] ?? "", name }));
     });
     const granted = rightsIn(await text("manifests", "10-controller-role.yaml")).map((right) =>
       describeRight({ ...right, resource: right.resource.replace(/^[^/]+\.[^/]+\//, "") }),
     );
-    assert.deepEqual(told.toSorted(), granted.toSorted());
+    assert.deepEqual(listed.toSorted(), granted.toSorted());
   });
 });
 
