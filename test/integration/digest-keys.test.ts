@@ -127,10 +127,10 @@ describe("the digest key of the installation", function () {
     });
   }
 
-  it("is replaced by the commands of docs/security.md, with the old key beside it", async () => {
+  it("is replaced by the commands of docs/tasks/rotate-the-digest-key.md, with the old key beside it", async () => {
     const running = ring.start();
     const old = await primaryOf(running);
-    const page = await readFile(join(root, "docs", "security.md"), "utf8");
+    const page = await readFile(join(root, "docs", "tasks", "rotate-the-digest-key.md"), "utf8");
     const [rotate = "", prune = ""] = page.match(/^kubectl patch secret inlay-digest-key .*$/gm) ?? [];
     await paste(rotate);
     assert.equal((await primaryOf(running)).id, old.id);
